@@ -1,0 +1,1 @@
+"""Declare: sources, streams, datasets, models, jobs and pipelines, read from YAML with positions."""

@@ -1,0 +1,74 @@
+"""What every declared model shares: frozen, strict about keys, durations and times with one spelling."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+_DURATION = re.compile(r"^(\d+)(s|m|h|d)$")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,62}$"
+
+
+class Spec(BaseModel):
+    """Base of every declared model: immutable, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+def parse_duration(value: object) -> timedelta:
+    """Read `90s`, `15m`, `24h` or `7d`; a bare 0 is allowed.
+
+    Raises:
+        ValueError: for any other form.
+    """
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value == 0:
+        return timedelta(0)
+    match = _DURATION.match(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"a duration is a whole number and a unit (30s, 15m, 24h, 7d), not {value!r}")
+    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+
+
+def format_duration(value: timedelta) -> str:
+    """Write a duration as `parse_duration` reads it, in the largest unit that fits."""
+    seconds = round(value.total_seconds())
+    for unit in ("d", "h", "m"):
+        if seconds and seconds % _SECONDS[unit] == 0:
+            return f"{seconds // _SECONDS[unit]}{unit}"
+    return f"{seconds}s"
+
+
+def parse_instant(value: object) -> datetime:
+    """Read a date (midnight UTC) or a date and time; without a zone it is UTC.
+
+    Raises:
+        ValueError: when the text is neither.
+    """
+    if isinstance(value, datetime):
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime.combine(value, time(), tzinfo=UTC)
+    if isinstance(value, str):
+        try:
+            return parse_instant(datetime.fromisoformat(value))
+        except ValueError:
+            pass
+    raise ValueError(f"a time is written 2026-03-01 or 2026-03-01T07:00:00Z, not {value!r}")
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+[smhd]$", "examples": ["24h", "15m"]}),
+]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(parse_instant),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-01"]}),
+]

@@ -1,0 +1,83 @@
+"""DatasetSpec: streams cut by one window, event identity, label and features."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Literal, Self
+from zoneinfo import available_timezones
+
+from pydantic import Field, field_validator, model_validator
+
+from forebay.config.base import Duration, Instant, Spec
+from forebay.config.features import FeatureSpec
+from forebay.config.windows import WindowGrid, WindowSize
+
+Feed = Literal["batch", "stream"]
+
+
+class StreamSpec(Spec):
+    """Sources read together with one offset.
+
+    `offset: 24h` means that run W reads rows of W minus 24 hours. `feed` says which tower the
+    rows train: bounded sources feed `batch`, unbounded ones `stream`, unless written here.
+    `weight` is w in Primus Eq. 4; `floor` is the least share of rows that the stream gets.
+    """
+
+    sources: list[str] = Field(min_length=1)
+    offset: Duration = timedelta(0)
+    feed: Feed | None = None
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    floor: float = Field(default=0.0, ge=0, lt=1)
+
+
+class LabelSpec(Spec):
+    """Which rows are positive: `positive` lists values, or a number lies above/below a bound.
+
+    Without any of the three, true or any number other than 0 is positive.
+    """
+
+    column: str
+    positive: bool | int | float | str | list[bool | int | float | str] | None = None
+    greater_than: float | None = None
+    less_than: float | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        rules = [self.positive is not None, self.greater_than is not None, self.less_than is not None]
+        if sum(rules) > 1:
+            raise ValueError("give one of positive, greater_than and less_than, not several")
+        return self
+
+
+class DatasetSpec(Spec):
+    """Streams of one dataset, cut by the same window."""
+
+    window: WindowSize = WindowSize.DAY
+    timezone: str = "UTC"
+    start: Instant = Field(description="Start of the first window that may run")
+    end: Instant | None = Field(default=None, description="No window starts at or after this")
+    event_id: str | list[str] = Field(description="Column or columns that identify one event")
+    label: LabelSpec
+    streams: dict[str, StreamSpec] = Field(min_length=1)
+    features: dict[str, Annotated[FeatureSpec, Field(discriminator="encode")]] = Field(min_length=1)
+    queue_unit: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="Rows per unit of q in Primus Eq. 4"
+    )
+    plan_ahead_windows: int = Field(default=400, ge=1, description="Windows planned in one scan")
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise ValueError(f"unknown IANA time zone {value!r} (for example UTC, Europe/Berlin)")
+        return value
+
+    @property
+    def grid(self) -> WindowGrid:
+        """The windows of this dataset."""
+        return WindowGrid(self.window, self.timezone)
+
+    @property
+    def event_id_columns(self) -> list[str]:
+        """Columns of the event identity, in order."""
+        return [self.event_id] if isinstance(self.event_id, str) else list(self.event_id)

@@ -1,0 +1,96 @@
+"""Features: how a stored column becomes a number that a model reads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from forebay.config.base import Spec
+
+TimePart = Literal["hour", "weekday"]
+Dimension = Annotated[int, Field(ge=1, le=1024)]
+
+
+class _Column(Spec):
+    """A feature of one column; without `column` the feature's name is the column."""
+
+    column: str | None = None
+    part: TimePart | None = Field(
+        default=None, description="Of a timestamp in UTC: hour 0-23, or weekday 0 (Monday) to 6"
+    )
+
+
+class HashFeature(_Column):
+    """Fingerprint64 of the value's text modulo `buckets` - 1, plus 1; 0 is null. Lists allowed."""
+
+    encode: Literal["hash"]
+    buckets: int = Field(ge=2, le=2**31 - 1)
+    dimension: Dimension = 8
+
+
+class VocabularyFeature(_Column):
+    """2 + position in `values`; 1 for any other value, 0 for null. Lists allowed."""
+
+    encode: Literal["vocabulary"]
+    values: list[str | int] = Field(min_length=1)
+    dimension: Dimension = 8
+
+    @field_validator("values")
+    @classmethod
+    def _distinct(cls, values: list[str | int]) -> list[str | int]:
+        texts = [str(value) for value in values]
+        if len(set(texts)) != len(texts):
+            twice = next(text for text in texts if texts.count(text) > 1)
+            raise ValueError(f"value {twice!r} stands in the vocabulary twice")
+        return values
+
+
+class BucketiseFeature(_Column):
+    """1 + number of `boundaries` at or below the value; 0 for null."""
+
+    encode: Literal["bucketise"]
+    boundaries: list[float] = Field(min_length=1)
+    dimension: Dimension = 8
+
+    @field_validator("boundaries")
+    @classmethod
+    def _ascending(cls, values: list[float]) -> list[float]:
+        if any(low >= high for low, high in zip(values, values[1:], strict=False)):
+            raise ValueError("boundaries must ascend")
+        return values
+
+
+class NumericFeature(_Column):
+    """(f(value) - `mean`) / `scale` as a float, f the `transform`; null becomes `missing`."""
+
+    encode: Literal["numeric"]
+    transform: Literal["none", "log1p"] = "none"
+    mean: float = 0.0
+    scale: float = Field(default=1.0, gt=0)
+    missing: float = Field(default=0.0, description="The encoded value of a null")
+
+
+class CrossFeature(Spec):
+    """Hash of the texts of several columns joined with U+001F, as `hash` does it."""
+
+    encode: Literal["cross"]
+    columns: list[str] = Field(min_length=2)
+    buckets: int = Field(ge=2, le=2**31 - 1)
+    dimension: Dimension = 8
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if len(set(self.columns)) != len(self.columns):
+            raise ValueError("a cross names each column once")
+        return self
+
+
+FeatureSpec = HashFeature | VocabularyFeature | BucketiseFeature | NumericFeature | CrossFeature
+
+
+def feature_columns(name: str, feature: FeatureSpec) -> list[str]:
+    """Stored columns that the feature reads."""
+    if isinstance(feature, CrossFeature):
+        return list(feature.columns)
+    return [feature.column or name]

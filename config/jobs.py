@@ -1,0 +1,70 @@
+"""How a pipeline runs: roles, failover, checkpoints, publication."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from forebay.config.base import Duration, Spec
+
+
+class RoleSpec(Spec):
+    """Processes of one role. `python` is the interpreter they run in (default: the submitter's)."""
+
+    count: int = Field(default=1, ge=1, le=1024)
+    python: str | None = None
+    threads: int = Field(default=2, ge=1, le=256, description="Decode or TensorFlow threads")
+
+
+class RolesSpec(Spec):
+    """All roles of a job."""
+
+    data: RoleSpec = RoleSpec()
+    trainer: RoleSpec = RoleSpec()
+
+
+class BuffersSpec(Spec):
+    """Bounds of the data path."""
+
+    rows_max: int = Field(default=32_768, ge=1, description="Rows in one source's serving buffer")
+    bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Bytes in one serving buffer")
+    chunk_rows: int = Field(default=8_192, ge=1, description="Rows decoded at a time")
+    credits: int = Field(default=4, ge=1, description="Minibatches in flight per data executor")
+    flush_seconds: float = Field(default=0.2, gt=0, description="Oldest age of a partial minibatch")
+    align_hours: int = Field(
+        default=6, ge=1, description="How far data executors may run ahead of the slowest stream"
+    )
+
+
+class FailoverSpec(Spec):
+    """How often a role may be started again, and when a silent process counts as dead."""
+
+    restarts_max: int = Field(default=8, ge=0)
+    heartbeat_timeout: Duration = timedelta(seconds=10)
+    task_attempts_max: int = Field(default=3, ge=1)
+
+
+class CheckpointSpec(Spec):
+    """When the model and its data positions are sealed together."""
+
+    every_steps: int = Field(default=200, ge=1)
+    windows_kept: int = Field(default=400, ge=1, description="Windows that can be restarted from")
+
+
+class PublishSpec(Spec):
+    """Whether a finished window's model becomes the one that serves."""
+
+    when: Literal["always", "never"] = "always"
+
+
+class JobSpec(Spec):
+    """Everything about running that is not data or model."""
+
+    plane: Literal["local"] = "local"
+    roles: RolesSpec = RolesSpec()
+    buffers: BuffersSpec = BuffersSpec()
+    failover: FailoverSpec = FailoverSpec()
+    checkpoint: CheckpointSpec = CheckpointSpec()
+    publish: PublishSpec = PublishSpec()

@@ -1,0 +1,57 @@
+"""SourceSpec: one storage system, what lies there and what to do when it is late or bad."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from forebay.config.base import Duration, Instant, Spec
+
+ColumnName = Annotated[str, StringConstraints(min_length=1)]
+
+
+class ColumnType(StrEnum):
+    """Declared column types. Lists hold values of one type; timestamps are instants in UTC."""
+
+    STRING = "string"
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    TIMESTAMP = "timestamp"
+    LIST_STRING = "list<string>"
+    LIST_INT = "list<int>"
+    LIST_FLOAT = "list<float>"
+
+
+class ReadySpec(Spec):
+    """When a window of this source is complete, and what happens when it stays incomplete.
+
+    `marker` is a file name that must lie beside the window's files; `wait` bounds the waiting;
+    `late` says what then happens: `fail` (red), or `skip` (0 rows, recorded with its reason).
+    """
+
+    marker: str | None = None
+    wait: Duration = Field(default=timedelta(0), description="How long a run waits for this source")
+    late: Literal["fail", "skip"] = "fail"
+
+
+class SourceSpec(Spec):
+    """One source: `config/sources/NAME.yaml`. The file's name is the source's name."""
+
+    name: str = Field(exclude=True, json_schema_extra={"from_file_name": True})
+    description: str = ""
+    kind: str = Field(description="Storage system: an installed kind (forebay sources lists them)")
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of the kind")
+    columns: dict[ColumnName, ColumnType] = Field(min_length=1)
+    event_time: str | None = Field(
+        default=None, description="Timestamp column that says when a row happened"
+    )
+    starts: Instant | None = Field(default=None, description="No row lies before this instant")
+    ends: Instant | None = Field(default=None, description="No row lies at or after this instant")
+    ready: ReadySpec = ReadySpec()
+    label_null: Literal["fail", "dead_letter"] = "fail"
+    bad_rows: Literal["fail", "dead_letter"] = "fail"
+    dead_letter_rows_max: int | None = Field(default=None, ge=0)

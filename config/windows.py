@@ -1,0 +1,146 @@
+"""Windows: hourly or daily pieces of time whose keys sort as text. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+HOUR = timedelta(hours=1)
+WARM_START_SEPARATOR = "_"
+
+
+class WindowSize(StrEnum):
+    """How much time one run covers."""
+
+    HOUR = "1h"
+    DAY = "1d"
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """Half-open span of time [start, end), both aware and in UTC."""
+
+    start: datetime
+    end: datetime
+
+    def shifted_back(self, offset: timedelta) -> Interval:
+        """The same span `offset` earlier: the data that a run with this offset reads."""
+        return Interval(self.start - offset, self.end - offset)
+
+    def clipped(self, start: datetime | None, end: datetime | None) -> Interval | None:
+        """The part between `start` and `end`; None when nothing is left."""
+        low = max(self.start, start) if start else self.start
+        high = min(self.end, end) if end else self.end
+        return Interval(low, high) if low < high else None
+
+    @property
+    def hours(self) -> int:
+        """Hours that the span touches, counted from its start: the number of slots."""
+        return -(-(self.end - self.start) // HOUR)
+
+
+@dataclass(frozen=True, order=True)
+class Window:
+    """One run's span of time and its key: `2026-03-01` (day) or `2026-03-01T07` (hour, UTC)."""
+
+    span: Interval
+    key: str
+
+    @property
+    def start(self) -> datetime:
+        """First instant of the window."""
+        return self.span.start
+
+    @property
+    def end(self) -> datetime:
+        """First instant after the window."""
+        return self.span.end
+
+
+@dataclass(frozen=True)
+class WindowGrid:
+    """All windows of one size. Days follow the calendar of `zone`; hours are UTC hours."""
+
+    size: WindowSize
+    zone: str = "UTC"
+
+    def at(self, instant: datetime) -> Window:
+        """The window that holds `instant` (aware)."""
+        if self.size is WindowSize.HOUR:
+            start = instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+            return Window(Interval(start, start + HOUR), start.strftime("%Y-%m-%dT%H"))
+        return self._day(instant.astimezone(ZoneInfo(self.zone)).date())
+
+    def after(self, window: Window) -> Window:
+        """The next window."""
+        return self.at(window.end)
+
+    def before(self, window: Window) -> Window:
+        """The previous window."""
+        return self.at(window.start - timedelta(microseconds=1))
+
+    def parse(self, key: str) -> Window:
+        """The window of a key.
+
+        Raises:
+            ValueError: when the key is not one of this grid.
+        """
+        form = "%Y-%m-%dT%H" if self.size is WindowSize.HOUR else "%Y-%m-%d"
+        try:
+            parsed = datetime.strptime(key, form)  # noqa: DTZ007 - the zone is added below
+        except ValueError:
+            raise ValueError(f"{key!r} is no window of size {self.size}: expected {form}") from None
+        if self.size is WindowSize.HOUR:
+            window = self.at(parsed.replace(tzinfo=UTC))
+        else:
+            window = self._day(parsed.date())
+        if window.key != key:
+            raise ValueError(f"{key!r} is written {window.key!r}")
+        return window
+
+    def between(self, first: str, last: str) -> list[Window]:
+        """Windows from `first` to `last`, both included. A date stands for all its hours.
+
+        Raises:
+            ValueError: for a text that is no window, or when `last` is before `first`.
+        """
+        start, end = self._named(first)[0], self._named(last)[1]
+        if end.start < start.start:
+            raise ValueError(f"the last window {end.key} is before the first {start.key}")
+        return list(self._walk(start, end))
+
+    def covering(self, span: Interval) -> list[Window]:
+        """Every window that overlaps the span, in order."""
+        return list(self._walk(self.at(span.start), self.at(span.end - timedelta(microseconds=1))))
+
+    def _walk(self, first: Window, last: Window) -> Iterator[Window]:
+        window = first
+        while window.start <= last.start:
+            yield window
+            window = self.after(window)
+
+    def _named(self, text: str) -> tuple[Window, Window]:
+        if self.size is WindowSize.HOUR and len(text) == len("2026-03-01"):
+            return self.parse(text + "T00"), self.parse(text + "T23")
+        window = self.parse(text)
+        return window, window
+
+    def _day(self, day: date) -> Window:
+        zone = ZoneInfo(self.zone)
+        start = datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
+        end = datetime.combine(day + timedelta(days=1), time(), tzinfo=zone).astimezone(UTC)
+        return Window(Interval(start, end), day.isoformat())
+
+
+def warm_start_window(start: datetime, first: Window) -> Window:
+    """History before the first window as one span; its key sorts before every later window's."""
+    key = f"{start.date().isoformat()}{WARM_START_SEPARATOR}{first.key}"
+    return Window(Interval(start, first.start), key)
+
+
+def is_warm_start(key: str) -> bool:
+    """Whether a key names a warm start and not a window of the grid."""
+    return WARM_START_SEPARATOR in key

@@ -1,0 +1,1 @@
+"""Plan: windows become data tasks through timer, source, joiner and sink operations."""

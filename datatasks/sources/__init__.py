@@ -1,0 +1,1 @@
+"""Source kinds: one module for each storage system."""

@@ -1,0 +1,1 @@
+"""Run: supervisor, driver, data executors and trainer as separate processes."""

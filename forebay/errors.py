@@ -1,0 +1,63 @@
+"""The exception tree, split by what the person who sees the error should do next.
+
+Each class carries the exit code of the command line: 1 your YAML, 2 data not ready, 3 data bad,
+4 infrastructure. A class docstring is the default message.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ForebayError(Exception):
+    """Forebay could not go on."""
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, message: str | None = None) -> None:
+        """Use the class docstring where no message is given."""
+        super().__init__(message or (self.__class__.__doc__ or "").strip())
+
+
+class ConfigError(ForebayError):
+    """The declaration is wrong: change the YAML and run `forebay check`."""
+
+    exit_code = 1
+
+
+class UsageError(ConfigError):
+    """The command was called with values that do not fit together."""
+
+
+class NotReadyError(ForebayError):
+    """Data of a window is not complete yet: wait, or change the source's `ready` policy."""
+
+    exit_code = 2
+
+
+class DataError(ForebayError):
+    """Stored data is bad: repair it, or let the source's policy send bad rows to dead letters."""
+
+    exit_code = 3
+
+
+class RowsLostError(DataError):
+    """Rows planned, served and trained do not agree."""
+
+
+class TrainingError(DataError):
+    """The model cannot learn from this data (for example a loss that is not finite)."""
+
+
+class InfrastructureError(ForebayError):
+    """A process, port, disk or broker failed: the same command can be run again."""
+
+    exit_code = 4
+
+
+class MissingExtraError(InfrastructureError):
+    """An optional dependency is not installed."""
+
+
+class FencedError(InfrastructureError):
+    """A newer attempt owns this job or lease; the older one has to stop."""

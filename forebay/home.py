@@ -1,0 +1,46 @@
+"""Where state lies: one folder, FOREBAY_HOME, with one sub-folder for each kind of state."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ENVIRONMENT_NAME = "FOREBAY_HOME"
+DEFAULT_HOME = ".forebay"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths below FOREBAY_HOME. Nothing here creates a folder."""
+
+    root: Path
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        """FOREBAY_HOME, or `.forebay` in the current folder, as an absolute path."""
+        return cls(Path(os.environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME).absolute())
+
+    def ledger(self, pipeline: str) -> Path:
+        """Plans and window states of one pipeline: one folder per window."""
+        return self.root / "ledger" / pipeline
+
+    def line(self, pipeline: str, line: str = "main") -> Path:
+        """The model chain of one line: one folder per window, one per generation below it."""
+        return self.root / "models" / pipeline / line
+
+    def model(self, pipeline: str, line: str, window: str, generation: int) -> Path:
+        """Checkpoints, scores, metrics and SavedModel of one trained window."""
+        return self.line(pipeline, line) / window / f"g{generation}"
+
+    def published(self, pipeline: str, line: str = "main") -> Path:
+        """The pointer to the model that serves."""
+        return self.root / "published" / pipeline / f"{line}.json"
+
+    def dead_letters(self, pipeline: str) -> Path:
+        """Dead letters: WINDOW/gGENERATION/*.jsonl."""
+        return self.root / "dead" / pipeline
+
+    def job(self, job_id: str) -> Path:
+        """Spec, token, status, journal and logs of one job."""
+        return self.root / "jobs" / job_id

@@ -1,0 +1,56 @@
+"""The contract of what learns: score, learn, save, load, export, and say what it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from forebay.mixture.minibatch import Minibatch
+
+
+class RowSums(BaseModel):
+    """Count, sum and sum of squares of the row ids of one source, as wrapping int64."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: int = 0
+    sum: int = 0
+    sum_of_squares: int = 0
+
+
+class Learner(Protocol):
+    """Everything that one trainer process trains: all paradigms of a pipeline, side by side."""
+
+    @property
+    def paradigms(self) -> Sequence[str]:
+        """Names in the order of the score columns; the serving paradigm first. May be empty."""
+
+    def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
+        """Probabilities float32[N, paradigms] as the models stand now. Changes nothing."""
+
+    def learn(self, minibatch: Minibatch) -> dict[str, float]:
+        """One step: each paradigm that takes this feed updates; row sums move in the same step.
+
+        Returns:
+            The loss of each paradigm that learnt from the minibatch.
+
+        Raises:
+            TrainingError: for a loss that is not finite.
+        """
+
+    def seen(self) -> list[RowSums]:
+        """Row sums from the model's own variables, one for each source index."""
+
+    def save(self, directory: Path) -> None:
+        """Write model, optimiser and row sums into an existing, empty folder."""
+
+    def load(self, directory: Path) -> None:
+        """Take back what `save` wrote."""
+
+    def export(self, directory: Path) -> None:
+        """Write what serves: a SavedModel that takes raw features. Counting writes its counts."""

@@ -1,0 +1,33 @@
+"""Minibatch: the arrays of one step, all from batch sources or all from stream sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from forebay.config.datasets import Feed
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """N rows of one feed, encoded. Column order is that of `FeatureLayout`.
+
+    row_ids, event_ids: int64[N]. sources: int32[N], index in `PipelineSpec.source_names`.
+    labels: float32[N] of 0 or 1. dense: float32[N, D]. ids: int64[N, C].
+    lists: for each list feature (row_splits int64[N+1], values int64[M]).
+    """
+
+    feed: Feed
+    row_ids: npt.NDArray[np.int64]
+    event_ids: npt.NDArray[np.int64]
+    sources: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.float32]
+    dense: npt.NDArray[np.float32]
+    ids: npt.NDArray[np.int64]
+    lists: tuple[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], ...] = ()
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.row_ids)
