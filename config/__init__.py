@@ -1,1 +1,1 @@
-"""Declare: sources, streams, datasets, models, jobs and pipelines, read from YAML with positions."""
+"""Declare: sources, streams, datasets, models, jobs, pipelines; YAML with positions."""

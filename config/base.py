@@ -1,4 +1,4 @@
-"""What every declared model shares: frozen, strict about keys, durations and times with one spelling."""
+"""What every declared model shares: frozen, strict about keys, one spelling of time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse_duration(value: object) -> timedelta:
         return timedelta(0)
     match = _DURATION.match(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"a duration is a whole number and a unit (30s, 15m, 24h, 7d), not {value!r}")
+        raise ValueError(f"a duration is a number and a unit (30s, 15m, 24h, 7d), not {value!r}")
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 

@@ -43,8 +43,8 @@ class LabelSpec(Spec):
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
-        rules = [self.positive is not None, self.greater_than is not None, self.less_than is not None]
-        if sum(rules) > 1:
+        rules = (self.positive, self.greater_than, self.less_than)
+        if sum(rule is not None for rule in rules) > 1:
             raise ValueError("give one of positive, greater_than and less_than, not several")
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -56,7 +57,7 @@ class BucketiseFeature(_Column):
     @field_validator("boundaries")
     @classmethod
     def _ascending(cls, values: list[float]) -> list[float]:
-        if any(low >= high for low, high in zip(values, values[1:], strict=False)):
+        if any(low >= high for low, high in pairwise(values)):
             raise ValueError("boundaries must ascend")
         return values
 

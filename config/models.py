@@ -16,7 +16,7 @@ Paradigm = Literal["batch", "stream", "batch_then_stream", "mixed", "mixture"]
 class TowerSpec(Spec):
     """Hidden layers of one tower, each followed by ReLU; the output is one logit."""
 
-    hidden: list[Units] = [64, 32]
+    hidden: tuple[Units, ...] = (64, 32)
 
 
 class MixtureSpec(Spec):
@@ -29,7 +29,7 @@ class MixtureSpec(Spec):
     pass through frozen memory weights into shared embeddings.
     """
 
-    memory_tower: TowerSpec = TowerSpec(hidden=[32, 16])
+    memory_tower: TowerSpec = TowerSpec(hidden=(32, 16))
     adapt_tower: TowerSpec = TowerSpec()
     gain: float = Field(default=0.05, ge=0, allow_inf_nan=False)
     memory_output: Literal["logit", "hidden", "both"] = "logit"

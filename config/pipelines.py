@@ -21,7 +21,7 @@ class TrainSpec(Spec):
     """
 
     paradigm: Paradigm = "mixture"
-    compare: list[Paradigm] = []
+    compare: tuple[Paradigm, ...] = ()
     minibatch_rows: int = Field(default=512, ge=1, le=65536)
     warm_start: Instant | None = None
 

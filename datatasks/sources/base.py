@@ -88,7 +88,7 @@ class Source(ABC):
 
     @abstractmethod
     def readiness(self, span: Interval) -> Readiness:
-        """Whether the span is complete now. Called again until the source's `ready.wait` is over."""
+        """Whether the span is complete now; asked again until `ready.wait` is over."""
 
     @abstractmethod
     def scan(self, spans: Sequence[Interval]) -> Scan:
@@ -116,12 +116,14 @@ class Source(ABC):
             DataError: for rows that cannot be decoded when `bad_rows` is `fail`.
         """
 
-    def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
+    def commit(  # noqa: B027 - most storage has no such notion
+        self, group: str, progress: Mapping[str, tuple[DataTask, Position]]
+    ) -> None:
         """Tell the storage that rows before these positions are sealed (Kafka offsets).
 
         Called only after a checkpoint is sealed; may repeat. Storage without such a notion
         does nothing.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most sources hold nothing open
         """Give connections back. Never called before the last chunk was read or given up."""
