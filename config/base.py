@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
 _DURATION = re.compile(r"^(\d+)(s|m|h|d)$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -65,6 +65,7 @@ def parse_instant(value: object) -> datetime:
 Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "pattern": r"^\d+[smhd]$", "examples": ["24h", "15m"]}),
 ]
 Instant = Annotated[

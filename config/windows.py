@@ -144,3 +144,8 @@ def warm_start_window(start: datetime, first: Window) -> Window:
 def is_warm_start(key: str) -> bool:
     """Whether a key names a warm start and not a window of the grid."""
     return WARM_START_SEPARATOR in key
+
+
+def first_window_key(key: str) -> str:
+    """The key of the window that a warm start leads up to."""
+    return key.partition(WARM_START_SEPARATOR)[2]

@@ -30,6 +30,9 @@ class Learner(Protocol):
     def paradigms(self) -> Sequence[str]:
         """Names in the order of the score columns; the serving paradigm first. May be empty."""
 
+    def set_phase(self, *, warm_start: bool) -> None:
+        """Say whether the next minibatches belong to the warm start."""
+
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
         """Probabilities float32[N, paradigms] as the models stand now. Changes nothing."""
 

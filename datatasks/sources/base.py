@@ -116,6 +116,10 @@ class Source(ABC):
             DataError: for rows that cannot be decoded when `bad_rows` is `fail`.
         """
 
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """Where a row of a task lies, for dead letters and error texts."""
+        return {"file": task.units[position.unit].path, "row": position.row}
+
     def commit(  # noqa: B027 - most storage has no such notion
         self, group: str, progress: Mapping[str, tuple[DataTask, Position]]
     ) -> None:

@@ -1,0 +1,72 @@
+# Everything a newcomer needs: `make demo`, `make test`. One virtual environment, .venv.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+OURS := config datatasks executors mixture forebay tests benchmarks
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help setup demo test test-embedded chaos lint counts lock clean
+
+help:  ## What there is
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	echo
+	echo 'make demo STREAM=kafka   the stream on a real Kafka broker'
+	echo 'make demo KILL=1         kills three processes on stage'
+	echo 'make demo WAIT=3h        the stream comes too early for its labels'
+
+setup: $(READY)  ## Create .venv from requirements.lock (about 3 GB)
+
+$(READY): requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "error: $(PYTHON) is not installed: install Python 3.11 or newer," \
+	       "or name it with PYTHON=" >&2; exit 1; }
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: $(PYTHON) is older than 3.11: name a newer one with PYTHON=" >&2; exit 1; }
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "error: $(PYTHON) cannot make environments: install python3-venv" >&2; exit 1; }
+	echo "setting up $(VENV) from requirements.lock: about 3 GB on disk, several minutes"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	UV=$$(command -v $(BIN)/uv)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip sync --require-hashes requirements.lock
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip install --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY)  ## Train on real flights; STREAM=kafka, KILL=1, WAIT=3h
+	@STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)' $(BIN)/python -m forebay.demo
+
+test: $(READY) lint  ## Lint, types and every test but the long kill matrix; real Kafka included
+	@$(PYTEST) -m 'not chaos'
+
+test-embedded: $(READY) lint  ## The same without a Kafka broker
+	@$(PYTEST) -m 'not chaos and not kafka'
+
+chaos: $(READY)  ## The long kill matrix
+	@$(PYTEST) -m chaos
+
+lint: $(READY) counts  ## Style, types and layers
+	@$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+counts:  ## How often a check is switched off, and by which words
+	@for word in 'type: ignore' 'noqa'; do
+	  total=$$({ grep -rIo --include='*.py' "# $$word" $(OURS) || true; } | wc -l)
+	  echo "$$word: $$total"
+	done
+
+lock:  ## Resolve requirements.lock anew
+	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --all-extras pyproject.toml -o requirements.lock
+
+clean:  ## Remove what runs and tests leave behind; the environment stays
+	@rm -rf .forebay .forebay-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,198 @@
+"""Rows per second and CPU microseconds per row, from bare decode to a trained model.
+
+Three variants on the same generated rows, interleaved in every round:
+
+- `decode`: pyarrow alone reads all columns of the window's files, one thread.
+- `transfer`: driver + data executor -> this process, which counts rows (a trivial step).
+- `training`: the same path, and every minibatch trains the towers (TensorFlow).
+
+CPU is what the kernel charged to each process id between the first and the last row; imports,
+process starts and graph tracing are outside. Run it alone: `python benchmarks/pipeline.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import criteo
+import psutil
+import pyarrow.parquet as pq
+
+from forebay.config.load import load_project
+from forebay.config.pipelines import PipelineSpec
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.planning import plan_windows
+from forebay.executors.job import JobRequest, WindowRequest
+from forebay.executors.job_folder import JobFolder
+from forebay.executors.remote_reader import RemoteReader
+from forebay.executors.trainer import declared_columns
+from forebay.home import Home
+from forebay.mixture.counting import CountingLearner
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.learner import Learner
+from forebay.mixture.make_learner import make_learner
+
+
+@dataclass
+class Measure:
+    """Rounds of one variant: rows/s by the clock, CPU microseconds per row by process."""
+
+    rows_per_second: list[float] = field(default_factory=list)
+    cpu: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, rows: int, seconds: float, cpu_seconds: dict[str, float]) -> None:
+        """Keep one round."""
+        self.rows_per_second.append(rows / seconds)
+        for name, value in cpu_seconds.items():
+            self.cpu.setdefault(name, []).append(value * 1e6 / rows)
+
+
+def cpu_seconds(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
+
+
+def decode(files: list[Path]) -> int:
+    rows = 0
+    for path in files:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            for batch in file.iter_batches(8192, use_threads=False):
+                rows += batch.num_rows
+    return rows
+
+
+class Roles:
+    """A driver and a data executor on a job of their own, and a reader in this process."""
+
+    def __init__(self, root: Path, home: Home, windows: int) -> None:
+        project = load_project(root / "config")
+        self.pipeline: PipelineSpec = project.pipeline("criteo")
+        keys = self.pipeline.dataset.grid.between("2026-03-01", f"2026-03-{windows:02d}")
+        self.report = plan_windows(
+            project.root, self.pipeline, project.sources, Ledger(home, "criteo"), keys,
+            warm_start=None, reprocess=False, clock=lambda: datetime.now(UTC),
+        )  # fmt: skip
+        requests = [
+            WindowRequest(key=p.window, generation=p.generation, start=p.start, end=p.end)
+            for p in self.report.plans
+        ]
+        request = JobRequest.of(
+            "benchmark", home.root, project.root, self.pipeline, project.sources, requests
+        )
+        folder = JobFolder(home.job(request.job_id))
+        folder.create()
+        with folder.launch_lock():
+            folder.prepare(request, folder.next_epoch())
+        self.columns = declared_columns(project.sources, self.pipeline.source_names)
+        self.layout = FeatureLayout.of(self.pipeline.dataset, self.columns)
+        environment = {**os.environ, "FOREBAY_JOB_ID": "benchmark", "FOREBAY_HOME": str(home.root)}
+        self.processes = {
+            name: subprocess.Popen(
+                [sys.executable, "-m", f"forebay.executors.{module}", "--job", str(folder.path)]
+                + index,
+                env=environment,
+                stderr=folder.log_path(name, 0).open("ab"),
+            )
+            for name, module, index in (
+                ("driver", "driver", []),
+                ("executor", "data_executor", ["--index", "0"]),
+            )
+        }
+        self.reader = RemoteReader(folder.path, self.layout, self.pipeline.source_names)
+
+    def consume(self, window: int, learner: Learner) -> tuple[int, float, dict[str, float]]:
+        """Take one window; rows, seconds and CPU seconds by process from its first frame on."""
+        plan = self.report.plans[window]
+        pids = {"trainer": os.getpid()} | {n: p.pid for n, p in self.processes.items()}
+        rows = 0
+        before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+        started = time.perf_counter()
+        self.reader.begin(plan.window, plan.generation, {}, 0)
+        while not self.reader.finished():
+            frame = self.reader.next(1.0)
+            if frame is None:
+                continue
+            if frame.minibatch is not None and len(frame.minibatch):
+                learner.learn(frame.minibatch)
+                rows += len(frame.minibatch)
+            self.reader.used(frame)
+        seconds = time.perf_counter() - started
+        self.reader.sealed(0, self.reader.progress())
+        return rows, seconds, {n: cpu_seconds(pid) - before[n] for n, pid in pids.items()}
+
+    def close(self) -> None:
+        """End both processes."""
+        self.reader.close()
+        for process in self.processes.values():
+            process.terminate()
+            process.wait(10)
+
+
+def timed(work: Callable[[], int]) -> tuple[int, float, dict[str, float]]:
+    before, started = cpu_seconds(os.getpid()), time.perf_counter()
+    rows = work()
+    seconds = time.perf_counter() - started
+    return rows, seconds, {"reader": cpu_seconds(os.getpid()) - before}
+
+
+def show(name: str, measure: Measure) -> None:
+    def spread(values: list[float], form: str) -> str:
+        low, middle, high = min(values), statistics.median(values), max(values)
+        return " / ".join(format(value, form) for value in (low, middle, high))
+
+    print(f"{name:<10} rows/s  {spread(measure.rows_per_second, ',.0f')}  (min / median / max)")
+    for process, values in measure.cpu.items():
+        print(f"{'':<10} CPU us/row  {process:<9} {spread(values, '.3f')}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000, help="rows in one window")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    print(f"load at start: {os.getloadavg()}; {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        windows = 2 * (options.rounds + 1)
+        criteo.write(root, options.rows, windows)
+        roles = Roles(root, Home(root / "home"), windows)
+        towers = roles.pipeline.model_copy(
+            update={"model": roles.pipeline.model.model_copy(update={"kind": "towers"})}
+        )
+        learner = make_learner(towers, roles.columns, 1, threads=2)
+        counter = CountingLearner(1)
+        measures = {name: Measure() for name in ("decode", "transfer", "training")}
+        try:
+            for number in range(options.rounds + 1):
+                files = sorted((root / "data").glob(f"date=2026-03-{2 * number + 1:02d}/*"))
+                results = {
+                    "decode": timed(lambda files=files: decode(files)),
+                    "transfer": roles.consume(2 * number, counter),
+                    "training": roles.consume(2 * number + 1, learner),
+                }
+                if number:  # the first round warms caches and traces graphs
+                    for name, result in results.items():
+                        measures[name].add(*result)
+        finally:
+            roles.close()
+    print(f"load at end: {os.getloadavg()}; {options.rounds} rounds of {options.rows:,} rows")
+    for name, measure in measures.items():
+        show(name, measure)
+    ratio = statistics.median(measures["transfer"].rows_per_second) / statistics.median(
+        measures["decode"].rows_per_second
+    )
+    print(f"transfer / decode  {ratio:.2f} of the bare rate")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Contradictions between keys and between files. Pure: it sees declarations, never storage.
+
+Only files without structural problems are compared, so that one slip makes one problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
+from forebay.config.features import CrossFeature, feature_columns
+from forebay.config.loaded import Loaded
+from forebay.config.pipeline_check import check_mixing
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problems import Problem
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.spelling import nearest
+from forebay.config.yaml_positions import KeyPath
+
+Sources = Mapping[str, Loaded[SourceSpec]]
+
+
+def check_source(source: Loaded[SourceSpec]) -> list[Problem]:
+    """Contradictions inside one source."""
+    if source.spec is None or source.problems:
+        return []
+    return [*_event_time(source, source.spec), *_lifetime(source, source.spec)]
+
+
+def _event_time(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]:
+    document, column = source.document, spec.event_time
+    timestamps = [name for name, kind in spec.columns.items() if kind is ColumnType.TIMESTAMP]
+    if column is None:
+        if source.kind and source.options and source.kind.needs_event_time(source.options):
+            message = (
+                f"event_time is missing: kind {spec.kind} cuts windows by it; "
+                f"name the timestamp column that says when a row happened"
+            )
+            hint = f"event_time: {timestamps[0]}" if len(timestamps) == 1 else ""
+            yield document.problem(("kind",), "event-time", message, hint)
+    elif column not in spec.columns:
+        message = f"event_time: column {column!r} is not declared in columns"
+        hint = nearest(column, spec.columns, timestamps)
+        yield document.problem(("event_time",), "event-time", message, hint)
+    elif spec.columns[column] is not ColumnType.TIMESTAMP:
+        message = f"event_time: column {column!r} is {spec.columns[column]}, not timestamp"
+        hint = timestamps[0] if len(timestamps) == 1 else ""
+        yield document.problem(("event_time",), "event-time", message, hint)
+
+
+def _lifetime(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]:
+    if spec.starts and spec.ends and spec.ends <= spec.starts:
+        message = f"ends: {spec.ends:%Y-%m-%dT%H:%M} is not after starts: no row is left"
+        yield source.document.problem(("ends",), "empty-range", message)
+
+
+def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Problem]:
+    """Contradictions inside a pipeline and between it and its sources."""
+    if pipeline.spec is None or pipeline.problems:
+        return []
+    named = list(_source_names(pipeline, pipeline.spec, sources))
+    used = {name: sources[name] for name in pipeline.spec.source_names if name in sources}
+    whole = not named and all(loaded.spec and not loaded.problems for loaded in used.values())
+    problems = [*named, *check_mixing(pipeline, used if whole else None)]
+    if whole:
+        problems += _Columns(pipeline, pipeline.spec, used).problems()
+    return problems
+
+
+def _source_names(
+    pipeline: Loaded[PipelineSpec], spec: PipelineSpec, sources: Sources
+) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for stream, declared in spec.dataset.streams.items():
+        for index, name in enumerate(declared.sources):
+            path = ("dataset", "streams", stream, "sources", index)
+            if name in seen:
+                message = f"source {name!r} is listed twice, first in stream {seen[name]!r}"
+                yield pipeline.document.problem(path, "source-twice", f"{message}: remove one")
+            elif name not in sources:
+                there = ", ".join(sources) or "none"
+                message = f"stream {stream!r}: no source {name!r}. Declared sources: {there}"
+                yield pipeline.document.problem(
+                    path, "unknown-source", message, nearest(name, sources)
+                )
+            seen.setdefault(name, stream)
+
+
+class _Columns:
+    """Columns that a dataset uses, against what its sources declare."""
+
+    def __init__(self, pipeline: Loaded[PipelineSpec], spec: PipelineSpec, used: Sources) -> None:
+        self._document = pipeline.document
+        self._dataset = spec.dataset
+        self._declared = {name: loaded.spec.columns for name, loaded in used.items() if loaded.spec}
+
+    def problems(self) -> list[Problem]:
+        return [*self._event_id(), *self._label(), *self._features()]
+
+    def _event_id(self) -> Iterator[Problem]:
+        several = isinstance(self._dataset.event_id, list)
+        for index, column in enumerate(self._dataset.event_id_columns):
+            path: KeyPath = ("dataset", "event_id", index) if several else ("dataset", "event_id")
+            kind, problem = self._type_of(column, path, "event_id")
+            if problem:
+                yield problem
+            elif kind and kind.startswith("list"):
+                message = f"event_id: column {column!r} is {kind}, and an identity is one value"
+                yield self._document.problem(path, "event-id-type", message)
+
+    def _label(self) -> Iterator[Problem]:
+        label, path = self._dataset.label, ("dataset", "label")
+        kind, problem = self._type_of(label.column, (*path, "column"), "label")
+        if problem:
+            yield problem
+        elif kind:
+            yield from (self._misfit(path, misfit) for misfit in label_misfits(label, kind))
+
+    def _features(self) -> Iterator[Problem]:
+        for name, feature in self._dataset.features.items():
+            path: KeyPath = ("dataset", "features", name)
+            for index, column in enumerate(feature_columns(name, feature)):
+                key: KeyPath = (*path, "column")
+                if isinstance(feature, CrossFeature):
+                    key = (*path, "columns", index)
+                elif feature.column is None:
+                    key = path
+                kind, problem = self._type_of(column, key, f"feature {name!r}")
+                if problem:
+                    yield problem
+                elif kind:
+                    for misfit in feature_misfits(feature, column, kind):
+                        yield self._misfit(path, misfit)
+
+    def _type_of(
+        self, column: str, path: KeyPath, user: str
+    ) -> tuple[ColumnType | None, Problem | None]:
+        """The one type that all sources declare for a column, or what is wrong with it."""
+        at_key = path[:-1] == ("dataset", "features")
+        without = [name for name, columns in self._declared.items() if column not in columns]
+        if without:
+            known = dict.fromkeys(c for name in without for c in self._declared[name])
+            message = f"{user}: column {column!r} is not declared in source {', '.join(without)}"
+            hint = nearest(column, known)
+            return None, self._document.problem(
+                path, "unknown-column", message, hint, at_key=at_key
+            )
+        kinds = {name: columns[column] for name, columns in self._declared.items()}
+        if len(set(kinds.values())) > 1:
+            listed = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
+            message = f"{user}: column {column!r} has different types: {listed}; declare one type"
+            return None, self._document.problem(path, "column-types", message, at_key=at_key)
+        return next(iter(kinds.values())), None
+
+    def _misfit(self, path: KeyPath, misfit: Misfit) -> Problem:
+        where = (*path, *misfit.path)
+        raw = self._document.raw.get(where)
+        hint = f'"{raw}"' if misfit.quote and raw else ""
+        message = f"{path[-1]}: {misfit.message}"
+        return self._document.problem(where, misfit.code, message, hint)

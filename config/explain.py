@@ -1,0 +1,114 @@
+"""A pipeline as it will run: derived feeds, the size of every feature, its first windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
+
+from forebay.config.base import format_duration
+from forebay.config.datasets import DatasetSpec
+from forebay.config.features import (
+    BucketiseFeature,
+    FeatureSpec,
+    NumericFeature,
+    VocabularyFeature,
+    feature_columns,
+)
+from forebay.config.feeds import stream_feed
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval, Window, warm_start_window
+
+Row = dict[str, Any]
+RESERVED_IDS = 2  # ids of null and of a value outside the vocabulary or the boundaries
+
+
+def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
+    """One row for each source of each stream."""
+    return [
+        {
+            "stream": name,
+            "source": source,
+            "kind": sources[source].kind,
+            "feed": stream_feed(stream, sources),
+            "offset": format_duration(stream.offset),
+            "weight": stream.weight,
+            "floor": stream.floor,
+        }
+        for name, stream in pipeline.dataset.streams.items()
+        for source in stream.sources
+    ]
+
+
+def feature_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
+    """One row for each feature, with the number of ids that it can have."""
+    types = {column: kind for s in sources.values() for column, kind in s.columns.items()}
+    rows: list[Row] = []
+    for name, feature in pipeline.dataset.features.items():
+        columns = feature_columns(name, feature)
+        rows.append(
+            {
+                "feature": name,
+                "encode": feature.encode,
+                "columns": columns,
+                "types": [types[column].value for column in columns],
+                "cardinality": cardinality(feature),
+                "dimension": getattr(feature, "dimension", None),
+            }
+        )
+    return rows
+
+
+def cardinality(feature: FeatureSpec) -> int | None:
+    """How many ids a feature has; None for a number."""
+    if isinstance(feature, NumericFeature):
+        return None
+    if isinstance(feature, VocabularyFeature):
+        return RESERVED_IDS + len(feature.values)
+    if isinstance(feature, BucketiseFeature):
+        return RESERVED_IDS + len(feature.boundaries)
+    return feature.buckets
+
+
+def first_windows(pipeline: PipelineSpec, count: int) -> list[Window]:
+    """The warm start, if one is declared, and the first `count` windows that may run."""
+    dataset = pipeline.dataset
+    windows = list(islice(_windows(dataset), count))
+    warm_start = pipeline.train.warm_start
+    if warm_start is None or not windows or warm_start >= windows[0].start:
+        return windows
+    return list(chain([warm_start_window(warm_start, windows[0])], windows))
+
+
+def _windows(dataset: DatasetSpec) -> Iterator[Window]:
+    window = dataset.grid.at(dataset.start)
+    if window.start < dataset.start:
+        window = dataset.grid.after(window)
+    while dataset.end is None or window.start < dataset.end:
+        yield window
+        window = dataset.grid.after(window)
+
+
+def window_rows(
+    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], windows: list[Window]
+) -> list[Row]:
+    """One row for each window and source: the span of data that the window's run reads."""
+    rows: list[Row] = []
+    for window in windows:
+        for stream in pipeline.dataset.streams.values():
+            span = window.span.shifted_back(stream.offset)
+            rows += [
+                {"window": window.key, "source": name, **_span(span, sources[name])}
+                for name in stream.sources
+            ]
+    return rows
+
+
+def _span(span: Interval, source: SourceSpec) -> Row:
+    clipped = span.clipped(source.starts, source.ends)
+    if clipped is not None:
+        return {"data_from": clipped.start, "data_to": clipped.end, "reason": ""}
+    early = source.starts is not None and span.end <= source.starts
+    reason = "before start" if early else "after end"
+    return {"data_from": span.start, "data_to": span.end, "reason": reason}

@@ -1,0 +1,154 @@
+"""A project from its YAML: every file read, every problem of every file collected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from forebay.config.crosscheck import check_pipeline, check_source
+from forebay.config.loaded import Loaded, load_pipeline, load_source
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problems import Problem, errors
+from forebay.config.sources import SourceSpec
+from forebay.config.spelling import nearest
+from forebay.config.yaml_positions import KeyPath
+from forebay.errors import ConfigError
+
+Folder = Literal["sources", "pipelines"]
+AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Project:
+    """All declarations of one `config/` folder. Files without a problem are usable beside bad ones.
+
+    root: parent of the folder; relative paths in source options start there.
+    sources, pipelines: what is usable, by name. problems: everything wrong, in file order.
+    """
+
+    root: Path
+    config_dir: Path
+    sources: dict[str, SourceSpec]
+    pipelines: dict[str, PipelineSpec]
+    problems: list[Problem]
+    source_files: dict[str, Loaded[SourceSpec]] = field(repr=False)
+    pipeline_files: dict[str, Loaded[PipelineSpec]] = field(repr=False)
+
+    def pipeline(self, name: str) -> PipelineSpec:
+        """A pipeline that can run.
+
+        Raises:
+            ConfigError: naming every problem of its file and its sources' files.
+        """
+        loaded = self.pipeline_files.get(name)
+        if loaded is None:
+            raise ConfigError(_unknown("pipeline", name, self.pipeline_files, self.config_dir))
+        files = [loaded.file]
+        if loaded.spec is not None:
+            named = (self.source_files.get(source) for source in loaded.spec.source_names)
+            files += [source.file for source in named if source is not None]
+        self._refuse(f"pipeline {name!r}", files)
+        return self.pipelines[name]
+
+    def source(self, name: str) -> SourceSpec:
+        """A source that can be opened.
+
+        Raises:
+            ConfigError: naming every problem of its file.
+        """
+        loaded = self.source_files.get(name)
+        if loaded is None:
+            raise ConfigError(_unknown("source", name, self.source_files, self.config_dir))
+        self._refuse(f"source {name!r}", [loaded.file])
+        return self.sources[name]
+
+    def where(self, folder: Folder, name: str, path: KeyPath) -> tuple[str, int, int]:
+        """File, line and column of a key; of its nearest parent when it is not written."""
+        files: Mapping[str, Loaded[SourceSpec] | Loaded[PipelineSpec]] = (
+            self.source_files if folder == "sources" else self.pipeline_files
+        )
+        document = files[name].document
+        return (document.file, *document.key_place(path))
+
+    def _refuse(self, what: str, files: list[str]) -> None:
+        concerned = [problem for problem in errors(self.problems) if problem.file in files]
+        if concerned:
+            lines = "\n  ".join(str(problem) for problem in concerned)
+            raise ConfigError(f"{what} is not usable:\n  {lines}")
+
+
+def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> Project:
+    """Read DIR/sources/*.yaml and DIR/pipelines/*.yaml. Never raises for what they say."""
+    environ = os.environ if environ is None else environ
+    problems = _folder_problems(config_dir)
+    sources, doubled = _load_all(config_dir / "sources", load_source, environ)
+    pipelines, doubled_too = _load_all(config_dir / "pipelines", load_pipeline, environ)
+    for source in sources.values():
+        source.problems += check_source(source)
+    for pipeline in pipelines.values():
+        pipeline.problems += check_pipeline(pipeline, sources)
+    files: chain[Loaded[SourceSpec] | Loaded[PipelineSpec]] = chain(
+        sources.values(), pipelines.values()
+    )
+    for loaded in files:
+        problems += sorted(loaded.problems)
+    return Project(
+        root=config_dir.absolute().parent,
+        config_dir=config_dir,
+        sources=_usable(sources),
+        pipelines=_usable(pipelines),
+        problems=[*problems, *doubled, *doubled_too],
+        source_files=sources,
+        pipeline_files=pipelines,
+    )
+
+
+def _usable(files: Mapping[str, Loaded[AnySpec]]) -> dict[str, AnySpec]:
+    return {
+        name: loaded.spec
+        for name, loaded in files.items()
+        if loaded.spec is not None and not errors(loaded.problems)
+    }
+
+
+def _load_all(
+    folder: Path,
+    load: Callable[[Path, Mapping[str, str]], Loaded[AnySpec]],
+    environ: Mapping[str, str],
+) -> tuple[dict[str, Loaded[AnySpec]], list[Problem]]:
+    """Files of one folder by name, and a problem for each second file of a name."""
+    files: dict[str, Loaded[AnySpec]] = {}
+    problems: list[Problem] = []
+    for path in _yaml_files(folder):
+        if path.stem in files:
+            message = f"{path.stem!r} is declared in {files[path.stem].file} too: remove one file"
+            problems.append(Problem(str(path), 1, 1, "duplicate-name", message))
+        else:
+            files[path.stem] = load(path, environ)
+    return files, problems
+
+
+def _folder_problems(config_dir: Path) -> list[Problem]:
+    if not config_dir.is_dir():
+        message = "there is no such folder: give --config DIR, or start with `forebay init .`"
+        return [Problem(str(config_dir), 1, 1, "no-config-folder", message)]
+    message = "files belong into sources/ or pipelines/ of this folder: move it there"
+    return [Problem(str(path), 1, 1, "misplaced-file", message) for path in _yaml_files(config_dir)]
+
+
+def _yaml_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES and p.is_file())
+
+
+def _unknown(what: str, name: str, known: Mapping[str, object], config_dir: Path) -> str:
+    guess = nearest(name, known)
+    way_out = f" (did you mean {guess}?)" if guess else ""
+    there = ", ".join(known) or "none"
+    return f"no {what} {name!r} in {config_dir}/{what}s{way_out}. Declared: {there}"

@@ -1,0 +1,120 @@
+"""One YAML file of a project, read: its document, its model and its problems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from forebay.config.base import NAME_PATTERN, Spec
+from forebay.config.environment import fill_in
+from forebay.config.keys import check_keys
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problems import Problem
+from forebay.config.registry import SourceKind, kind_named, kind_names
+from forebay.config.sources import SourceSpec
+from forebay.config.spelling import nearest
+from forebay.config.validation import validate
+from forebay.config.yaml_positions import Document, read_document
+
+AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)
+
+
+@dataclass
+class Loaded(Generic[AnySpec]):
+    """A file as far as it could be read. `spec` is None when it has a structural problem.
+
+    kind, options: of a source whose kind is installed and whose options are valid.
+    """
+
+    name: str
+    document: Document
+    spec: AnySpec | None = None
+    problems: list[Problem] = field(default_factory=list)
+    kind: type[SourceKind] | None = None
+    options: Spec | None = None
+
+    @property
+    def file(self) -> str:
+        """The path as it is shown to people."""
+        return self.document.file
+
+
+def load_source(path: Path, environ: Mapping[str, str]) -> Loaded[SourceSpec]:
+    """Read one file of `sources/`, options of its kind included."""
+    loaded: Loaded[SourceSpec] = _read(path, SourceSpec, environ)
+    value = loaded.document.value
+    if isinstance(value, dict) and isinstance(value.get("kind"), str):
+        _read_options(loaded, value)
+    return _validated(loaded, SourceSpec)
+
+
+def load_pipeline(path: Path, environ: Mapping[str, str]) -> Loaded[PipelineSpec]:
+    """Read one file of `pipelines/`."""
+    return _validated(_read(path, PipelineSpec, environ), PipelineSpec)
+
+
+def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loaded[AnySpec]:
+    loaded: Loaded[AnySpec] = Loaded(path.stem, Document(str(path)))
+    if not re.match(NAME_PATTERN, path.stem):
+        message = (
+            f"the file's name is the name {path.stem!r}, and a name is a letter and up to 62 "
+            "letters, digits, _ or -: rename the file"
+        )
+        loaded.problems.append(Problem(str(path), 1, 1, "name", message))
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the file cannot be read: {error}"
+        loaded.problems.append(Problem(str(path), 1, 1, "unreadable", message))
+        return loaded
+    document, problems = read_document(text, str(path))
+    loaded.problems += problems
+    if document is not None:
+        loaded.document = document
+        loaded.problems += check_keys(document, model)
+        loaded.problems += fill_in(document, environ)
+    return loaded
+
+
+def _read_options(loaded: Loaded[SourceSpec], value: dict[str, Any]) -> None:
+    """Find the kind and validate `options` with its model."""
+    document, name = loaded.document, value["kind"]
+    if name not in kind_names():
+        message = f"kind: unknown kind {name!r}. Installed kinds: {', '.join(kind_names())}"
+        hint = nearest(name, kind_names())
+        loaded.problems.append(document.problem(("kind",), "unknown-kind", message, hint))
+        return
+    loaded.kind = kind_named(name)
+    options = value.get("options", {})
+    if not isinstance(options, dict):
+        return
+    if "options" in value:
+        loaded.problems += check_keys(document, loaded.kind.options, ("options",))
+    loaded.options, problems = validate(loaded.kind.options, options, document, ("options",))
+    _add(loaded, problems)
+
+
+def _validated(loaded: Loaded[AnySpec], model: type[AnySpec]) -> Loaded[AnySpec]:
+    value = loaded.document.value
+    if isinstance(value, dict):
+        spec, problems = validate(model, {**value, "name": loaded.name}, loaded.document)
+        _add(loaded, problems)
+        loaded.spec = None if loaded.problems else spec
+    return loaded
+
+
+def _add(loaded: Loaded[AnySpec], problems: list[Problem]) -> None:
+    """Add problems, but none about a value that has one: the first says what has to change."""
+    known = {_place(problem) for problem in loaded.problems}
+    loaded.problems += [
+        problem
+        for problem in problems
+        if problem.code == "missing-key" or _place(problem) not in known
+    ]
+
+
+def _place(problem: Problem) -> tuple[str, int, int]:
+    return problem.file, problem.line, problem.column

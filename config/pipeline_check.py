@@ -1,0 +1,130 @@
+"""Contradictions in how a pipeline mixes its streams: feeds, weights, floors, dates, paradigms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from forebay.config.datasets import Feed
+from forebay.config.loaded import Loaded
+from forebay.config.models import Paradigm
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problems import Problem
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import WindowSize
+from forebay.config.yaml_positions import Document
+
+STRICT_PRIORITY_RATIO = 2.0
+_NEEDED_FEEDS: dict[Paradigm, tuple[Feed, ...]] = {
+    "batch": ("batch",),
+    "stream": ("stream",),
+    "batch_then_stream": ("batch", "stream"),
+    "mixed": (),
+    "mixture": ("batch", "stream"),
+}
+
+
+def check_mixing(
+    pipeline: Loaded[PipelineSpec], sources: Mapping[str, Loaded[SourceSpec]] | None
+) -> Iterator[Problem]:
+    """Problems and notes; without `sources` (one is unknown or bad) feeds are not looked at."""
+    document, spec = pipeline.document, pipeline.spec
+    if spec is None:
+        return
+    yield from _weights(document, spec)
+    yield from _floors(document, spec)
+    yield from _dates(document, spec)
+    if sources is not None:
+        feeds: dict[str, Feed] = {}
+        mixed = list(_feeds(document, spec, sources, feeds))
+        yield from mixed
+        if not mixed:
+            yield from _paradigms(document, spec, feeds)
+
+
+def _weights(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    weights = {name: stream.weight for name, stream in spec.dataset.streams.items()}
+    heavy = max(weights, key=lambda name: weights[name])
+    light = min(weights, key=lambda name: weights[name])
+    if weights[heavy] < STRICT_PRIORITY_RATIO * weights[light]:
+        return
+    message = (
+        f"stream {heavy!r} has {weights[heavy] / weights[light]:g} times the weight of {light!r}: "
+        f"from {STRICT_PRIORITY_RATIO:g} times on this is strict priority at every queue_unit "
+        "(the sigmoid lies between 0.5 and 1); give the lighter stream a floor against starving"
+    )
+    path = ("dataset", "streams", heavy, "weight")
+    yield replace(document.problem(path, "strict-priority", message), severity="note")
+
+
+def _floors(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    total = 0.0
+    for name, stream in spec.dataset.streams.items():
+        total += stream.floor
+        if total >= 1:
+            message = f"the floors add up to {total:g}: they have to stay below 1"
+            yield document.problem(("dataset", "streams", name, "floor"), "floors", message)
+            return
+
+
+def _dates(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    dataset = spec.dataset
+    if dataset.end is not None and dataset.end <= dataset.start:
+        message = f"end: {dataset.end:%Y-%m-%dT%H:%M} is not after start: no window is left"
+        yield document.problem(("dataset", "end"), "empty-range", message)
+    warm_start = spec.train.warm_start
+    if warm_start is not None and warm_start >= dataset.start:
+        message = (
+            f"warm_start: {warm_start:%Y-%m-%dT%H:%M} is not before dataset.start "
+            f"({dataset.start:%Y-%m-%dT%H:%M}): history ends where the first window starts"
+        )
+        yield document.problem(("train", "warm_start"), "warm-start", message)
+    if dataset.window is WindowSize.HOUR and dataset.timezone != "UTC":
+        message = "timezone: hours are UTC hours, a zone only moves days; remove it"
+        problem = document.problem(("dataset", "timezone"), "timezone-unused", message)
+        yield replace(problem, severity="note")
+
+
+def _feeds(
+    document: Document,
+    spec: PipelineSpec,
+    sources: Mapping[str, Loaded[SourceSpec]],
+    feeds: dict[str, Feed],
+) -> Iterator[Problem]:
+    """Streams that mix bounded and unbounded sources; the others' feeds go into `feeds`."""
+    for name, stream in spec.dataset.streams.items():
+        kinds = {source: sources[source].kind for source in stream.sources}
+        bounded = [source for source, kind in kinds.items() if kind and kind.bounded]
+        if stream.feed is not None:
+            feeds[name] = stream.feed
+        elif bounded and len(bounded) < len(kinds):
+            unbounded = [source for source in kinds if source not in bounded]
+            message = (
+                f"stream {name!r} mixes bounded ({', '.join(bounded)}) and unbounded "
+                f"({', '.join(unbounded)}) sources: write `feed: batch` or `feed: stream`"
+            )
+            yield document.problem(
+                ("dataset", "streams", name, "sources"), "feed", message, at_key=True
+            )
+        else:
+            feeds[name] = "batch" if bounded else "stream"
+
+
+def _paradigms(
+    document: Document, spec: PipelineSpec, feeds: Mapping[str, Feed]
+) -> Iterator[Problem]:
+    if spec.model.kind == "count":
+        return
+    for index, paradigm in enumerate(spec.train.paradigms):
+        lacking = [feed for feed in _NEEDED_FEEDS[paradigm] if feed not in feeds.values()]
+        if not lacking:
+            continue
+        path = ("train", "compare", index - 1) if index else ("train", "paradigm")
+        usable = [
+            name for name, needed in _NEEDED_FEEDS.items() if set(needed) <= set(feeds.values())
+        ]
+        message = (
+            f"paradigm {paradigm!r} needs a stream that feeds {' and '.join(lacking)}, and there "
+            f"is none; add one, or choose {' or '.join(usable)}"
+        )
+        yield document.problem(path, "paradigm-feed", message)

@@ -1,0 +1,47 @@
+"""Problem: one thing wrong with a declaration, where it stands and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "note"]
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """Something wrong at one place of a file. A `note` is worth knowing and fails nothing.
+
+    `message` is a whole sentence with the thing, its value and the way out; `hint` is the bare
+    right spelling where one is known, else empty. Lines and columns count from 1.
+    """
+
+    file: str
+    line: int
+    column: int
+    code: str
+    message: str
+    hint: str = ""
+    severity: Severity = "error"
+
+    def to_json(self) -> dict[str, str | int]:
+        """The fixed form of `forebay check --output json`."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+        }
+
+    def __str__(self) -> str:
+        note = "note: " if self.severity == "note" else ""
+        way_out = f" (did you mean {self.hint}?)" if self.hint else ""
+        return f"{self.file}:{self.line}:{self.column}: {note}{self.message}{way_out}"
+
+
+def errors(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems that make a declaration unusable."""
+    return [problem for problem in problems if problem.severity == "error"]

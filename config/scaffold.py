@@ -1,0 +1,122 @@
+"""`forebay init`: the files of an empty project, and a source's YAML out of stored columns.
+
+Pure text: whoever reads a file's schema hands the columns in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from forebay.config.base import NAME_PATTERN
+from forebay.config.sources import ColumnType
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_NAME_LENGTH_MAX = 63
+
+README = """\
+# {name}
+
+Sources and pipelines for Forebay.
+
+- `config/sources/NAME.yaml` declares one source: where rows lie and what they hold.
+- `config/pipelines/NAME.yaml` declares one pipeline: streams of sources, label, features, model.
+
+```
+forebay check               # every problem with file, line and column
+forebay check --connect     # compare the declarations with the storage
+forebay explain PIPELINE    # what a pipeline would run
+forebay schema              # JSON Schema for your editor
+```
+"""
+GITIGNORE = """\
+# Ledger, models, jobs and logs of Forebay.
+.forebay/
+"""
+PRE_COMMIT = """\
+# Checks the declarations before each commit (`pre-commit install` turns it on).
+repos:
+  - repo: local
+    hooks:
+      - id: forebay-check
+        name: forebay check
+        entry: forebay check
+        language: system
+        pass_filenames: false
+        files: ^config/
+"""
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column as it is stored: its type's name there, and the declared type that fits, if any."""
+
+    name: str
+    stored_as: str
+    type: ColumnType | None
+
+
+def project_files(name: str) -> dict[str, str]:
+    """Texts of an empty project by relative path."""
+    return {
+        "config/sources/.gitkeep": "",
+        "config/pipelines/.gitkeep": "",
+        "README.md": README.replace("{name}", name),
+        ".gitignore": GITIGNORE,
+        ".pre-commit-config.yaml": PRE_COMMIT,
+    }
+
+
+def source_name(text: str) -> str:
+    """A name that a file may have, as near to `text` as the rule for names allows."""
+    name = _NOT_IN_NAMES.sub("_", text).strip("_-")
+    if not name[:1].isascii() or not name[:1].isalpha():
+        name = f"source_{name}".rstrip("_")
+    name = name[:_NAME_LENGTH_MAX]
+    return name if re.match(NAME_PATTERN, name) else "source"
+
+
+def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:
+    """Columns that can be declared: of a known type, with a name that stands there once."""
+    names = [column.name for column in columns]
+    return [
+        column
+        for column in columns
+        if column.type is not None and column.name and names.count(column.name) == 1
+    ]
+
+
+def event_time_of(columns: Sequence[StoredColumn]) -> str | None:
+    """The first timestamp column."""
+    kept = usable(columns)
+    return next((column.name for column in kept if column.type is ColumnType.TIMESTAMP), None)
+
+
+def parquet_source(path: str, columns: Sequence[StoredColumn], window_path: str | None) -> str:
+    """The YAML of a Parquet source. It says what was guessed and what had to be left out."""
+    kept = usable(columns)
+    left_out = [column for column in columns if column not in kept]
+    event_time = event_time_of(columns)
+    lines = ["kind: parquet", "options:", _line("path", path, 2)]
+    if window_path is not None:
+        lines += [_line("window_path", window_path, 2)]
+    lines += ["columns:", *(_line(c.name, c.type.value, 2) for c in kept if c.type is not None)]
+    if event_time is not None:
+        lines += ["# A guess: the first timestamp column. It says when a row happened."]
+        lines += [_line("event_time", event_time)]
+    if left_out:
+        lines += ["# Left out, since no declared type fits (or the name is empty or not unique):"]
+        lines += [f"#   {_one_line(column.name)}: {column.stored_as}" for column in left_out]
+    return "\n".join(lines) + "\n"
+
+
+def _line(key: str, value: str, indent: int = 0) -> str:
+    text = yaml.safe_dump({key: value}, width=2**31, allow_unicode=True).rstrip("\n")
+    return "\n".join(" " * indent + line for line in text.split("\n"))
+
+
+def _one_line(text: str) -> str:
+    return repr(text) if not text.isprintable() or not text else text

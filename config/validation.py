@@ -1,0 +1,207 @@
+"""Pydantic's errors as problems: the thing, its value, the place in YAML and the way out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from forebay.config.keys import dotted
+from forebay.config.problems import Problem
+from forebay.config.spelling import nearest
+from forebay.config.yaml_positions import Document, KeyPath
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+# What pydantic wanted, in the words of a YAML file; by error type, or by its first part.
+_EXPECTED = {
+    "string": "text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "finite_number": "a finite number",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a mapping",
+    "model": "a mapping",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "greater than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_YAML_TYPES: dict[type, str] = {
+    bool: "true/false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "a mapping",
+    type(None): "empty",
+}
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """One pydantic error, its place in the value and the union branch it belongs to."""
+
+    path: KeyPath
+    union: KeyPath | None
+    branch: str | int | None
+    error: ErrorDetails
+
+
+def validate(
+    model: type[AnyModel], value: dict[str, Any], document: Document, base: KeyPath = ()
+) -> tuple[AnyModel | None, list[Problem]]:
+    """Build a model from a value that stands below `base` in the document."""
+    try:
+        return model.model_validate(value), []
+    except ValidationError as error:
+        faults = [_fault(details, value) for details in error.errors(include_url=False)]
+        writer = _Writer(document, base)
+        return None, [writer.problem(group) for group in _one_branch_each(faults)]
+
+
+def _fault(error: ErrorDetails, value: Any) -> _Fault:  # noqa: ANN401
+    """Split pydantic's location into the path in YAML and the names of union branches."""
+    path: list[str | int] = []
+    union: KeyPath | None = None
+    branch: str | int | None = None
+    for number, part in enumerate(error["loc"]):
+        last = number == len(error["loc"]) - 1
+        if _has(value, part):
+            value = value[part]
+        elif not (last and error["type"] == "missing"):
+            if union is None and part != "[key]":
+                union, branch = tuple(path), part
+            continue
+        path.append(part)
+    return _Fault(tuple(path), union, branch, error)
+
+
+def _has(value: object, part: str | int) -> bool:
+    if isinstance(value, dict):
+        return part in value
+    return isinstance(value, list) and isinstance(part, int) and part < len(value)
+
+
+def _one_branch_each(faults: Iterable[_Fault]) -> list[list[_Fault]]:
+    """Of a union's branches keep the one that the value came nearest to; else all of them."""
+    groups: list[list[_Fault]] = []
+    unions: dict[KeyPath, list[_Fault]] = defaultdict(list)
+    for fault in faults:
+        if fault.union is None:
+            groups.append([fault])
+        else:
+            if not unions[fault.union]:
+                groups.append(unions[fault.union])
+            unions[fault.union].append(fault)
+    return [part for group in groups for part in _split_union(group)]
+
+
+def _split_union(group: list[_Fault]) -> list[list[_Fault]]:
+    deepest = max(group, key=lambda fault: len(fault.path))
+    if len({fault.branch for fault in group}) > 1 and deepest.path == deepest.union:
+        return [group]
+    return [[fault] for fault in group if fault.branch == deepest.branch]
+
+
+class _Writer:
+    """Writes the sentence of a fault (or of one union's faults)."""
+
+    def __init__(self, document: Document, base: KeyPath) -> None:
+        self._document = document
+        self._base = base
+
+    def problem(self, group: Sequence[_Fault]) -> Problem:
+        fault = group[0]
+        path = (*self._base, *fault.path)
+        kind = fault.error["type"]
+        if kind == "missing":
+            return self._missing(path)
+        if kind == "union_tag_not_found":
+            return self._missing((*path, _tag(fault)))
+        if kind in {"literal_error", "enum", "union_tag_invalid"} and len(group) == 1:
+            return self._choice(path, fault)
+        expected = _expected_of(group)
+        if expected:
+            return self._wrong_type(path, fault, " or ".join(expected))
+        return self._wrong_value(path, fault)
+
+    def _missing(self, path: KeyPath) -> Problem:
+        parent = dotted(path[:-1])
+        where = f" in {parent}" if parent else ""
+        message = f"key {path[-1]!r} is missing{where}: add it"
+        return self._document.problem(path[:-1], "missing-key", message, at_key=True)
+
+    def _choice(self, path: KeyPath, fault: _Fault) -> Problem:
+        context = fault.error["ctx"]
+        if fault.error["type"] == "union_tag_invalid":
+            tag = _tag(fault)
+            path, given, listed = (*path, tag), context["tag"], context["expected_tags"]
+        else:
+            given, listed = fault.error["input"], context["expected"]
+        choices = [text.strip("'") for text in str(listed).replace(" or ", ", ").split(", ")]
+        message = (
+            f"{self._name(path)}: {self._shown(path, given)} is not one of {', '.join(choices)}"
+        )
+        hint = nearest(given, choices) if isinstance(given, str) else ""
+        return self._document.problem(path, "wrong-value", message, hint)
+
+    def _wrong_value(self, path: KeyPath, fault: _Fault) -> Problem:
+        kind, context = fault.error["type"], fault.error.get("ctx", {})
+        if kind in _BOUNDS:
+            key, words = _BOUNDS[kind]
+            rule = f"{self._shown(path, fault.error['input'])} has to be {words} {context[key]}"
+        elif kind in {"value_error", "assertion_error"}:
+            rule = str(context["error"])
+        else:
+            rule = fault.error["msg"]
+        return self._document.problem(path, "wrong-value", f"{self._name(path)}: {rule}")
+
+    def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:
+        given, raw = fault.error["input"], self._document.raw.get(path)
+        message = (
+            f"{self._name(path)}: {expected} is expected, not "
+            f"{self._shown(path, given)} ({_YAML_TYPES.get(type(given), type(given).__name__)})"
+        )
+        hint = ""
+        if "text" in expected and raw and not isinstance(given, str):
+            message += "; YAML reads it so unless it stands in quotes"
+            hint = f'"{raw}"'
+        return self._document.problem(path, "wrong-type", message, hint)
+
+    def _name(self, path: KeyPath) -> str:
+        return dotted(path) or "this file"
+
+    def _shown(self, path: KeyPath, value: object) -> str:
+        """The value as it was written, so that nothing out of the environment is shown."""
+        raw = self._document.raw.get(path)
+        own = raw is None or (isinstance(value, str) and "${" not in raw)
+        text = repr(value) if own else str(raw)
+        return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _expected(kind: str) -> str:
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    first, _, rest = kind.partition("_")
+    return _EXPECTED.get(first, "") if rest in {"type", "parsing", "from_float"} else ""
+
+
+def _expected_of(group: Sequence[_Fault]) -> list[str]:
+    """What was wanted instead, when a wrong type is all that is wrong."""
+    found = [_expected(fault.error["type"]) for fault in group]
+    if len(group) > 1:
+        found = [text or fault.error["msg"] for text, fault in zip(found, group, strict=True)]
+    return [text for text in dict.fromkeys(found) if text]
+
+
+def _tag(fault: _Fault) -> str:
+    return str(fault.error["ctx"]["discriminator"]).strip("'")

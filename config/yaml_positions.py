@@ -1,0 +1,226 @@
+"""YAML with positions: plain values, and the line and column of every key and value.
+
+SafeLoader's rules decide what a scalar is. There are no tags, duplicate keys are errors, anchors
+and merge keys work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import yaml
+
+from forebay.config.problems import Problem
+
+KeyPath = tuple[str | int, ...]
+NODES_MAX = 200_000
+_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = {_TAG + "str", _TAG + "value"}
+_SCALAR_TAGS = {_TAG + kind for kind in ("null", "bool", "int", "float", "timestamp")}
+
+
+class Place(NamedTuple):
+    """Line and column, both counted from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass
+class Document:
+    """One YAML file: its value, the places of keys and values, and scalars as they were written."""
+
+    file: str
+    value: Any = None
+    keys: dict[KeyPath, Place] = field(default_factory=dict)
+    values: dict[KeyPath, Place] = field(default_factory=dict)
+    raw: dict[KeyPath, str] = field(default_factory=dict)
+
+    def key_place(self, path: KeyPath) -> Place:
+        """Where the key stands; for a list item, the item; for what is not there, its parent."""
+        for end in range(len(path), 0, -1):
+            place = self.keys.get(path[:end]) or self.values.get(path[:end])
+            if place is not None:
+                return place
+        return self.values.get((), Place(1, 1))
+
+    def value_place(self, path: KeyPath) -> Place:
+        """Where the value stands; for what is not there, the key of its parent."""
+        return self.values.get(path) or self.key_place(path)
+
+    def problem(
+        self, path: KeyPath, code: str, message: str, hint: str = "", *, at_key: bool = False
+    ) -> Problem:
+        """A problem at the value of `path`, or at its key."""
+        place = self.key_place(path) if at_key else self.value_place(path)
+        return Problem(self.file, place.line, place.column, code, message, hint)
+
+    def rename(self, parent: KeyPath, old: str, new: str) -> None:
+        """Move the places below `parent.old` to `parent.new`."""
+        source, target = (*parent, old), (*parent, new)
+        for places in (self.keys, self.values, self.raw):
+            _move(places, source, target)
+
+
+def _move(places: dict[KeyPath, Any], source: KeyPath, target: KeyPath) -> None:
+    for path in [path for path in places if path[: len(source)] == source]:
+        places[target + path[len(source) :]] = places.pop(path)
+
+
+def read_document(text: str, file: str) -> tuple[Document | None, list[Problem]]:
+    """Read one YAML mapping. Without a usable mapping the document is None."""
+    loader: yaml.SafeLoader | None = None
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None, [Problem(file, 1, 1, "empty-file", "the file is empty")]
+        reader = _Reader(Document(file), loader)
+        reader.document.value = reader.read(node, (), ())
+    except yaml.MarkedYAMLError as error:
+        return None, [_syntax_problem(error, file)]
+    except yaml.reader.ReaderError as error:
+        return None, [_character_problem(error, text, file)]
+    finally:
+        if loader is not None:
+            loader.dispose()
+    document = reader.document
+    if not isinstance(document.value, dict) and not reader.problems:
+        message = f"a mapping (key: value) is expected, not {type(document.value).__name__}"
+        reader.problems.append(document.problem((), "not-a-mapping", message))
+    return (document if isinstance(document.value, dict) else None), reader.problems
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    parts = [part for part in (error.context, error.problem) if part]
+    return Problem(file, line, column, "syntax", "this is no YAML: " + ", ".join(parts))
+
+
+def _character_problem(error: yaml.reader.ReaderError, text: str, file: str) -> Problem:
+    before = text[: error.position]
+    line, column = before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1
+    message = f"this is no YAML: character U+{ord(text[error.position]):04X} is not allowed"
+    return Problem(file, line, column, "syntax", message)
+
+
+class _Reader:
+    """Turns nodes into plain values and notes where each of them stands."""
+
+    def __init__(self, document: Document, loader: yaml.SafeLoader) -> None:
+        self.document = document
+        self.problems: list[Problem] = []
+        self._loader = loader
+        self._nodes_left = NODES_MAX
+
+    def read(self, node: yaml.Node, path: KeyPath, above: tuple[int, ...]) -> Any:  # noqa: ANN401
+        """The plain value of a node. `above` are the nodes it lies in, to find endless anchors."""
+        self._nodes_left -= 1
+        if self._nodes_left < 0 or id(node) in above:
+            raise yaml.MarkedYAMLError(
+                problem="an anchor contains itself, or anchors blow the file up",
+                problem_mark=node.start_mark,
+            )
+        self.document.values[path] = _place(node)
+        inside = (*above, id(node))
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
+            return [
+                self.read(item, (*path, index), inside) for index, item in enumerate(node.value)
+            ]
+        if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
+            return self._mapping(node, path, inside)
+        return self._tagged(node)
+
+    def _mapping(
+        self, node: yaml.MappingNode, path: KeyPath, inside: tuple[int, ...]
+    ) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        own: dict[str, Place] = {}
+        for key_node, value_node in self._pairs(node):
+            key = self._key(key_node)
+            place = _place(key_node)
+            if key in own:
+                self._report(
+                    key_node,
+                    "duplicate-key",
+                    f"key {key!r} stands here twice, first in line {own[key].line}: remove one",
+                )
+                continue
+            own[key] = place
+            self.document.keys[(*path, key)] = place
+            value[key] = self.read(value_node, (*path, key), inside)
+        for base in self._merged(node):
+            for key, item in self._merge_pairs(base, inside):
+                if key not in value:
+                    self.document.keys[(*path, key)] = _place(item)
+                    value[key] = self.read(item, (*path, key), inside)
+        return value
+
+    def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+        return (pair for pair in node.value if pair[0].tag != _TAG + "merge")
+
+    def _merged(self, node: yaml.MappingNode) -> Iterator[yaml.MappingNode]:
+        for key, value in node.value:
+            if key.tag != _TAG + "merge":
+                continue
+            bases = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for base in bases:
+                if isinstance(base, yaml.MappingNode):
+                    yield base
+                else:
+                    self._report(base, "syntax", "<< merges mappings, and this is none")
+
+    def _merge_pairs(
+        self, base: yaml.MappingNode, inside: tuple[int, ...]
+    ) -> Iterator[tuple[str, yaml.Node]]:
+        if id(base) in inside:
+            raise yaml.MarkedYAMLError(
+                problem="an anchor contains itself", problem_mark=base.start_mark
+            )
+        for key, value in self._pairs(base):
+            yield self._key(key), value
+        for deeper in self._merged(base):
+            yield from self._merge_pairs(deeper, (*inside, id(base)))
+
+    def _key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(problem="a key is text", problem_mark=node.start_mark)
+        if node.tag not in _TEXT_TAGS:
+            self._report(
+                node,
+                "key-not-text",
+                f"unquoted {node.value} is not text in YAML: put the key in quotes",
+                f'"{node.value}"',
+            )
+        return str(node.value)
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:  # noqa: ANN401
+        self.document.raw[path] = node.value
+        if node.tag in _TEXT_TAGS:
+            return node.value
+        if node.tag not in _SCALAR_TAGS:
+            return self._tagged(node)
+        try:
+            return self._loader.construct_object(node)
+        except (ValueError, KeyError) as error:
+            kind = node.tag.removeprefix(_TAG)
+            message = f"{node.value} looks like a {kind} and is none ({error}): correct or quote it"
+            self._report(node, "syntax", message, f'"{node.value}"')
+            return node.value
+
+    def _tagged(self, node: yaml.Node) -> None:
+        tag = node.tag.replace(_TAG, "!!")
+        self._report(node, "tag", f"tag {tag} is not used here: write the plain value")
+
+    def _report(self, node: yaml.Node, code: str, message: str, hint: str = "") -> None:
+        line, column = _place(node)
+        self.problems.append(Problem(self.document.file, line, column, code, message, hint))
+
+
+def _place(node: yaml.Node) -> Place:
+    return Place(node.start_mark.line + 1, node.start_mark.column + 1)

@@ -1,0 +1,37 @@
+"""Row ids: what proves which rows a model has seen. Defined by storage, not by reading order.
+
+`splitmix64(fingerprint64(path) + row)`: any tool that knows a row's file and number can
+recompute it (docs/guarantees.md). All arithmetic wraps at 64 bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import farmhash
+import numpy as np
+import numpy.typing as npt
+
+_WRAP = 1 << 64
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def fingerprint64(text: str) -> int:
+    """FarmHash Fingerprint64 of the UTF-8 text, in [0, 2^64)."""
+    return int(farmhash.fingerprint64(text)) % _WRAP
+
+
+def splitmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of SplitMix64, for each value."""
+    mixed = values + _GOLDEN
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def row_ids(path: str, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """Ids of row numbers of one file, or of offsets of one partition."""
+    base = np.array(fingerprint64(path), np.uint64)
+    return splitmix64(rows.astype(np.uint64) + base).view(np.int64)

@@ -1,0 +1,314 @@
+"""Talks to one Kafka cluster: topics, offsets by time, committed offsets. Every call is bounded."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from forebay.config.spelling import nearest
+from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
+
+CONNECT_SECONDS = 10.0
+CALL_SECONDS = 20.0
+_RETRY_SECONDS = 0.2
+_OURS = frozenset(
+    {
+        *("bootstrap_servers", "group_id", "enable_auto_commit", "auto_offset_reset"),
+        *("isolation_level", "key_deserializer", "value_deserializer"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as the cluster knows it; the id changes when it is deleted and created again."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OffsetAt:
+    """The first offset at or after an instant, and that record's own timestamp."""
+
+    offset: int
+    timestamp_ms: int
+
+
+def kafka_library() -> Any:  # noqa: ANN401 - kafka-python ships no types
+    """The module `kafka`.
+
+    Raises:
+        MissingExtraError: when the extra `kafka` is not installed.
+    """
+    try:
+        import kafka
+    except ImportError as error:
+        raise MissingExtraError(
+            "reading Kafka needs kafka-python: pip install 'forebay[kafka]'"
+        ) from error
+    return kafka
+
+
+def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> None:
+    """Wait until one of the addresses accepts a connection.
+
+    A client of kafka-python that finds nobody leaves its thread and sockets behind, so none is
+    made before somebody listens.
+
+    Raises:
+        InfrastructureError: when nobody listens before the deadline.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        reason = _first_refusal(bootstrap)
+        if reason is None:
+            return
+        if time.monotonic() >= deadline:
+            raise InfrastructureError(
+                f"no Kafka broker answers at {bootstrap}: {reason}. "
+                "Start it (forebay kafka start) or correct `bootstrap`."
+            )
+        time.sleep(_RETRY_SECONDS)
+
+
+def _first_refusal(bootstrap: str) -> str | None:
+    """None when an address of the list accepts a connection, else why the last one does not."""
+    reason = "the address list is empty"
+    for address in filter(None, (part.strip() for part in bootstrap.split(","))):
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=2.0):
+                return None
+        except (OSError, ValueError) as error:
+            reason = str(error)
+    return reason
+
+
+def new_client(
+    client_class: Any,  # noqa: ANN401
+    bootstrap: str,
+    declared: Mapping[str, Any],
+    **settings: object,
+) -> Any:  # noqa: ANN401
+    """A connected client of kafka-python: our `settings`, and `declared` ones that it knows.
+
+    Raises:
+        ConfigError: for a declared option that no client knows, or that is ours to set.
+        InfrastructureError: when the brokers do not answer as Kafka does.
+    """
+    library = kafka_library()
+    known = set(library.KafkaConsumer.DEFAULT_CONFIG) | set(library.KafkaAdminClient.DEFAULT_CONFIG)
+    for name in declared:
+        if name in _OURS:
+            raise ConfigError(
+                f"options.client.{name} cannot be set: Forebay relies on its own value"
+            )
+        if name not in known:
+            guess = nearest(name, known)
+            hint = f": did you mean {guess}?" if guess else ""
+            raise ConfigError(f"options.client.{name} is no option of the Kafka client{hint}")
+    options = {
+        "client_id": "forebay",
+        "bootstrap_timeout_ms": int(CONNECT_SECONDS * 1000),
+        **settings,
+        **{name: value for name, value in declared.items() if name in client_class.DEFAULT_CONFIG},
+    }
+    try:
+        return client_class(bootstrap_servers=bootstrap.split(","), **options)
+    except library.errors.KafkaError as error:
+        raise InfrastructureError(f"Kafka at {bootstrap}: {error}") from error
+
+
+class Cluster:
+    """One admin connection, opened at the first call and opened again when it was lost."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        call_seconds: float = CALL_SECONDS,
+        client: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing is connected yet. `client` holds further options (security, timeouts)."""
+        self.bootstrap = bootstrap
+        self._client = client or {}
+        self._call_seconds = call_seconds
+        self._admin: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the connection; the next call opens a new one."""
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            admin.close()
+
+    def call(self, what: str, action: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        """Run `action(admin client)` and try again on passing errors until the deadline.
+
+        Raises:
+            InfrastructureError: when the cluster does not answer before the deadline.
+        """
+        errors = kafka_library().errors
+        deadline = time.monotonic() + self._call_seconds
+        while True:
+            try:
+                return action(self._connected(deadline))
+            except errors.UnknownTopicOrPartitionError:
+                raise
+            except errors.KafkaError as error:
+                if not error.retriable or time.monotonic() >= deadline:
+                    raise InfrastructureError(
+                        f"Kafka at {self.bootstrap}: {what} failed: {error}"
+                    ) from error
+                self.close()  # after a broker restart the old connection may never recover
+                time.sleep(_RETRY_SECONDS)
+
+    def ping(self) -> None:
+        """Ask for the cluster's description: proves that the broker serves requests."""
+        self.call("describing the cluster", lambda admin: admin.describe_cluster())
+
+    def topic_names(self) -> list[str]:
+        """Every topic that is not Kafka's own."""
+        names: list[str] = self.call("listing topics", lambda admin: admin.list_topics())
+        return sorted(name for name in names if not name.startswith("__"))
+
+    def topic(self, name: str) -> Topic | None:
+        """The topic of that name; None when there is none."""
+        (found,) = self.call("describing a topic", lambda admin: admin.describe_topics([name]))
+        if found["error_code"] == kafka_library().errors.UnknownTopicOrPartitionError.errno:
+            return None
+        partitions = tuple(sorted(each["partition_index"] for each in found["partitions"]))
+        return Topic(name, str(found["topic_id"]), partitions)
+
+    def offsets_at(self, topic: Topic, instant_ms: int) -> dict[int, OffsetAt | None]:
+        """For each partition the first record stamped at or after the instant; None: no such."""
+        found = self._list_offsets(topic, topic.partitions, instant_ms)
+        return {
+            partition: OffsetAt(at.offset, at.timestamp) if at.offset >= 0 else None
+            for partition, at in found.items()
+        }
+
+    def first_offsets(self, topic: Topic) -> dict[int, int]:
+        """For each partition the first offset that is still stored."""
+        found = self._list_offsets(topic, topic.partitions, self._special("EARLIEST"))
+        return {partition: at.offset for partition, at in found.items()}
+
+    def end_offsets(self, topic: Topic) -> dict[int, int]:
+        """For each partition the offset that the next record will have (the high watermark)."""
+        found = self._list_offsets(topic, topic.partitions, self._special("LATEST"))
+        return {partition: at.offset for partition, at in found.items()}
+
+    def newest_ms(self, topic: Topic) -> int | None:
+        """The largest record timestamp of the topic; None when it is empty."""
+        found = self._list_offsets(topic, topic.partitions, self._special("MAX_TIMESTAMP"))
+        stamps = [at.timestamp for at in found.values() if at.offset >= 0]
+        return max(stamps, default=None)
+
+    def compacted(self, topic: Topic) -> bool:
+        """Whether the topic's cleanup removes single records, so that offsets have gaps."""
+        return "compact" in self._settings(topic)["cleanup.policy"]
+
+    def kept_since(self, topic: Topic) -> datetime | None:
+        """The instant since which retention has deleted nothing; None when nobody can tell."""
+        settings = self._settings(topic)
+        limit_ms = int(settings["retention.ms"])
+        if limit_ms < 0 or int(settings["retention.bytes"]) >= 0:
+            return None
+        return datetime.now(UTC) - timedelta(milliseconds=limit_ms)
+
+    def _settings(self, topic: Topic) -> dict[str, str]:
+        from kafka.admin import ConfigResource, ConfigResourceType
+
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
+        found = self.call(
+            "reading a topic's settings",
+            lambda admin: admin.describe_configs([resource], config_filter="all"),
+        )
+        return {name: str(each["value"]) for name, each in found["topic"][topic.name].items()}
+
+    def committed(self, group: str, topic: Topic) -> dict[int, int]:
+        """The offsets that a consumer group has committed, by partition."""
+        found = self.call(
+            "reading committed offsets", lambda admin: admin.list_group_offsets({group: None})
+        )
+        return {
+            key.partition: value.offset
+            for key, value in found.get(group, {}).items()
+            if key.topic == topic.name and value.offset >= 0
+        }
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit offsets by (topic, partition), all or an error.
+
+        Raises:
+            InfrastructureError: when a partition refuses, or nobody answers before the deadline.
+        """
+        structs = kafka_library().structs
+        errors = kafka_library().errors
+        wanted = {
+            structs.TopicPartition(*key): structs.OffsetAndMetadata(offset, "", -1)
+            for key, offset in offsets.items()
+        }
+
+        def action(admin: Any) -> None:  # noqa: ANN401
+            for key, problem in admin.alter_group_offsets(group, wanted).items():
+                if problem is not errors.NoError:
+                    raise problem(f"group {group} cannot commit {key.topic}/{key.partition}")
+
+        self.call("committing offsets", action)
+
+    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """Create a topic and wait until every partition has a leader; one that exists stays."""
+        errors = kafka_library().errors
+        declared = {"num_partitions": partitions, "replication_factor": 1, "configs": settings}
+
+        def action(admin: Any) -> None:  # noqa: ANN401
+            try:
+                admin.create_topics({name: declared}, wait_for_metadata=True)
+            except errors.TopicAlreadyExistsError:
+                admin.wait_for_topics([name])
+
+        self.call(f"creating topic {name}", action)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all its records."""
+        self.call(f"deleting topic {name}", lambda admin: admin.delete_topics([name]))
+
+    def _connected(self, deadline: float) -> Any:  # noqa: ANN401
+        if self._admin is None:
+            left = max(deadline - time.monotonic(), 0.0)
+            wait_for_port(self.bootstrap, min(left, CONNECT_SECONDS))
+            self._admin = new_client(
+                kafka_library().KafkaAdminClient,
+                self.bootstrap,
+                self._client,
+                request_timeout_ms=int(CONNECT_SECONDS * 1000),
+            )
+        return self._admin
+
+    def _list_offsets(self, topic: Topic, partitions: Sequence[int], spec: int) -> dict[int, Any]:
+        structs = kafka_library().structs
+        wanted = {structs.TopicPartition(topic.name, partition): spec for partition in partitions}
+        try:
+            found = self.call(
+                "looking up offsets", lambda admin: admin.list_partition_offsets(wanted)
+            )
+        except kafka_library().errors.UnknownTopicOrPartitionError as error:
+            raise DataError(f"topic {topic.name} at {self.bootstrap} is gone: {error}") from error
+        return {key.partition: at for key, at in found.items()}
+
+    @staticmethod
+    def _special(name: str) -> int:
+        from kafka.admin import OffsetSpec
+
+        return OffsetSpec[name]  # type: ignore[no-any-return]

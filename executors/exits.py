@@ -1,0 +1,117 @@
+"""How a role process ends: exit code by remedy, and a file that says why.
+
+The file `failures/<role>-<index>.json` is what a supervisor shows as the job's error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forebay.config.base import Spec
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    ForebayError,
+    InfrastructureError,
+    NotReadyError,
+)
+from forebay.executors.files import write_atomically
+from forebay.executors.process import started_by_supervisor
+
+# A role whose body ended may have threads that do not: it gets this long to close them.
+EXIT_GRACE_SECONDS = 10.0
+_LOG = logging.getLogger(__name__)
+
+
+class RoleFailure(Spec):
+    """Why a process failed.
+
+    error: the exception's class name. exit_code: by remedy, as in `forebay.errors`.
+    """
+
+    error: str
+    message: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: BaseException) -> RoleFailure:
+        """Describe an exception; one that is not ours counts as infrastructure (4)."""
+        if isinstance(error, ForebayError):
+            return cls(error=type(error).__name__, message=str(error), exit_code=error.exit_code)
+        return cls(
+            error=type(error).__name__,
+            message=str(error) or type(error).__name__,
+            exit_code=InfrastructureError.exit_code,
+        )
+
+    def exception(self) -> ForebayError:
+        """The exception with this exit code, for whoever answers for the job."""
+        for kind in (ConfigError, NotReadyError, DataError):
+            if kind.exit_code == self.exit_code:
+                return kind(self.message)
+        return InfrastructureError(self.message)
+
+
+def failure_path(job_dir: Path, role: str, index: int) -> Path:
+    """Where a process writes its failure."""
+    return job_dir / "failures" / f"{role}-{index}.json"
+
+
+def read_failure(job_dir: Path, role: str, index: int) -> RoleFailure | None:
+    """The failure that a process wrote before it ended, if any."""
+    path = failure_path(job_dir, role, index)
+    return RoleFailure.model_validate_json(path.read_text()) if path.is_file() else None
+
+
+@contextmanager
+def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
+    """Run a role's body; turn an exception into the failure file and the exit code.
+
+    A process that a supervisor started ends at the latest `EXIT_GRACE_SECONDS` after its body,
+    whatever threads are left. SystemExit and KeyboardInterrupt pass unchanged.
+
+    Raises:
+        SystemExit: with the code of the remedy, after an error.
+    """
+    try:
+        yield
+    except Exception as error:
+        failure = RoleFailure.of(error)
+        _LOG.exception("%s-%d fails (exit code %d)", role, index, failure.exit_code)
+        _write(failure_path(job_dir, role, index), failure)
+        _end_soon(failure.exit_code)
+        raise SystemExit(failure.exit_code) from error
+    _end_soon(0)
+
+
+def _write(path: Path, failure: RoleFailure) -> None:
+    try:
+        write_atomically(path, failure.model_dump_json())
+    except OSError:
+        # A full disk must not hide the exit code; the supervisor then names code and log.
+        _LOG.exception("cannot write %s", path)
+
+
+def _end_soon(exit_code: int) -> None:
+    if not started_by_supervisor():
+        return
+    timer = threading.Timer(EXIT_GRACE_SECONDS, _end_now, [exit_code])
+    timer.daemon = True
+    timer.start()
+
+
+def _end_now(exit_code: int) -> None:
+    _LOG.error(
+        "threads still run %s s after the end: %s",
+        EXIT_GRACE_SECONDS,
+        ", ".join(thread.name for thread in threading.enumerate() if not thread.daemon),
+    )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)

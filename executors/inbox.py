@@ -1,0 +1,146 @@
+"""Frames on the trainer's side: queued, in the step's hand, used; and what a fence does to them.
+
+Pure state, guarded by the lock of its owner. A frame that was handed out counts as taken: this
+process will learn it or die, and then the sealed positions count, so a fence may be answered
+while a step runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from forebay.config.datasets import Feed
+from forebay.datatasks.tasks import TaskProgress
+from forebay.mixture.minibatch import Minibatch
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One minibatch and where its tasks stand once it is used.
+
+    minibatch: None where only positions moved. rows: rows of the minibatch. slot: hours from the
+    window's first data, of its first row. executor and epoch say who sent it, under which lease.
+    """
+
+    minibatch: Minibatch | None
+    progress: dict[str, TaskProgress]
+    executor: str
+    epoch: int
+    rows: int
+    slot: int
+    feed: Feed = "batch"
+
+
+@dataclass
+class _Lane:
+    """Frames of one epoch: one queue for each feed, and how far its rows were handed out."""
+
+    queues: dict[Feed, deque[tuple[int, Frame]]] = field(default_factory=dict)
+    taken: dict[str, TaskProgress] = field(default_factory=dict)
+
+
+def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
+    """Whichever of two positions of one task is further."""
+    if one is None:
+        return other
+    behind = (one.position, one.rows_read, one.ended) < (
+        other.position,
+        other.rows_read,
+        other.ended,
+    )
+    return other if behind else one
+
+
+def source_of(task_id: str) -> str:
+    """The source's name in `source/number`."""
+    return task_id.rpartition("/")[0]
+
+
+class Inbox:
+    """Frames and positions of one window in one trainer process."""
+
+    def __init__(self, sealed: Mapping[str, TaskProgress]) -> None:
+        """Start from what the newest checkpoint holds."""
+        self.used: dict[str, TaskProgress] = dict(sealed)
+        self.ended = sum(progress.ended for progress in sealed.values())
+        self.dead_rows: Counter[str] = Counter()
+        self.received_rows = 0
+        self.dropped_rows = 0
+        self._lanes: dict[int, _Lane] = {}
+        self._fenced: dict[int, dict[str, TaskProgress]] = {}
+        self._news: dict[str, TaskProgress] = {}
+        self._arrivals = 0
+        for task_id, progress in sealed.items():
+            self.dead_rows[source_of(task_id)] += progress.dead_rows
+
+    def open(self, epoch: int) -> None:
+        """Accept frames of an epoch, once."""
+        if epoch not in self._fenced:
+            self._lanes.setdefault(epoch, _Lane())
+
+    def is_open(self, epoch: int) -> bool:
+        """Whether frames of the epoch are accepted."""
+        return epoch in self._lanes
+
+    def put(self, frame: Frame) -> bool:
+        """Queue a frame; False, and the frame is thrown away, when its epoch is not open."""
+        self.received_rows += frame.rows
+        lane = self._lanes.get(frame.epoch)
+        if lane is None:
+            self.dropped_rows += frame.rows
+            return False
+        self._arrivals += 1
+        lane.queues.setdefault(frame.feed, deque()).append((self._arrivals, frame))
+        return True
+
+    def take(self) -> Frame | None:
+        """Hand out the frame of the earliest slot, of several the one that came first."""
+        heads = [
+            (queue[0][1].slot, queue[0][0], lane, queue)
+            for lane in self._lanes.values()
+            for queue in lane.queues.values()
+            if queue
+        ]
+        if not heads:
+            return None
+        _, _, lane, queue = min(heads, key=lambda head: head[:2])
+        _, frame = queue.popleft()
+        lane.taken.update(frame.progress)
+        return frame
+
+    def use(self, frame: Frame) -> None:
+        """A step learnt the frame."""
+        for task_id, progress in frame.progress.items():
+            before = self.used.get(task_id)
+            after = further(before, progress)
+            self.used[task_id] = self._news[task_id] = after
+            self.ended += after.ended - (before.ended if before else False)
+            self.dead_rows[source_of(task_id)] += after.dead_rows - (
+                before.dead_rows if before else 0
+            )
+
+    def news(self) -> dict[str, TaskProgress]:
+        """Positions that were used since the last call."""
+        news, self._news = self._news, {}
+        return news
+
+    def fence(self, epoch: int) -> dict[str, TaskProgress]:
+        """Refuse the epoch from now on; how far its rows were, or will be, learnt.
+
+        Asked again, it answers the same again.
+        """
+        lane = self._lanes.pop(epoch, None)
+        if lane is not None:
+            self.dropped_rows += sum(frame.rows for q in lane.queues.values() for _, frame in q)
+            self._fenced[epoch] = lane.taken
+        return self._fenced.get(epoch, {})
+
+    def fence_all(self) -> dict[str, TaskProgress]:
+        """Refuse every epoch; how far each task was, or will be, learnt."""
+        positions = dict(self.used)
+        for epoch in list(self._lanes):
+            for task_id, progress in self.fence(epoch).items():
+                positions[task_id] = further(positions.get(task_id), progress)
+        return positions

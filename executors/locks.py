@@ -1,0 +1,94 @@
+"""Locks between processes (flock): the kernel drops them when the holder dies, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forebay.errors import InfrastructureError
+
+_POLL_SECONDS = 0.01
+
+
+class FileLock:
+    """An exclusive lock on a file, which may hold a text about its holder."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened before `acquire`."""
+        self.path = path
+        self._descriptor: int | None = None
+
+    def acquire(self, wait_seconds: float) -> bool:
+        """Take the lock; False when another holds it until the deadline.
+
+        A `is_held` of another process takes it for microseconds, so give a deadline > 0 where
+        False has a meaning.
+        """
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + wait_seconds
+        while not _try(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                return False
+            time.sleep(_POLL_SECONDS)
+        self._descriptor = descriptor
+        return True
+
+    def write(self, text: str) -> None:
+        """Tell others who holds the lock. Only for its holder."""
+        if self._descriptor is None:
+            raise RuntimeError("only the holder of a lock writes into it")
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode(), 0)
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens where it is not held."""
+        if self._descriptor is None:
+            return
+        # Unlocked by name and not by closing: a process forked meanwhile has a copy of it open.
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        os.close(self._descriptor)
+        self._descriptor = None
+
+
+def is_held(path: Path) -> bool:
+    """Whether some process holds the lock now."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        if not _try(descriptor, fcntl.LOCK_SH):
+            return True
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        return False
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path, wait_seconds: float) -> Iterator[None]:
+    """Hold the lock inside the block.
+
+    Raises:
+        InfrastructureError: when another process holds it until the deadline.
+    """
+    lock = FileLock(path)
+    if not lock.acquire(wait_seconds):
+        raise InfrastructureError(f"{path} has been locked for {wait_seconds:g} s: try again")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _try(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,35 @@
+"""A fingerprint of everything that decides what a model's variables mean."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from forebay.config.features import feature_columns
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+
+
+def learns_fingerprint(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> str:
+    """Hash of features, label, paradigms, model and source order; not of how the job runs."""
+    dataset = pipeline.dataset
+    columns = {column for name, feature in dataset.features.items()
+               for column in feature_columns(name, feature)}  # fmt: skip
+    types = {
+        column: kind
+        for name in pipeline.source_names
+        for column, kind in sources[name].columns.items()
+        if column in columns
+    }
+    meaning = {
+        "features": {
+            name: feature.model_dump(mode="json") for name, feature in dataset.features.items()
+        },
+        "label": dataset.label.model_dump(mode="json"),
+        "types": {column: str(kind) for column, kind in sorted(types.items())},
+        "paradigms": pipeline.train.paradigms,
+        "model": pipeline.model.model_dump(mode="json"),
+        "sources": pipeline.source_names,
+    }
+    return hashlib.sha256(json.dumps(meaning, sort_keys=False).encode()).hexdigest()[:16]

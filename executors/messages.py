@@ -1,0 +1,236 @@
+"""Messages between driver, data executors and trainer (docs/protocol.md), as JSON on the wire."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from forebay.config.datasets import Feed
+from forebay.datatasks.tasks import DataTask, TaskProgress, Wire
+
+Progress = dict[str, TaskProgress]
+
+
+class Done(Wire):
+    """A call that has nothing to answer."""
+
+
+class ErrorReport(Wire):
+    """An error that crosses a process border: class name, message, exit code."""
+
+    error: str
+    message: str
+    exit_code: int
+
+
+class Endpoint(Wire):
+    """endpoints/driver.json: where the driver listens, and its incarnation."""
+
+    address: str
+    incarnation: int
+
+
+# Data executor -> driver ---------------------------------------------------------------------
+
+
+class Registration(Wire):
+    """A data executor says that it lives. The process that started later owns the index."""
+
+    executor: int
+    instance: str
+    started_ns: int
+    address: str
+    pid: int
+
+
+class Registered(Wire):
+    """The driver's incarnation, for the log."""
+
+    incarnation: int
+
+
+class LeaseCall(Wire):
+    """Waits for work. The same `sequence` again gets the same answer again.
+
+    `epoch` and `last` are what the executor knows: a difference is answered at once.
+    """
+
+    executor: int
+    instance: str
+    epoch: int
+    sequence: int
+    last: bool
+    wait_seconds: float = 1.0
+
+
+class Grant(Wire):
+    """A lease: the task, which grant of it this is, and where to go on (None: its start)."""
+
+    task: DataTask
+    attempt: int
+    failures: int
+    progress: TaskProgress | None
+
+
+class LeaseReply(Wire):
+    """Grants under `epoch` (0: no window is open). `last`: no task is waiting for anyone now."""
+
+    epoch: int
+    window: str
+    generation: int
+    grants: list[Grant]
+    last: bool
+
+
+class ExecutorBeat(Wire):
+    """Every 0.2 s and when a task was read: tasks read to their end, and counters for people."""
+
+    executor: int
+    instance: str
+    epoch: int
+    done: list[str]
+    queued: dict[str, int]
+    passed_over: dict[str, int]
+
+
+class TaskFailure(Wire):
+    """A lease's task could not be read on. Refused when the lease was lost meanwhile."""
+
+    executor: int
+    instance: str
+    epoch: int
+    task_id: str
+    attempt: int
+    cause: ErrorReport
+
+
+# Trainer -> driver ---------------------------------------------------------------------------
+
+
+class OpenWindow(Wire):
+    """Serve this window from `used`. `trainer` 0: a new process, which fences older ones."""
+
+    trainer: int
+    window: str
+    generation: int
+    step: int
+    sealed: Progress
+    used: Progress
+
+
+class Opened(Wire):
+    """The trainer's number, the session that later calls name, and the window's task count."""
+
+    trainer: int
+    session: int
+    tasks: int
+
+
+class TrainerBeat(Wire):
+    """Positions used since the last beat, fences answered, epochs whose stream broke.
+
+    A `fenced` epoch comes with the positions up to which its rows were handed to the step; no
+    further row of that epoch will be. Waits up to `wait_seconds` while the driver's orders
+    are still those of `version`.
+    """
+
+    trainer: int
+    session: int
+    sequence: int
+    version: int
+    used: Progress = Field(default_factory=dict)
+    fenced: dict[int, Progress] = Field(default_factory=dict)
+    broken: list[int] = Field(default_factory=list)
+    wait_seconds: float = 0.2
+
+
+class Serving(Wire):
+    """A data executor to take rows from, under one epoch."""
+
+    executor: int
+    epoch: int
+    address: str
+
+
+class Orders(Wire):
+    """What the driver wants of the trainer: whom to read from, whom to fence, why to stop."""
+
+    version: int
+    serving: list[Serving]
+    fence: list[int]
+    error: ErrorReport | None = None
+
+
+class SealCall(Wire):
+    """A checkpoint with these positions is on disk."""
+
+    trainer: int
+    session: int
+    step: int
+    progress: Progress
+
+
+# Anyone -> driver ----------------------------------------------------------------------------
+
+
+class StatusCall(Wire):
+    """Asks how far the window is."""
+
+
+class ExecutorFacts(Wire):
+    """One data executor as the driver sees it."""
+
+    epoch: int
+    reading: dict[str, int]
+    silent_seconds: float
+    queued: dict[str, int]
+    passed_over: dict[str, int]
+
+
+class StatusReply(Wire):
+    """Facts for people: never the base of a decision."""
+
+    incarnation: int
+    window: str
+    generation: int
+    tasks: dict[str, int]
+    rows_used: dict[str, int]
+    dead_rows: dict[str, int]
+    share: dict[str, float]
+    executors: dict[str, ExecutorFacts]
+    sealed_step: int
+
+
+# Data executor -> trainer (app_metadata of a frame) ------------------------------------------
+
+
+class StreamCall(Wire):
+    """Opens the stream of one epoch; each epoch is served once, to one caller."""
+
+    epoch: int
+
+
+class CreditNote(Wire):
+    """Room for that many more minibatches."""
+
+    credits: int
+
+
+class FrameHead(Wire):
+    """What a frame's rows are. `segments`: (source index, rows) in the order of the rows.
+
+    Once this frame and the earlier ones of its feed are used, every task in `progress` stands
+    there.
+    """
+
+    executor: str
+    epoch: int
+    sequence: int
+    feed: Feed
+    slot: int
+    segments: list[tuple[int, int]]
+    progress: Progress
+
+    @property
+    def rows(self) -> int:
+        """Rows in the frame."""
+        return sum(rows for _, rows in self.segments)

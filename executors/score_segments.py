@@ -1,0 +1,185 @@
+"""Scores and labels on disk: append-only Arrow IPC segments, sealed together with a checkpoint.
+
+Rows of a stream are written with the scores they got before the step that used them, rows of
+batch sources with their complete label. A segment that no checkpoint sealed is dropped at restore,
+as the steps behind it are, so scores and model always tell of the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import ipc
+
+from forebay.errors import DataError
+from forebay.mixture.minibatch import Minibatch
+
+_SCORES, _LABELS = "scores", "labels"
+_ROWS_IN_MEMORY = 8_192
+_PREFIX = "score:"
+
+
+class _Segment:
+    """One growing file of one kind; its records are gathered to a size that is worth writing."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        self._schema = schema
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = ipc.new_file(self._sink, schema)
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def append(self, columns: Sequence[npt.NDArray[Any]]) -> None:
+        arrays = [pa.array(column) for column in columns]
+        self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._rows += len(arrays[0])
+        if self._rows >= _ROWS_IN_MEMORY:
+            self._write()
+
+    def _write(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting).combine_chunks()
+            self._writer.write_table(table)
+        self._waiting, self._rows = [], 0
+
+    def close(self) -> None:
+        self._write()
+        self._writer.close()
+        self._sink.close()
+        _sync(self.path)
+
+
+class ScoreWriter:
+    """Writes one window's scores and labels into `folder`. Not safe for several threads."""
+
+    def __init__(self, folder: Path, paradigms: Sequence[str]) -> None:
+        """Create the folder; nothing that lies there is touched before `restore`."""
+        self._folder = folder
+        self._schemas = {
+            _SCORES: pa.schema(
+                [("event_id", pa.int64()), ("fresh", pa.float32())]
+                + [(_PREFIX + name, pa.float32()) for name in paradigms]
+            ),
+            _LABELS: pa.schema([("event_id", pa.int64()), ("complete", pa.float32())]),
+        }
+        self._paradigms = len(paradigms)
+        self._open: dict[str, _Segment] = {}
+        self._sealed: list[str] = []
+        self._next = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def append(self, minibatch: Minibatch, scores: npt.NDArray[np.float32] | None) -> None:
+        """Keep stream rows with their scores (float32[N, paradigms]), or batch rows with None.
+
+        Raises:
+            ValueError: when the scores' shape does not fit.
+        """
+        ids, labels = minibatch.event_ids, minibatch.labels
+        if scores is None:
+            self._segment(_LABELS).append([ids, labels])
+            return
+        if scores.shape != (len(minibatch), self._paradigms):
+            raise ValueError(f"scores of shape {scores.shape} for {len(minibatch)} rows")
+        self._segment(_SCORES).append([ids, labels, *np.ascontiguousarray(scores.T)])
+
+    def seal(self) -> list[str]:
+        """Make everything appended so far durable; the names of all sealed segments."""
+        for segment in self._open.values():
+            segment.close()
+            self._sealed.append(segment.path.name)
+        if self._open:
+            _sync(self._folder)
+        self._open = {}
+        return list(self._sealed)
+
+    def restore(self, sealed: Sequence[str]) -> None:
+        """Drop every segment that is not in `sealed` and go on behind those.
+
+        Raises:
+            DataError: when a sealed segment is missing.
+        """
+        self._open = {}
+        for path in self._folder.glob("*.arrow"):
+            if path.name not in sealed:
+                path.unlink()
+        missing = [name for name in sealed if not (self._folder / name).exists()]
+        if missing:
+            raise DataError(f"{self._folder}: sealed segment {missing[0]} is missing")
+        self._sealed = list(sealed)
+        self._next = 1 + max((_number(name) for name in sealed), default=-1)
+
+    def _segment(self, kind: str) -> _Segment:
+        if kind not in self._open:
+            path = self._folder / f"{kind}-{self._next:06d}.arrow"
+            self._open[kind] = _Segment(path, self._schemas[kind])
+            self._next += 1
+        return self._open[kind]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Sealed segments of one window. Without `names` every segment in the folder counts."""
+
+    window: str
+    folder: Path
+    names: Sequence[str] | None = None
+
+    def scores(self) -> pa.Table | None:
+        """Event ids, fresh labels and scores in the order written; None when there are none."""
+        return self._read(_SCORES)
+
+    def labels(self) -> pa.Table | None:
+        """Event ids and complete labels in the order written; None when there are none."""
+        return self._read(_LABELS)
+
+    def _read(self, kind: str) -> pa.Table | None:
+        tables = [_read_segment(path) for path in self._paths(kind)]
+        return pa.concat_tables(tables).combine_chunks() if tables else None
+
+    def _paths(self, kind: str) -> Iterator[Path]:
+        present = [path.name for path in self.folder.glob("*.arrow")]
+        for name in sorted(present if self.names is None else self.names):
+            if name.startswith(f"{kind}-"):
+                yield self.folder / name
+
+
+def paradigms_of(scores: pa.Table) -> tuple[str, ...]:
+    """Paradigms whose scores a table holds, the serving one first."""
+    names = [name for name in scores.column_names if name.startswith(_PREFIX)]
+    return tuple(name.removeprefix(_PREFIX) for name in names)
+
+
+def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
+    """Scores as float32[N, paradigms]."""
+    matrix = np.empty((scores.num_rows, len(paradigms_of(scores))), dtype=np.float32)
+    for index, name in enumerate(paradigms_of(scores)):
+        matrix[:, index] = scores.column(_PREFIX + name).to_numpy()
+    return matrix
+
+
+def _read_segment(path: Path) -> pa.Table:
+    try:
+        with pa.memory_map(str(path)) as source:
+            return ipc.open_file(source).read_all()
+    except (pa.ArrowInvalid, FileNotFoundError) as error:
+        raise DataError(f"{path}: a sealed score segment cannot be read: {error}") from error
+
+
+def _number(name: str) -> int:
+    return int(name.removesuffix(".arrow").rpartition("-")[2])
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,257 @@
+"""Training one window after another: the loop between frames, steps, seals and links."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.tasks import TaskProgress
+from forebay.errors import InfrastructureError
+from forebay.executors.chain import Link, ModelChain, Parent
+from forebay.executors.checkpoints import CheckpointStore, Seal
+from forebay.executors.job import JobRequest, WindowRequest
+from forebay.executors.meaning import learns_fingerprint
+from forebay.executors.progress import ProgressReporter
+from forebay.executors.remote_reader import Frame, RemoteReader
+from forebay.executors.scoreboard import ScoreWriter
+from forebay.executors.tally import Tally
+from forebay.home import Home
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.learner import Learner, RowSums
+
+FRAME_WAIT_SECONDS = 0.5
+SILENCE_SECONDS = 120.0
+COUNTERS = ("used_rows", "resumed_from_step")
+
+
+@dataclass
+class _Open:
+    """The window that is being trained."""
+
+    request: WindowRequest
+    parent: Link | None
+    base_step: int
+    base_seen: list[RowSums]
+    store: CheckpointStore
+    scores: ScoreWriter | None
+    tally: Tally
+    started_at: datetime
+    window_step: int = 0
+    sealed_step: int = 0
+    last_seal: Seal | None = None
+    rows_by_source: dict[str, int] = field(default_factory=dict)
+
+
+class WindowTrainer:
+    """Owns the learner and the reader of one trainer process."""
+
+    def __init__(
+        self,
+        job_dir: Path,
+        request: JobRequest,
+        layout: FeatureLayout,
+        learner: Learner,
+    ) -> None:
+        """Connects to the driver; nothing is loaded before the first window."""
+        pipeline = request.pipeline_spec()
+        home = Home(Path(request.home))
+        self._request = request
+        self._pipeline = pipeline
+        self._learner = learner
+        self._names = pipeline.source_names
+        self._learns = learns_fingerprint(pipeline, request.source_specs())
+        self._chain = ModelChain(home, pipeline.name, request.line)
+        self._ledger = Ledger(home, pipeline.name)
+        self._reader = RemoteReader(job_dir, layout, self._names)
+        self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
+        self._standing: Link | None = None  # the link that the learner's variables are at
+
+    def train(self, window: WindowRequest, position: int) -> None:
+        """Train one window to its end, unless an earlier process of this job already did."""
+        link = self._chain.link(window.key, window.generation)
+        if link is None:
+            link = self._train_to_end(window, position)
+        last = position == len(self._request.windows) - 1
+        self._finish(link, export=last)
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._reader.close()
+
+    def _train_to_end(self, window: WindowRequest, position: int) -> Link:
+        opened = self._open(window)
+        self._begin(opened, position)
+        sealed = opened.last_seal
+        if sealed is None or not sealed.final:
+            self._consume(opened)
+            sealed = self._seal(opened, final=True)
+        self._reader.sealed(sealed.step, sealed.progress)
+        link = self._link(opened, sealed)
+        self._chain.record(link)
+        self._standing = link
+        return link
+
+    def _open(self, window: WindowRequest) -> _Open:
+        folder = self._chain.folder(window.key, window.generation)
+        store = CheckpointStore(folder)
+        with self._progress.phase("load"):
+            parent = self._chain.before(window.key)
+            seal = store.load(self._learner)
+            if seal is None:
+                self._load_parent(parent)
+        self._learner.set_phase(warm_start=window.warm_start)
+        scores = None
+        if not window.warm_start:
+            scores = ScoreWriter(folder / "scores", self._learner.paradigms)
+            scores.restore(seal.scores if seal else [])
+        opened = _Open(
+            request=window,
+            parent=parent,
+            base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
+            base_seen=seal.base_seen if seal else self._learner.seen(),
+            store=store,
+            scores=scores,
+            tally=Tally(folder / "tally.bin", COUNTERS),
+            started_at=datetime.now(UTC),
+            last_seal=seal,
+        )
+        if seal is not None:
+            opened.window_step = opened.sealed_step = seal.window_step
+            opened.tally.add(
+                "resumed_from_step", seal.window_step - opened.tally.value("resumed_from_step")
+            )
+        self._standing = None
+        return opened
+
+    def _load_parent(self, parent: Link | None) -> None:
+        """Bring the learner to where the window before ended."""
+        if parent is None:
+            if self._standing is not None:
+                raise InfrastructureError("a window without a parent follows a trained window")
+            return
+        self._chain.require_same_meaning(parent, self._learns)
+        if self._standing == parent:
+            return
+        store = CheckpointStore(self._chain.folder(parent.window, parent.generation))
+        if store.load(self._learner) is None:
+            raise InfrastructureError(
+                f"the checkpoint of window {parent.window} is gone ({store.folder}): "
+                f"train that window again (forebay run … --from {parent.window} --reprocess)"
+            )
+
+    def _begin(self, opened: _Open, position: int) -> None:
+        sealed: Mapping[str, TaskProgress] = opened.last_seal.progress if opened.last_seal else {}
+        step = opened.base_step + opened.window_step
+        self._progress.begin(opened.request, position, step)
+        self._reader.begin(opened.request.key, opened.request.generation, sealed, step)
+
+    def _consume(self, opened: _Open) -> None:
+        every = self._pipeline.job.checkpoint.every_steps
+        silent_since = time.monotonic()
+        while True:
+            with self._progress.phase("wait"):
+                frame = self._reader.next(FRAME_WAIT_SECONDS)
+            if frame is None:
+                if self._reader.finished():
+                    return
+                self._check_silence(opened, silent_since)
+                continue
+            silent_since = time.monotonic()
+            with self._progress.phase("train"):
+                self._use(opened, frame)
+            if opened.window_step - opened.sealed_step >= every:
+                sealed = self._seal(opened, final=False)
+                self._reader.sealed(opened.base_step + opened.window_step, sealed.progress)
+
+    def _check_silence(self, opened: _Open, silent_since: float) -> None:
+        silent_seconds = time.monotonic() - silent_since
+        if silent_seconds > SILENCE_SECONDS:
+            raise InfrastructureError(
+                f"window {opened.request.key}: no rows came for {silent_seconds:.0f} s although "
+                "not all tasks ended; see the logs of driver and data executors"
+            )
+
+    def _use(self, opened: _Open, frame: Frame) -> None:
+        """Score, write the scores, then learn: the order is what makes metrics progressive."""
+        minibatch = frame.minibatch
+        if minibatch is not None and len(minibatch):
+            if opened.scores is not None:
+                scored = minibatch.feed == "stream" and bool(self._learner.paradigms)
+                scores = self._learner.score(minibatch) if scored else None
+                opened.scores.append(minibatch, scores)
+            self._learner.learn(minibatch)
+            opened.window_step += 1
+            opened.tally.add("used_rows", len(minibatch))
+            self._progress.stepped(minibatch, frame.slot, opened.base_step + opened.window_step)
+        self._reader.used(frame)
+
+    def _seal(self, opened: _Open, *, final: bool) -> Seal:
+        with self._progress.phase("seal"):
+            seal = Seal(
+                window=opened.request.key,
+                generation=opened.request.generation,
+                step=opened.base_step + opened.window_step,
+                window_step=opened.window_step,
+                final=final,
+                progress=self._reader.progress(),
+                base_seen=opened.base_seen,
+                seen=self._learner.seen(),
+                scores=opened.scores.seal() if opened.scores is not None else [],
+                sealed_at=datetime.now(UTC),
+            )
+            sealed = opened.store.write(self._learner, seal)
+        opened.sealed_step = opened.window_step
+        opened.last_seal = sealed
+        return sealed
+
+    def _link(self, opened: _Open, sealed: Seal) -> Link:
+        trained_rows = sum(
+            after.rows - before.rows
+            for before, after in zip(sealed.base_seen, sealed.seen, strict=True)
+        )
+        parent = opened.parent
+        return Link(
+            window=sealed.window,
+            generation=sealed.generation,
+            parent=Parent(window=parent.window, generation=parent.generation) if parent else None,
+            step=sealed.step,
+            steps=sealed.window_step,
+            base_seen=dict(zip(self._names, sealed.base_seen, strict=True)),
+            seen=dict(zip(self._names, sealed.seen, strict=True)),
+            progress=sealed.progress,
+            scores=sealed.scores,
+            resumed_from_step=opened.tally.value("resumed_from_step"),
+            reread_rows=opened.tally.value("used_rows")
+            - trained_rows
+            + self._reader.dropped_rows(),
+            learns=self._learns,
+            started_at=opened.started_at,
+            finished_at=datetime.now(UTC),
+        )
+
+    def _finish(self, link: Link, *, export: bool) -> None:
+        facts = {"step": link.step, "finished_at": link.finished_at.isoformat()}
+        if self._ledger.trained(link.window) != link.generation:
+            self._ledger.mark_trained(link.window, link.generation, facts)
+        if export:
+            self._export(link)
+        self._progress.finished(link.window)
+
+    def _export(self, link: Link) -> None:
+        """Write what serves beside the checkpoints and move the pointer to it when it may."""
+        target = self._chain.folder(link.window, link.generation) / "saved_model"
+        if self._standing != link:
+            CheckpointStore(target.parent).load(self._learner)
+            self._standing = link
+        with self._progress.phase("export"):
+            if not target.exists():
+                temporary = target.with_name(".saved_model")
+                temporary.mkdir(parents=True, exist_ok=True)
+                self._learner.export(temporary)
+                temporary.rename(target)
+            if self._pipeline.job.publish.when == "always":
+                self._chain.publish(link, target, datetime.now(UTC))

@@ -1,0 +1,131 @@
+"""The command line: finds the command, maps every error to its line and exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, cast
+
+import typer
+
+from forebay import __version__
+from forebay.commands.output import option
+from forebay.errors import ForebayError, InfrastructureError, UsageError
+
+# One module below forebay.commands for each command; its `register(app)` adds the command.
+COMMANDS: tuple[str, ...] = ("check", "schema", "explain", "init", "score", "report")
+
+INTERRUPTED = 130
+_CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+_HELP = """Trains recommendation models on history and on what happened a second ago, together.
+
+Exit codes: 0 done, 1 your YAML or command, 2 data not ready, 3 data bad, 4 infrastructure.
+"""
+
+
+@dataclass
+class _Invocation:
+    """What the error handler has to know about this call."""
+
+    debug: bool = False
+
+
+def build_app(modules: Sequence[str]) -> typer.Typer:
+    """The application with the commands of these modules."""
+    app = typer.Typer(
+        name="forebay",
+        help=_HELP,
+        invoke_without_command=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    for module in modules:
+        import_module(f"forebay.commands.{module}").register(app)
+    return app
+
+
+def _global_options(
+    context: typer.Context,
+    debug: Annotated[bool, option("--debug", help="Show tracebacks of errors.")] = False,  # noqa: FBT002
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,  # noqa: FBT002
+) -> None:
+    """Options before the command."""
+    cast("_Invocation", context.obj).debug = debug
+    if version:
+        typer.echo(f"forebay {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code. Errors are lines on standard error."""
+    ordered = _debug_first(arguments)
+    invocation = _Invocation(debug="--debug" in ordered[:1])
+    try:
+        command = typer.main.get_command(build_app(_modules_for(ordered)))
+        code = command.main(
+            args=ordered, prog_name="forebay", standalone_mode=False, obj=invocation
+        )
+    except _CLICK_USAGE_ERROR as error:
+        return _usage(error)
+    except typer.Abort:
+        sys.stderr.write("aborted\n")
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last place that can turn it into a line
+        return _failed(error, invocation)
+    return code if isinstance(code, int) else 0
+
+
+def _debug_first(arguments: Sequence[str]) -> list[str]:
+    """`--debug` works behind the command too."""
+    rest = [argument for argument in arguments if argument != "--debug"]
+    return ["--debug", *rest] if len(rest) < len(arguments) else rest
+
+
+def _modules_for(arguments: Sequence[str]) -> Sequence[str]:
+    """Only the module of the command that is called; all of them for help or an unknown name."""
+    name = next((text for text in arguments if not text.startswith("-")), "")
+    module = name.replace("-", "_")
+    return (module,) if module in COMMANDS else COMMANDS
+
+
+def _usage(error: Exception) -> int:
+    """A command line that cannot be understood is the caller's to change: exit code 1, not 2."""
+    shown = cast("Any", error)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        shown.show()
+        return UsageError.exit_code
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "forebay"
+    sys.stderr.write(f"error: {shown.format_message()} (see `{command} --help`)\n")
+    return UsageError.exit_code
+
+
+def _failed(error: Exception, invocation: _Invocation) -> int:
+    if invocation.debug:
+        traceback.print_exception(error)
+    if isinstance(error, ForebayError):
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    if isinstance(error, OSError):
+        sys.stderr.write(f"error: {error}\n")
+    else:
+        way_out = "" if invocation.debug else " (--debug shows the traceback)"
+        sys.stderr.write(f"error: unexpected {type(error).__name__}: {error}{way_out}\n")
+    return InfrastructureError.exit_code
+
+
+def main() -> None:
+    """Entry point of the `forebay` script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

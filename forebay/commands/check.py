@@ -1,0 +1,113 @@
+"""`forebay check`: every problem of every declaration, with its place and the way out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence, Sized
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    ConfigDir,
+    Form,
+    Output,
+    OutputFormat,
+    is_terminal,
+    note,
+    option,
+)
+from forebay.config.load import Project, load_project
+from forebay.config.problems import Problem, errors
+from forebay.errors import ConfigError, ForebayError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("check")(check)
+
+
+def check(
+    config: ConfigDir = DEFAULT_CONFIG,
+    connect: Annotated[
+        bool, option("--connect", help="Compare with the storage too (types, paths, topics).")
+    ] = False,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Check all declarations.
+
+    Exit 0 when they are usable, 1 when something has to change. With --connect also 4 when a
+    storage does not answer.
+    """
+    project = load_project(config)
+    found = list(project.problems)
+    failures: list[ForebayError] = []
+    if connect:
+        found += _connect(project, failures)
+    wrong = errors(found)
+    _print(Output(output), project, found, wrong)
+    for failure in failures:
+        note(f"error: {failure}")
+    if wrong:
+        raise typer.Exit(ConfigError.exit_code)
+    if failures:
+        raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _connect(project: Project, failures: list[ForebayError]) -> Iterable[Problem]:
+    """Findings of every usable source; storage that does not answer goes into `failures`."""
+    from forebay.datatasks.open_source import open_source
+
+    for name, spec in project.sources.items():
+        try:
+            source = open_source(spec, project.root)
+            try:
+                findings = source.findings()
+            finally:
+                source.close()
+        except ForebayError as error:
+            failures.append(type(error)(f"source {name!r}: {error}"))
+            continue
+        for finding in findings:
+            file, line, column = project.where("sources", name, finding.path)
+            yield Problem(file, line, column, finding.code, finding.message, finding.hint)
+
+
+def _print(
+    output: Output, project: Project, found: Sequence[Problem], wrong: Sequence[Problem]
+) -> None:
+    for problem in found:
+        if problem.severity == "note":
+            note(str(problem))
+    if output.is_json:
+        output.json([problem.to_json() for problem in wrong])
+        return
+    for problem in wrong:
+        output.line(str(problem))
+        if is_terminal():
+            _caret(problem)
+    counts = (
+        f"{_count(project.source_files, 'source')}, {_count(project.pipeline_files, 'pipeline')}"
+    )
+    if wrong:
+        note(f"{counts}: {_count(wrong, 'problem')}")
+    else:
+        output.line(f"{counts}: no problems")
+
+
+def _caret(problem: Problem) -> None:
+    """The source line and a mark below the place."""
+    path = Path(problem.file)
+    if not path.is_file():
+        return
+    lines = path.read_text(errors="replace").splitlines()
+    if problem.line <= len(lines):
+        line = lines[problem.line - 1]
+        sys.stdout.write(f"    {line}\n    {' ' * (problem.column - 1)}^\n")
+
+
+def _count(items: Sized, noun: str) -> str:
+    number = len(items)
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,159 @@
+"""`forebay init DIR`: an empty project, or a source's YAML out of a Parquet file's schema."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.commands.output import Output, OutputFormat, note, option
+from forebay.config.scaffold import (
+    StoredColumn,
+    event_time_of,
+    parquet_source,
+    project_files,
+    source_name,
+    usable,
+)
+from forebay.config.sources import ColumnType
+from forebay.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SCHEME = "parquet://"
+_DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
+_LIST_TYPES = {
+    ColumnType.STRING: ColumnType.LIST_STRING,
+    ColumnType.INT: ColumnType.LIST_INT,
+    ColumnType.FLOAT: ColumnType.LIST_FLOAT,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("init")(init)
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder of the project.", metavar="DIR")],
+    origin: Annotated[
+        str | None,
+        option("--from", help="Write a source out of this Parquet file or folder.", metavar="URL"),
+    ] = None,
+    name: Annotated[
+        str | None, option("--name", help="Name of that source (default: the file's name).")
+    ] = None,
+) -> None:
+    """Start a project. Files that are there already stay as they are.
+
+    --from parquet://PATH adds a source; PATH starts at the current folder unless it begins with /.
+    """
+    files = project_files(folder.absolute().name)
+    notes: list[str] = []
+    if origin is not None:
+        data = _local_path(origin)
+        file = f"config/sources/{source_name(name or data.stem)}.yaml"
+        if (folder / file).exists():
+            raise UsageError(f"{folder / file} is there already: choose another --name")
+        files[file] = _source(data, folder, notes)
+    output = Output(OutputFormat.TEXT)
+    for path, text in files.items():
+        target = folder / path
+        if target.exists():
+            output.line(f"kept     {target}")
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        output.line(f"written  {target}")
+    for line in notes:
+        note(line)
+
+
+def _local_path(origin: str) -> Path:
+    if not origin.startswith(_SCHEME):
+        raise UsageError(f"--from {origin}: write {_SCHEME}PATH, a local Parquet file or folder")
+    path = Path(origin.removeprefix(_SCHEME))
+    if not path.exists():
+        raise UsageError(f"--from {origin}: there is no {path.absolute()}")
+    return path
+
+
+def _source(data: Path, folder: Path, notes: list[str]) -> str:
+    file = _first_file(data)
+    columns = _columns(file)
+    window_path = None
+    event_time = event_time_of(columns)
+    if not usable(columns):
+        raise UsageError(f"{file}: no column has a type that can be declared")
+    if event_time is None:
+        window_path = _window_path(data, file)
+        if window_path is None:
+            raise UsageError(
+                f"{file} has no timestamp column, and no folder such as date=2026-03-01 says the "
+                "time of its rows: windows cannot be cut out of it"
+            )
+    else:
+        notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
+    kept = usable(columns)
+    notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
+    absolute, root = data.absolute(), folder.absolute()
+    inside = absolute.is_relative_to(root)
+    path = absolute.relative_to(root) if inside else absolute
+    return parquet_source(path.as_posix(), columns, window_path)
+
+
+def _first_file(data: Path) -> Path:
+    if data.is_file():
+        return data
+    for path in sorted(data.rglob("*.parquet")):
+        parts = path.relative_to(data).parts
+        if path.is_file() and not any(_ignored(part) for part in parts):
+            return path
+    raise UsageError(f"{data} holds no *.parquet file")
+
+
+def _ignored(part: str) -> bool:
+    return part.startswith(".") or (part.startswith("_") and "=" not in part)
+
+
+def _window_path(data: Path, file: Path) -> str | None:
+    """`date={date}/*.parquet`, when a folder below `data` says the date."""
+    folders = file.relative_to(data).parts[:-1] if data.is_dir() else ()
+    matches = [_DATE_FOLDER.match(part) for part in folders]
+    if not any(matches):
+        return None
+    parts = [f"{match[1]}={{date}}" if match else "*" for match in matches]
+    return "/".join([*parts, "*.parquet"])
+
+
+def _columns(file: Path) -> list[StoredColumn]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(file)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{file} is no Parquet file: {error}") from error
+    return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
+
+
+def _declared(stored: pa.DataType) -> ColumnType | None:
+    """The declared type of a stored one; None where only guessing would find one."""
+    from pyarrow import types
+
+    if types.is_dictionary(stored):
+        return _declared(stored.value_type)
+    if types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored):
+        item = _declared(stored.value_type)
+        return _LIST_TYPES.get(item) if item is not None else None
+    tests = {
+        ColumnType.STRING: (types.is_string, types.is_large_string),
+        ColumnType.INT: (types.is_integer,),
+        ColumnType.FLOAT: (types.is_floating, types.is_decimal),
+        ColumnType.BOOL: (types.is_boolean,),
+        ColumnType.TIMESTAMP: (types.is_timestamp, types.is_date),
+    }
+    return next((kind for kind, known in tests.items() if any(t(stored) for t in known)), None)

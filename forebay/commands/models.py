@@ -1,0 +1,60 @@
+"""`forebay models ls`: what each window's model was built on, and which one serves."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.home import Home
+
+COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(help="Trained models.", no_args_is_help=True)
+    group.command("ls")(ls)
+    app.add_typer(group, name="models")
+
+
+def ls(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    line: Annotated[str, option("--line", help="The model line.")] = "main",
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """List every generation of every window of a line, in the order of training."""
+    from forebay.executors.chain import Link, ModelChain
+
+    chain = ModelChain(Home.from_environment(), pipeline, line)
+    serving = chain.published()
+
+    def row(link: Link) -> dict[str, Any]:
+        newest = chain.generations(link.window)[-1] == link.generation
+        state = chain.stale_because(link) or ("current" if newest else "replaced")
+        if serving and (serving.window, serving.generation) == (link.window, link.generation):
+            state += ", serves"
+        model = chain.folder(link.window, link.generation) / "saved_model"
+        return {
+            "window": link.window,
+            "generation": link.generation,
+            "built_on": f"{link.parent.window} g{link.parent.generation}" if link.parent else None,
+            "steps": link.steps,
+            "rows": sum(link.trained(source).rows for source in link.seen),
+            "state": state,
+            "finished": link.finished_at,
+            "model": str(model) if model.exists() else None,
+        }
+
+    links = [
+        link
+        for window in chain.windows()
+        for generation in chain.generations(window)
+        if (link := chain.link(window, generation)) is not None
+    ]
+    shown = Output(output)
+    if not links and not shown.is_json:
+        shown.line(f"pipeline {pipeline!r} has no trained window on line {line!r}")
+        return
+    shown.table([row(link) for link in links], COLUMNS)

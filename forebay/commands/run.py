@@ -1,0 +1,127 @@
+"""`forebay run`: train the windows of a range, show how it goes, write the summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    ConfigDir,
+    Form,
+    Output,
+    OutputFormat,
+    is_terminal,
+    option,
+)
+from forebay.config.load import load_project
+from forebay.home import Home
+
+if TYPE_CHECKING:
+    from forebay.datatasks.ledger import WindowPlan
+    from forebay.datatasks.planning import PlanReport
+    from forebay.executors.job import JobStatus
+    from forebay.executors.progress import Progress
+
+LINE_EVERY_SECONDS = 5.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    first: Annotated[str, option("--from", help="First window, for example 2026-03-01.")],
+    last: Annotated[str, option("--to", help="Last window, included.")],
+    config: ConfigDir = DEFAULT_CONFIG,
+    summary: Annotated[
+        Path | None, option("--summary", help="Write the facts of the run here, as JSON.")
+    ] = None,
+    reprocess: Annotated[
+        bool, option("--reprocess", help="Read and train these windows again.")
+    ] = False,
+    line: Annotated[str, option("--line", help="The model line to train.")] = "main",
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Train every window of a range that is not trained yet, each from the one before it."""
+    from forebay.executors.run import Run, Watch
+
+    project = load_project(config)
+    spec = project.pipeline(pipeline)
+    shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout)
+    watch = Watch(shown.planned, shown.submitted, shown.progress)
+    facts = Run(project, spec, Home.from_environment(), line, watch).execute(
+        first, last, reprocess=reprocess
+    )
+    if summary is not None:
+        summary.parent.mkdir(parents=True, exist_ok=True)
+        summary.write_text(json.dumps(facts, indent=1) + "\n")
+    _print(Output(output), facts, summary)
+
+
+class _Shown:
+    """Live progress: one changing line on a terminal, a plain line every few seconds elsewhere."""
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - any text stream
+        self._stream = stream
+        self._live = is_terminal() and stream is sys.stdout
+        self._shown_at = 0.0
+        self._text = ""
+
+    def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
+        reused = len(report.plans) - len(todo)
+        self._line(
+            f"planned {len(report.plans)} windows with {report.storage_calls} storage calls; "
+            f"{len(todo)} to train, {reused} reused (trained before)"
+        )
+        for note in report.notes:
+            self._line(f"note: {note}")
+
+    def submitted(self, job_id: str, folder: Path) -> None:
+        self._line(f"job {job_id}  logs: {folder / 'logs'}")
+
+    def progress(self, progress: Progress, status: JobStatus) -> None:
+        rows = "  ".join(f"{name} {count:,}" for name, count in progress.rows.items())
+        restarts = sum(status.restarts.values())
+        text = (
+            f"{progress.windows_done}/{progress.windows_total} windows  {progress.window}  "
+            f"step {progress.step:,}  {rows}  {progress.rows_per_second:,.0f} rows/s  "
+            f"lag {progress.lag_seconds / 3600:.0f}h"
+        ) + (f"  restarts {restarts}" if restarts else "")
+        now = time.monotonic()
+        if text == self._text:
+            return
+        if self._live:
+            self._stream.write(f"\r\x1b[2K{text[:160]}")
+            self._stream.flush()
+        elif now - self._shown_at >= LINE_EVERY_SECONDS:
+            self._line(text)
+            self._shown_at = now
+        self._text = text
+
+    def _line(self, text: str) -> None:
+        self._stream.write(("\r\x1b[2K" if self._live else "") + text + "\n")
+        self._stream.flush()
+
+
+def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:
+    if output.is_json:
+        output.json(facts)
+        return
+    from rich.console import Console
+
+    from forebay.report.facts import facts_of
+    from forebay.report.text import print_report
+
+    output.line()
+    print_report(facts_of(facts), Console())
+    if summary is not None:
+        output.line(f"summary  {summary}  (forebay report {summary} makes a page of it)")

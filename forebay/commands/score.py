@@ -1,0 +1,62 @@
+"""`forebay score`: probabilities of rows from an exported model."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("score")(score)
+
+
+def score(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="An exported model's folder.")],
+    row: Annotated[str | None, option("--row", help="One row as a JSON object.")] = None,
+    rows: Annotated[
+        Path | None, option("--rows", help="A file with one JSON object a line.", metavar="FILE")
+    ] = None,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Score rows with an exported model. A row names every column that the model reads.
+
+    null stands for an unknown value. Timestamps are written 2013-06-01T07:00:00Z.
+    """
+    # Imported here: it pulls numpy, which `forebay --help` does not need.
+    from forebay.mixture.scoring import ServedModel
+    from forebay.mixture.tensorflow_start import LOG_LEVEL
+
+    if getattr(context.obj, "debug", False):
+        os.environ.setdefault(LOG_LEVEL, "0")
+    scored = ServedModel(model).score(_rows(row, rows))
+    Output(output).table(scored, list(scored[0]) if scored else ["score"])
+
+
+def _rows(row: str | None, path: Path | None) -> list[dict[str, object]]:
+    if (row is None) == (path is None):
+        raise UsageError("give either --row JSON or --rows FILE")
+    if row is not None:
+        return [_object(row, "--row")]
+    if path is None or not path.is_file():
+        raise UsageError(f"--rows: there is no file {path}")
+    lines = path.read_text().splitlines()
+    return [_object(line, f"{path}:{n}") for n, line in enumerate(lines, start=1) if line.strip()]
+
+
+def _object(text: str, place: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{place}: no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{place}: a row is a JSON object, not {type(value).__name__}")
+    return value

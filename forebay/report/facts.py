@@ -1,0 +1,134 @@
+"""The facts of a summary, in the form that text, plots and HTML share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forebay.config.datasets import Feed
+from forebay.errors import UsageError
+from forebay.mixture.metrics import Estimate
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WindowFacts:
+    """One window: rows by feed and by source, dead letters, AUCs by paradigm."""
+
+    window: str
+    generation: int
+    stale: str
+    rows: dict[Feed, int]
+    source_rows: dict[str, int]
+    dead: int
+    reasons: list[str]
+    auc_true: dict[str, Estimate | None]
+    auc_fresh: dict[str, Estimate | None]
+    positives_known: float | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that a report shows."""
+
+    pipeline: str
+    paradigms: list[str]
+    warm_start: WindowFacts | None
+    windows: list[WindowFacts]
+    pooled: dict[str, dict[str, Estimate | None]]
+    differences: list[str]
+    warnings: list[str]
+    label: str
+    rows_agree: bool
+    rows_line: str
+    phases_seconds: dict[str, float]
+    restarts: dict[str, int]
+    notes: list[str]
+    model: str
+    commands: dict[str, str]
+
+    @property
+    def sources(self) -> list[str]:
+        """Every source of the run, in declared order."""
+        return list(dict.fromkeys(name for window in self.windows for name in window.source_rows))
+
+
+def read_facts(path: Path) -> Facts:
+    """Read a summary that `forebay run … --summary FILE` wrote.
+
+    Raises:
+        UsageError: when the file is missing or is no such summary.
+    """
+    try:
+        return facts_of(json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise UsageError(
+            f"{path} is no summary of `forebay run … --summary FILE` ({error!r})"
+        ) from error
+
+
+def facts_of(summary: Json) -> Facts:
+    """Take a summary apart.
+
+    Raises:
+        KeyError: when a key is missing that every summary has.
+    """
+    windows = [_window(window) for window in summary["windows"]]
+    pooled = summary.get("pooled") or {}
+    warm = summary.get("warm_start")
+    return Facts(
+        pipeline=summary.get("pipeline", ""),
+        paradigms=list(
+            summary.get("paradigms")
+            or dict.fromkeys(name for window in windows for name in window.auc_true)
+        ),
+        warm_start=_window(warm) if warm else None,
+        windows=windows,
+        pooled={
+            name: {label: _estimate(block.get(label)) for label in ("auc_true", "auc_fresh")}
+            for name, block in pooled.get("paradigms", {}).items()
+        },
+        differences=[row["words"] for row in pooled.get("differences", [])],
+        warnings=list(pooled.get("warnings", [])),
+        label=pooled.get("label", "complete"),
+        rows_agree=summary["rows_agree"],
+        rows_line=summary["rows_line"],
+        phases_seconds=dict(summary.get("phases_seconds") or {}),
+        restarts={name: n for name, n in (summary.get("restarts") or {}).items() if n},
+        notes=list(summary.get("notes") or []),
+        model=summary.get("model", ""),
+        commands=dict(summary.get("commands") or {}),
+    )
+
+
+def _window(window: Json) -> WindowFacts:
+    sources: Json = window["sources"]
+    rows: dict[Feed, int] = {"batch": 0, "stream": 0}
+    for source in sources.values():
+        rows[source.get("feed", "batch")] += source["trained_rows"]
+    metrics: Json = window.get("metrics") or {}
+    return WindowFacts(
+        window=window["window"],
+        generation=window["generation"],
+        stale=window.get("stale") or "",
+        rows=rows,
+        source_rows={name: source["trained_rows"] for name, source in sources.items()},
+        dead=sum(source["dead_letter_rows"] for source in sources.values()),
+        reasons=[
+            f"{name}: {source['reason']}"
+            for name, source in sources.items()
+            if source.get("reason")
+        ],
+        auc_true={name: _estimate(one.get("auc_true")) for name, one in metrics.items()},
+        auc_fresh={name: _estimate(one.get("auc_fresh")) for name, one in metrics.items()},
+        positives_known=(window.get("label_completeness") or {}).get("share"),
+    )
+
+
+def _estimate(value: Json | None) -> Estimate | None:
+    return None if value is None else Estimate(value["value"], value["low"], value["high"])

@@ -1,0 +1,31 @@
+"""The report as one HTML file: style, tables and plots inside, nothing fetched."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from forebay import __version__
+from forebay.report.facts import Facts
+from forebay.report.plots import auc_plot, phases_plot, rows_plot
+from forebay.report.text import estimate_text
+
+
+def render_html(facts: Facts) -> str:
+    """The whole page. Text from the summary is escaped; only our own plots are markup."""
+    environment = Environment(
+        loader=PackageLoader("forebay.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["estimate"] = estimate_text
+    plots = {
+        "AUC by window": auc_plot(facts),
+        "Rows by window and source": rows_plot(facts),
+        "Time by phase": phases_plot(facts),
+    }
+    drawn = {title: Markup(svg) for title, svg in plots.items() if svg}  # noqa: S704 - our own
+    page = environment.get_template("report.html.j2")
+    return page.render(facts=facts, plots=drawn, version=__version__)

@@ -1,0 +1,122 @@
+"""A run's facts on a terminal as tables, elsewhere as plain lines that `grep` and `cut` like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from forebay.mixture.metrics import Estimate
+from forebay.report.facts import Facts, WindowFacts
+
+
+def print_report(facts: Facts, console: Console) -> None:
+    """Write rows and AUCs per window, pooled figures, verdicts, time by phase and paths."""
+    if console.is_terminal:
+        console.print(_window_table(facts))
+        if facts.paradigms:
+            console.print(_fresh_table(facts))
+        for line in closing_lines(facts):
+            console.print(escape(line), highlight=False, soft_wrap=True)
+        return
+    for line in plain_lines(facts):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def plain_lines(facts: Facts) -> Iterator[str]:
+    """Every fact as a line of `word  values`; nothing is cut to a width."""
+    for window in _all_windows(facts):
+        rows = "  ".join(f"{feed} {count}" for feed, count in window.rows.items())
+        yield f"window {window.window}  generation {window.generation}  {rows}  dead {window.dead}"
+        for name in window.auc_true:
+            true, fresh = window.auc_true[name], window.auc_fresh[name]
+            yield (
+                f"auc {window.window}  {name}  true {estimate_text(true)}  "
+                f"fresh {estimate_text(fresh)}"
+            )
+    yield from closing_lines(facts)
+
+
+def closing_lines(facts: Facts) -> Iterator[str]:
+    """What stands below the tables: the whole run, in words."""
+    for window in _all_windows(facts):
+        yield from (f"note  window {window.window}, {reason}" for reason in window.reasons)
+        if window.stale:
+            yield f"note  window {window.window} is stale ({window.stale})"
+    yield from (f"note  {note}" for note in facts.notes)
+    for name, labels in facts.pooled.items():
+        yield (
+            f"pooled  {name}  auc_true {estimate_text(labels['auc_true'])}  "
+            f"auc_fresh {estimate_text(labels['auc_fresh'])}"
+        )
+    judged = "" if facts.label == "complete" else " (fresh labels)"
+    yield from (f"verdict  {words}{judged}" for words in facts.differences)
+    yield from (f"WARNING  {words}" for words in facts.warnings)
+    yield facts.rows_line
+    if facts.restarts:
+        yield "restarts  " + ", ".join(f"{role} {n}" for role, n in facts.restarts.items())
+    if facts.phases_seconds:
+        yield "time  " + ", ".join(
+            f"{phase} {seconds:.1f} s" for phase, seconds in facts.phases_seconds.items()
+        )
+    if facts.model:
+        yield f"model  {facts.model}"
+    yield from (f"{name}  {command}" for name, command in facts.commands.items())
+
+
+def estimate_text(estimate: Estimate | None) -> str:
+    """A figure with its interval; `none` where it does not exist."""
+    if estimate is None:
+        return "none"
+    return f"{estimate.value:.3f} ({estimate.low:.3f}-{estimate.high:.3f})"
+
+
+def _all_windows(facts: Facts) -> list[WindowFacts]:
+    return [*([facts.warm_start] if facts.warm_start else []), *facts.windows]
+
+
+def _window_table(facts: Facts) -> Table:
+    table = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        title=f"{facts.pipeline}: rows and AUC on complete labels (95% interval)",
+    )
+    table.add_column("window", no_wrap=True)
+    for column in ("batch", "stream", "dead"):
+        table.add_column(column, justify="right")
+    for paradigm in facts.paradigms:
+        table.add_column(paradigm, justify="right")
+    for window in _all_windows(facts):
+        counts = [f"{window.rows['batch']:,}", f"{window.rows['stream']:,}", f"{window.dead:,}"]
+        table.add_row(window.window, *counts, *_cells(facts, window.auc_true))
+    if facts.paradigms:
+        pooled = {name: labels["auc_true"] for name, labels in facts.pooled.items()}
+        table.add_section()
+        table.add_row("pooled", "", "", "", *_cells(facts, pooled), style="bold")
+    return table
+
+
+def _fresh_table(facts: Facts) -> Table:
+    table = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        title="AUC on labels as known at publication (95% interval)",
+    )
+    table.add_column("window", no_wrap=True)
+    table.add_column("positives known", justify="right")
+    for paradigm in facts.paradigms:
+        table.add_column(paradigm, justify="right")
+    for window in facts.windows:
+        known = "" if window.positives_known is None else f"{window.positives_known:.0%}"
+        table.add_row(window.window, known, *_cells(facts, window.auc_fresh))
+    pooled = {name: labels["auc_fresh"] for name, labels in facts.pooled.items()}
+    table.add_section()
+    table.add_row("pooled", "", *_cells(facts, pooled), style="bold")
+    return table
+
+
+def _cells(facts: Facts, estimates: Mapping[str, Estimate | None]) -> list[str]:
+    return [estimate_text(estimates[name]) if name in estimates else "" for name in facts.paradigms]

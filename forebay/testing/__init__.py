@@ -1,0 +1,1 @@
+"""Test suites for kinds of sources that live outside this repository."""

@@ -1,0 +1,371 @@
+"""The contract of a source as one test class.
+
+A kind that lives in another package is tested with
+
+    class TestShopSource(SourceSuite):
+        kind = "shop"
+
+        def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
+            ...store the batches, add to what lies there...
+            return {"endpoint": ...}  # options of the kind
+
+Kinds whose stored values may not fit a declared type mix in `BadRowSuite`; kinds whose units can
+be damaged mix in `DamageSuite`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.base import ARROW_TYPES, Scan, Source
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, Unit
+from forebay.errors import DataError
+from forebay.testing.source_data import (
+    COLUMNS,
+    EVENT_TIME,
+    NUMBER,
+    Batch,
+    batch,
+    hours,
+)
+
+ALL = list(COLUMNS)
+
+
+def data_task(tasks: pa.Table, index: int, span: Interval, source: str = "suite") -> DataTask:
+    """Row `index` of a table of TASK_SCHEMA as an object."""
+    row = tasks.slice(index, 1).to_pylist()[0]
+    return DataTask(
+        task_id=f"{source}/{index}",
+        source=source,
+        window="w",
+        generation=1,
+        slot=row["slot"],
+        partition=row["partition"],
+        units=tuple(Unit(**unit) for unit in row["units"]),
+        rows=row["rows"],
+        cut=row["cut"],
+        data_from=span.start,
+        data_to=span.end,
+    )
+
+
+def tasks_of(scan: Scan, spans: Sequence[Interval], index: int) -> list[DataTask]:
+    """The tasks of one span of a scan."""
+    found = np.flatnonzero(np.asarray(scan.tasks["span"]) == index)
+    return [data_task(scan.tasks, int(row), spans[index]) for row in found]
+
+
+def numbers(chunks: Sequence[Chunk]) -> list[int]:
+    """The numbers of all rows read."""
+    return [value for chunk in chunks for value in chunk.batch.column(NUMBER).to_pylist()]
+
+
+class SourceBase(ABC):
+    """What a kind has to say about itself to be tested."""
+
+    kind: ClassVar[str]
+    chunk_rows: ClassVar[int] = 7
+
+    @abstractmethod
+    def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
+        """Add batches to the storage at `place` (a folder of this test); return the options."""
+
+    def spec(self, options: dict[str, Any], **more: Any) -> SourceSpec:  # noqa: ANN401 - any field
+        """The declaration of the suite's columns."""
+        fields: dict[str, Any] = {
+            "name": "suite",
+            "kind": self.kind,
+            "options": options,
+            "columns": COLUMNS,
+            "event_time": EVENT_TIME,
+        }
+        return SourceSpec.model_validate(fields | more)
+
+    def opened(self, place: Path, batches: list[Batch], **more: Any) -> Source:  # noqa: ANN401
+        """Publish and open."""
+        return open_source(self.spec(self.publish(place, batches), **more), place)
+
+    def read(
+        self,
+        source: Source,
+        task: DataTask,
+        position: Position | None = None,
+        columns: Sequence[str] = (NUMBER,),
+    ) -> list[Chunk]:
+        """All chunks of a task from a position on, checked for what every chunk has to hold."""
+        chunks = list(source.open(task, position, columns, self.chunk_rows))
+        self._check(chunks, task, columns)
+        return chunks
+
+    def _check(self, chunks: list[Chunk], task: DataTask, columns: Sequence[str]) -> None:
+        assert chunks, "a task gives at least one chunk, perhaps an empty one"
+        assert chunks[-1].end >= max(chunk.end for chunk in chunks)
+        slots = np.concatenate([chunk.slots for chunk in chunks])
+        assert (np.diff(slots) >= 0).all(), "slots never fall within a task"
+        hours_of_task = -(-(task.data_to - task.data_from).total_seconds() // 3600)
+        assert ((slots >= 0) & (slots < hours_of_task)).all()
+        for chunk in chunks:
+            assert chunk.batch.schema.names == list(columns)
+            for name in columns:
+                assert chunk.batch.schema.field(name).type == ARROW_TYPES[COLUMNS[name]]
+            sizes = {len(chunk.row_ids), len(chunk.units), len(chunk.rows), len(chunk.slots)}
+            assert sizes == {chunk.batch.num_rows}
+            assert chunk.batch.num_rows <= self.chunk_rows
+            positions = [chunk.position(row) for row in range(len(chunk.rows) + 1)]
+            assert positions == sorted(positions)
+
+    def read_all(self, source: Source, spans: Sequence[Interval], column: str) -> None:
+        """Plan and read one column of all spans."""
+        scan = source.scan(spans)
+        for index in range(len(spans)):
+            for task in tasks_of(scan, spans, index):
+                list(source.open(task, None, [column], self.chunk_rows))
+
+    def read_span(self, source: Source, spans: Sequence[Interval], index: int) -> list[Chunk]:
+        """All chunks of all tasks of one span, planned with the others in one scan."""
+        tasks = tasks_of(source.scan(spans), spans, index)
+        return [chunk for task in tasks for chunk in self.read(source, task)]
+
+
+class SourceSuite(SourceBase):
+    """What every kind must do."""
+
+    @pytest.fixture
+    def batches(self) -> list[Batch]:
+        """Hours 0, 1 (two batches) and 3; nothing in hour 2."""
+        return [
+            batch(0, range(40)),
+            batch(1, range(40, 61)),
+            batch(1, range(61, 70), minute=30),
+            batch(3, range(70, 103)),
+        ]
+
+    @pytest.fixture
+    def source(self, tmp_path: Path, batches: list[Batch]) -> Iterator[Source]:
+        """The batches, opened."""
+        source = self.opened(tmp_path, batches)
+        yield source
+        source.close()
+
+    def test_every_row_is_in_exactly_one_window(self, source: Source) -> None:
+        spans = hours(0, 3)
+        read = [sorted(numbers(self.read_span(source, spans, index))) for index in range(4)]
+        assert read == [
+            list(range(40)),
+            list(range(40, 70)),
+            [],
+            list(range(70, 103)),
+        ]
+
+    def test_planned_rows_are_those_read(self, source: Source) -> None:
+        spans = hours(0, 3)
+        scan = source.scan(spans)
+        for index in range(4):
+            for task in tasks_of(scan, spans, index):
+                assert task.rows in {None, len(numbers(self.read(source, task)))}
+
+    def test_tasks_are_ordered(self, source: Source) -> None:
+        tasks = source.scan(hours(0, 3)).tasks
+        keys = list(zip(tasks["span"].to_pylist(), tasks["slot"].to_pylist(), strict=True))
+        assert keys == sorted(keys)
+
+    def test_one_scan_of_all_windows_equals_one_for_each(self, source: Source) -> None:
+        spans = hours(0, 3)
+        together = source.scan(spans)
+        for index, span in enumerate(spans):
+            alone = source.scan([span])
+            assert alone.fingerprints == [together.fingerprints[index]]
+            ours = tasks_of(together, spans, index)
+            assert [task.units for task in tasks_of(alone, [span], 0)] == [
+                task.units for task in ours
+            ]
+
+    def test_a_wider_window_holds_the_rows_of_its_hours(self, source: Source) -> None:
+        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
+        assert sorted(numbers(self.read_span(source, wide, 0))) == list(range(103))
+
+    def test_reading_again_from_any_row_repeats_and_skips_nothing(self, source: Source) -> None:
+        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
+        for task in tasks_of(source.scan(wide), wide, 0):
+            chunks = self.read(source, task)
+            everything = numbers(chunks)
+            done = 0
+            for chunk in chunks:
+                for row in {0, 1, len(chunk.rows) // 2, len(chunk.rows)}:
+                    again = self.read(source, task, chunk.position(row))
+                    assert numbers(again) == everything[done + row :]
+                done += len(chunk.rows)
+            assert numbers(self.read(source, task, chunks[-1].end)) == []
+
+    def test_row_ids_are_stable_and_distinct(self, source: Source) -> None:
+        def ids() -> list[int]:
+            spans = hours(0, 3)
+            chunks = [c for index in range(4) for c in self.read_span(source, spans, index)]
+            return [int(value) for chunk in chunks for value in chunk.row_ids]
+
+        first = ids()
+        assert len(set(first)) == 103
+        assert ids() == first
+
+    def test_values_of_every_type_and_their_nulls(
+        self, source: Source, batches: list[Batch]
+    ) -> None:
+        stored = pa.concat_tables([each.table for each in batches])
+        spans = hours(0, 3)
+        scan = source.scan(spans)
+        chunks = [
+            chunk
+            for index in range(4)
+            for task in tasks_of(scan, spans, index)
+            for chunk in self.read(source, task, columns=ALL)
+        ]
+        read = pa.Table.from_batches([chunk.batch for chunk in chunks]).sort_by(NUMBER)
+        for name in ALL:
+            assert read[name].to_pylist() == stored[name].to_pylist(), name
+
+    def test_only_the_asked_columns_in_the_asked_order(self, source: Source) -> None:
+        spans = hours(0, 0)
+        task = tasks_of(source.scan(spans), spans, 0)[0]
+        chunk = self.read(source, task, columns=["word", NUMBER])[0]
+        assert chunk.batch.schema.names == ["word", NUMBER]
+        assert sum(len(each.rows) for each in self.read(source, task, columns=[])) == 40
+
+    def test_the_fingerprint_changes_with_the_data_and_only_then(
+        self, tmp_path: Path, batches: list[Batch]
+    ) -> None:
+        source = self.opened(tmp_path, batches)
+        spans = hours(0, 4)
+        before = source.scan(spans).fingerprints
+        assert source.scan(spans).fingerprints == before
+        self.publish(tmp_path, [batch(4, range(103, 110))])
+        after = source.scan(spans).fingerprints
+        assert [a == b for a, b in zip(after, before, strict=True)] == [True] * 4 + [False]
+        source.close()
+
+    def test_windows_without_rows(self, source: Source) -> None:
+        scan = source.scan([*hours(2, 2), *hours(8, 9)])
+        assert scan.tasks.num_rows == 0
+        assert len(scan.fingerprints) == 3
+        assert source.scan([]).fingerprints == []
+
+    def test_describe_and_findings(self, source: Source) -> None:
+        described = source.describe()
+        assert set(described.columns) >= set(ALL)
+        assert described.newest is not None
+        assert not described.nothing_because
+        assert source.findings() == []
+
+    def test_a_finding_names_the_column_that_is_not_there(
+        self, tmp_path: Path, batches: list[Batch]
+    ) -> None:
+        source = self.opened(tmp_path, batches, columns={**COLUMNS, "wort": "string"})
+        found = [finding for finding in source.findings() if finding.path == ("columns", "wort")]
+        assert len(found) == 1
+        assert "wort" in found[0].message
+        source.close()
+
+    def test_an_old_window_is_ready(self, source: Source) -> None:
+        assert source.readiness(hours(0, 0)[0]).ready
+
+    def test_commit_takes_positions(self, source: Source) -> None:
+        spans = hours(0, 0)
+        task = tasks_of(source.scan(spans), spans, 0)[0]
+        end = self.read(source, task)[-1].end
+        source.commit("forebay.suite", {task.task_id: (task, end)})
+        source.commit("forebay.suite", {task.task_id: (task, end)})
+
+
+class MissingColumnSuite(SourceBase):
+    """Kinds whose stored rows have a schema: a declared column that is not there is an error."""
+
+    def test_a_missing_column_is_bad_data(self, tmp_path: Path) -> None:
+        source = self.opened(tmp_path, [batch(0, range(5))], columns={**COLUMNS, "wort": "string"})
+        with pytest.raises(DataError, match="wort"):
+            self.read_all(source, hours(0, 0), "wort")
+        source.close()
+
+
+class BadRowSuite(SourceBase):
+    """Kinds that can hold a value that does not fit its declared type."""
+
+    @abstractmethod
+    def bad_batches(self) -> list[Batch]:
+        """Rows 0-29 of hour 0; NUMBER of exactly rows 11 and 12 cannot be read as declared."""
+
+    def test_a_bad_row_stops_the_job_by_default(self, tmp_path: Path) -> None:
+        source = self.opened(tmp_path, self.bad_batches())
+        with pytest.raises(DataError):
+            self.read_all(source, hours(0, 0), NUMBER)
+        source.close()
+
+    def test_bad_rows_become_dead_letters(self, tmp_path: Path) -> None:
+        source = self.opened(tmp_path, self.bad_batches(), bad_rows="dead_letter")
+        spans = hours(0, 0)
+        tasks = tasks_of(source.scan(spans), spans, 0)
+        chunks = [chunk for task in tasks for chunk in self.read(source, task)]
+        assert sorted(numbers(chunks)) == [n for n in range(30) if n not in {11, 12}]
+        dead = [row for chunk in chunks for row in chunk.dead]
+        assert sum(row.rows for row in dead) == 2
+        assert all(row.reason and row.location for row in dead)
+        assert {sum(task.rows for task in tasks if task.rows is not None)} <= {30, 0}
+        source.close()
+
+    def test_dead_rows_lie_behind_the_position_they_are_read_from(self, tmp_path: Path) -> None:
+        source = self.opened(tmp_path, self.bad_batches(), bad_rows="dead_letter")
+        spans = hours(0, 0)
+        for task in tasks_of(source.scan(spans), spans, 0):
+            chunks = self.read(source, task)
+            every = [row.position for chunk in chunks for row in chunk.dead]
+            for chunk in chunks:
+                again = [r.position for c in self.read(source, task, chunk.end) for r in c.dead]
+                assert again == [position for position in every if position >= chunk.end]
+        source.close()
+
+
+class DamageSuite(SourceBase):
+    """Kinds whose stored units can be damaged in place."""
+
+    @abstractmethod
+    def damage(self, place: Path) -> None:
+        """Damage the unit that holds hour 0, whose 40 rows were published as one batch."""
+
+    def _planned(
+        self,
+        tmp_path: Path,
+        **more: Any,  # noqa: ANN401 - fields of the declaration
+    ) -> tuple[Source, list[DataTask]]:
+        source = self.opened(tmp_path, [batch(0, range(40)), batch(1, range(40, 60))], **more)
+        spans = hours(0, 1)
+        scan = source.scan(spans)
+        return source, [task for index in (0, 1) for task in tasks_of(scan, spans, index)]
+
+    def test_damage_stops_the_job_by_default(self, tmp_path: Path) -> None:
+        source, tasks = self._planned(tmp_path)
+        self.damage(tmp_path)
+        with pytest.raises(DataError):
+            [list(source.open(task, None, [NUMBER], self.chunk_rows)) for task in tasks]
+        source.close()
+
+    def test_damage_becomes_dead_letters_and_nothing_is_uncounted(self, tmp_path: Path) -> None:
+        source, tasks = self._planned(tmp_path, bad_rows="dead_letter")
+        self.damage(tmp_path)
+        chunks = [chunk for task in tasks for chunk in self.read(source, task)]
+        dead: list[DeadRow] = [row for chunk in chunks for row in chunk.dead]
+        read = numbers(chunks)
+        assert dead
+        assert all(row.reason and row.location for row in dead)
+        assert set(range(40, 60)) <= set(read)
+        if all(task.rows is not None for task in tasks):
+            assert len(read) + sum(row.rows for row in dead) == 60
+        source.close()

@@ -1,0 +1,87 @@
+"""CountingLearner: learns nothing and counts everything, with numpy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from forebay.errors import ConfigError
+from forebay.mixture.learner import RowSums
+from forebay.mixture.minibatch import Minibatch
+
+COUNTS = "counts.json"
+
+
+class Counts(BaseModel):
+    """What a counting model is made of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    steps: int
+    seen: list[RowSums]
+
+
+class CountingLearner:
+    """The learner of `kind: count`: a dry run whose row sums are as exact as a model's."""
+
+    def __init__(self, source_count: int) -> None:
+        """Start with nothing seen."""
+        self._steps = 0
+        self._sums = np.zeros((source_count, 3), np.int64)
+
+    @property
+    def paradigms(self) -> Sequence[str]:
+        """None: counting scores nothing."""
+        return ()
+
+    def set_phase(self, *, warm_start: bool) -> None:
+        """Rows are counted alike in every phase."""
+        del warm_start
+
+    def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
+        """No columns for N rows."""
+        return np.empty((len(minibatch), 0), np.float32)
+
+    def learn(self, minibatch: Minibatch) -> dict[str, float]:
+        """Add the minibatch's row ids to their sources' sums; int64 arithmetic wraps."""
+        ids = minibatch.row_ids
+        parts = np.stack([np.ones_like(ids), ids, ids * ids], axis=1)
+        np.add.at(self._sums, minibatch.sources, parts)
+        self._steps += 1
+        return {}
+
+    def seen(self) -> list[RowSums]:
+        """Row sums by source index."""
+        return [
+            RowSums(rows=rows, sum=total, sum_of_squares=squares)
+            for rows, total, squares in self._sums.tolist()
+        ]
+
+    def save(self, directory: Path) -> None:
+        """Write counts.json."""
+        counts = Counts(steps=self._steps, seen=self.seen())
+        (directory / COUNTS).write_text(counts.model_dump_json(indent=1))
+
+    def load(self, directory: Path) -> None:
+        """Read counts.json.
+
+        Raises:
+            ConfigError: when it counts another number of sources.
+        """
+        counts = Counts.model_validate_json((directory / COUNTS).read_text())
+        if len(counts.seen) != len(self._sums):
+            raise ConfigError(
+                f"the checkpoint counts {len(counts.seen)} sources, the pipeline has"
+                f" {len(self._sums)}: start another line, or forget the pipeline's windows"
+            )
+        rows = [(sums.rows, sums.sum, sums.sum_of_squares) for sums in counts.seen]
+        self._sums = np.array(rows, np.int64).reshape(-1, 3)
+        self._steps = counts.steps
+
+    def export(self, directory: Path) -> None:
+        """Counting serves nobody: its counts are what there is to look at."""
+        self.save(directory)

@@ -1,0 +1,161 @@
+"""Embedding tables: one stacked table for each dimension, so that a step gathers once from each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.optimisers import row_wise_adagrad
+
+INITIAL_SCALE = 0.05
+TABLE_SEED = 1_000  # tables draw from other random streams than tower layers do
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Features of one dimension: their places in the layout, and where their rows begin."""
+
+    dimension: int
+    rows: int
+    ids: tuple[int, ...]
+    id_offsets: tuple[int, ...]
+    lists: tuple[int, ...]
+    list_offsets: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """Floats that this stack adds to a tower's input."""
+        return self.dimension * (len(self.ids) + len(self.lists))
+
+
+def stacks_of(layout: FeatureLayout) -> tuple[Stack, ...]:
+    """Group the id features of a layout by dimension, in ascending order."""
+    dimensions = sorted({column.dimension for column in (*layout.ids, *layout.lists)})
+    return tuple(_stack(layout, dimension) for dimension in dimensions)
+
+
+def _stack(layout: FeatureLayout, dimension: int) -> Stack:
+    ids = [n for n, column in enumerate(layout.ids) if column.dimension == dimension]
+    lists = [n for n, column in enumerate(layout.lists) if column.dimension == dimension]
+    sizes = [layout.ids[n].cardinality for n in ids] + [layout.lists[n].cardinality for n in lists]
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).tolist()
+    return Stack(
+        dimension=dimension,
+        rows=starts[-1],
+        ids=tuple(ids),
+        id_offsets=tuple(starts[: len(ids)]),
+        lists=tuple(lists),
+        list_offsets=tuple(starts[len(ids) : -1]),
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a minibatch's ids stand in one stack: the same for the tables of every paradigm.
+
+    rows: the table rows to read; where they are distinct, `places` maps each id to its row.
+    splits: segment of each value of the list features, one tensor for each.
+    """
+
+    stack: Stack
+    count: tf.Tensor
+    rows: tf.Tensor
+    places: tf.Tensor | None
+    segments: tuple[tf.Tensor, ...]
+
+    def pooled(self, read: tf.Tensor) -> tf.Tensor:
+        """A tower's input [N, width] from the rows read: single ids side by side, lists' means."""
+        each = read if self.places is None else tf.gather(read, self.places)
+        stack = self.stack
+        if not self.segments:
+            return tf.reshape(each, [self.count, stack.width])
+        single = self.count * len(stack.ids)
+        sizes = tf.stack([single, *(tf.size(segment) for segment in self.segments)])
+        first, *rest = tf.split(each, sizes, num=1 + len(self.segments))
+        parts = [tf.reshape(first, [self.count, stack.dimension * len(stack.ids)])]
+        for values, segment in zip(rest, self.segments, strict=True):
+            parts.append(_mean(values, segment, self.count))
+        return tf.concat(parts, axis=1)
+
+
+def locate(
+    stacks: Sequence[Stack],
+    ids: tf.Tensor,
+    lists: Sequence[tuple[tf.Tensor, tf.Tensor]],
+    *,
+    distinct: bool,
+) -> tuple[Place, ...]:
+    """Find the rows of a minibatch. `distinct` reads each row once, which learning needs."""
+    return tuple(_locate(stack, ids, lists, distinct=distinct) for stack in stacks)
+
+
+def _locate(
+    stack: Stack,
+    ids: tf.Tensor,
+    lists: Sequence[tuple[tf.Tensor, tf.Tensor]],
+    *,
+    distinct: bool,
+) -> Place:
+    count = tf.shape(ids)[0]
+    mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, stack.ids, axis=1)
+    parts = [tf.reshape(mine + tf.constant(stack.id_offsets, tf.int64, [len(stack.ids)]), [-1])]
+    segments = []
+    for place, offset in zip(stack.lists, stack.list_offsets, strict=True):
+        splits, values = lists[place]
+        parts.append(values + offset)
+        lengths = splits[1:] - splits[:-1]
+        segments.append(tf.repeat(tf.range(count), lengths))
+    rows = tf.concat(parts, axis=0) if segments else parts[0]
+    if not distinct:
+        return Place(stack, count, rows, None, tuple(segments))
+    once, places = tf.unique(rows)
+    return Place(stack, count, once, places, tuple(segments))
+
+
+def _mean(values: tf.Tensor, segment: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    sums = tf.math.unsorted_segment_sum(values, segment, count)
+    sizes = tf.math.unsorted_segment_sum(tf.ones_like(segment, tf.float32), segment, count)
+    return sums / tf.maximum(sizes, 1.0)[:, tf.newaxis]
+
+
+class Tables:
+    """The embedding rows of one model, one table for each stack, and their Adagrad sums."""
+
+    def __init__(self, stacks: Sequence[Stack], seed: int, rate: float) -> None:
+        """Draw small rows; the same seed draws the same rows in every model."""
+        self._rate = rate
+        self.tables = [
+            tf.Variable(
+                tf.random.stateless_uniform(
+                    [stack.rows, stack.dimension],
+                    [seed, TABLE_SEED + number],
+                    -INITIAL_SCALE,
+                    INITIAL_SCALE,
+                )
+            )
+            for number, stack in enumerate(stacks)
+        ]
+        self.sums = [tf.Variable(tf.zeros([stack.rows]), trainable=False) for stack in stacks]
+
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        """State by name."""
+        tables = {f"table{n}": table for n, table in enumerate(self.tables)}
+        return tables | {f"sums{n}": sums for n, sums in enumerate(self.sums)}
+
+    def read(self, places: Sequence[Place]) -> list[tf.Tensor]:
+        """The rows that a minibatch needs, for each stack."""
+        return [
+            table.sparse_read(place.rows) for table, place in zip(self.tables, places, strict=True)
+        ]
+
+    def update(self, places: Sequence[Place], gradients: Sequence[tf.Tensor]) -> None:
+        """Move the rows that were read; they have to be distinct."""
+        for table, sums, place, gradient in zip(
+            self.tables, self.sums, places, gradients, strict=True
+        ):
+            row_wise_adagrad(table, sums, place.rows, tf.convert_to_tensor(gradient), self._rate)

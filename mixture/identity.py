@@ -1,0 +1,89 @@
+"""What makes a checkpoint fit a learner: features, shapes and paradigms, but no learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from forebay.config.models import ModelSpec, Paradigm
+from forebay.errors import ConfigError
+from forebay.mixture.layout import FeatureLayout
+
+
+class ModelIdentity(BaseModel):
+    """Written beside a checkpoint; two learners with one identity can load each other's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paradigms: list[Paradigm]
+    sources: int
+    shapes: dict[str, Any]
+    features: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        layout: FeatureLayout,
+        model: ModelSpec,
+        paradigms: Sequence[Paradigm],
+        source_count: int,
+    ) -> Self:
+        """The identity of a learner."""
+        mixture = model.mixture
+        shapes: dict[str, Any] = {"tower": list(model.tower.hidden)}
+        if "mixture" in paradigms:
+            shapes |= {
+                "memory_tower": list(mixture.memory_tower.hidden),
+                "adapt_tower": list(mixture.adapt_tower.hidden),
+                "memory_output": mixture.memory_output,
+                "separate embeddings": mixture.embeddings == "separate",
+            }
+        features = {
+            name: {
+                "columns": {
+                    column: str(layout.types[column]) for column in layout.columns_of(name)
+                },
+                **layout.specs[name].model_dump(mode="json"),
+            }
+            for name in layout.names
+        }
+        return cls(
+            paradigms=list(paradigms), sources=source_count, shapes=shapes, features=features
+        )
+
+    def require(self, found: ModelIdentity) -> None:
+        """Refuse a checkpoint of another model.
+
+        Raises:
+            ConfigError: naming what differs.
+        """
+        if differences := list(_differences(self, found)):
+            raise ConfigError(
+                f"the checkpoint is of another model: {'; '.join(differences)}. Undo the change,"
+                " or train it from the first window on another line"
+            )
+
+
+def _differences(wanted: ModelIdentity, found: ModelIdentity) -> list[str]:
+    said = []
+    if wanted.paradigms != found.paradigms:
+        said.append(f"paradigms {found.paradigms} there, {wanted.paradigms} here")
+    if wanted.sources != found.sources:
+        said.append(f"{found.sources} sources there, {wanted.sources} here")
+    for what, here, there in (
+        ("", wanted.shapes, found.shapes),
+        ("feature ", wanted.features, found.features),
+    ):
+        changed = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+        said += [
+            f"{what}{name} {_one(there, name)} there, {_one(here, name)} here" for name in changed
+        ]
+    if not said and list(wanted.features) != list(found.features):
+        said.append("the order of the features")
+    return said
+
+
+def _one(values: dict[str, Any], name: str) -> object:
+    return values.get(name, "not")

@@ -1,0 +1,47 @@
+"""The label rule: from a stored column to 0, 1, or NaN where the label is null."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.datasets import LabelSpec
+from forebay.config.sources import ColumnType
+from forebay.mixture.values import Mask, null_as_null, null_mask, numbers, texts
+
+Value = bool | int | float | str
+
+
+def labels(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> npt.NDArray[np.float32]:
+    """1 for positive, 0 for negative, NaN for null. The rule has to fit the type."""
+    found = _positive(values, rule, kind).astype(np.float32)
+    found[null_mask(null_as_null(values, kind))] = np.nan
+    return found
+
+
+def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
+    if rule.positive is not None:
+        several = isinstance(rule.positive, list)
+        return _among(values, rule.positive if several else [rule.positive], kind)
+    known = numbers(values, kind)
+    if rule.greater_than is not None:
+        return np.greater(known, rule.greater_than)
+    if rule.less_than is not None:
+        return np.less(known, rule.less_than)
+    return np.not_equal(known, 0)
+
+
+def _among(values: pa.Array, positives: list[Value], kind: ColumnType) -> Mask:
+    if kind is ColumnType.STRING:
+        wanted = pa.array([str(value) for value in positives], pa.string())
+        found = pc.is_in(texts(values, kind), value_set=wanted)
+        return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+    exact = [value for value in positives if not isinstance(value, str)]
+    if kind is ColumnType.INT:
+        # Whole numbers are compared as int64: a double would merge neighbours beyond 2**53.
+        whole = [int(n) for n in exact if -(2**63) <= n < 2**63 and n == int(n)]
+        known = values.fill_null(0).to_numpy(zero_copy_only=False)
+        return np.isin(known, np.array(whole, np.int64))
+    return np.isin(numbers(values, kind), np.array(exact, np.float64))

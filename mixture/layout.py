@@ -1,0 +1,122 @@
+"""FeatureLayout: which number stands in which place, derived from the declared features alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from forebay.config.column_fit import feature_misfits
+from forebay.config.datasets import DatasetSpec
+from forebay.config.features import (
+    BucketiseFeature,
+    FeatureSpec,
+    NumericFeature,
+    VocabularyFeature,
+    feature_columns,
+)
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.errors import ConfigError
+from forebay.mixture.values import LIST_ITEMS
+
+
+class IdColumn(BaseModel):
+    """An id feature: ids are 0 (null) to cardinality - 1, each with a row of `dimension` floats."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    cardinality: int
+    dimension: int
+
+
+@dataclass(frozen=True)
+class FeatureLayout:
+    """Features in the order in which they stand in a minibatch: dense, then ids, then lists.
+
+    specs: the declaration of each feature by name. types: the type of each column that a feature
+    reads, by name; these are the inputs of the SavedModel. stored_columns: what has to be read
+    from storage: the columns of features, label and event identity.
+    """
+
+    dense: tuple[str, ...]
+    ids: tuple[IdColumn, ...]
+    lists: tuple[IdColumn, ...]
+    specs: Mapping[str, FeatureSpec]
+    types: Mapping[str, ColumnType]
+    stored_columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, dataset: DatasetSpec, columns: Mapping[str, ColumnType]) -> Self:
+        """Lay out the features of a dataset whose sources declare `columns`.
+
+        Raises:
+            ConfigError: naming every feature that its columns' types do not allow.
+        """
+        if problems := list(_problems(dataset, columns)):
+            raise ConfigError("\n".join(problems))
+        specs = dataset.features
+        dense = [name for name, spec in specs.items() if isinstance(spec, NumericFeature)]
+        listed = [n for n, s in specs.items() if n not in dense and _is_list(n, s, columns)]
+        single = [name for name in specs if name not in dense and name not in listed]
+        read = [c for name, spec in specs.items() for c in feature_columns(name, spec)]
+        stored = dict.fromkeys([*read, dataset.label.column, *dataset.event_id_columns])
+        return cls(
+            dense=tuple(dense),
+            ids=tuple(_id_column(name, specs[name]) for name in single),
+            lists=tuple(_id_column(name, specs[name]) for name in listed),
+            specs=specs,
+            types={column: columns[column] for column in dict.fromkeys(read)},
+            stored_columns=tuple(stored),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """All features in layout order."""
+        return [*self.dense, *(column.name for column in (*self.ids, *self.lists))]
+
+    def columns_of(self, feature: str) -> list[str]:
+        """Stored columns that a feature reads."""
+        return feature_columns(feature, self.specs[feature])
+
+
+def union_columns(sources: Iterable[SourceSpec]) -> dict[str, ColumnType]:
+    """Columns of several sources together: the first declaration of a name counts."""
+    union: dict[str, ColumnType] = {}
+    for source in sources:
+        for column, kind in source.columns.items():
+            union.setdefault(column, kind)
+    return union
+
+
+def _is_list(name: str, spec: FeatureSpec, columns: Mapping[str, ColumnType]) -> bool:
+    return columns[feature_columns(name, spec)[0]] in LIST_ITEMS
+
+
+def _id_column(name: str, spec: FeatureSpec) -> IdColumn:
+    if isinstance(spec, NumericFeature):
+        raise TypeError(f"feature {name!r} is a number and has no ids")
+    if isinstance(spec, VocabularyFeature):
+        cardinality = 2 + len(spec.values)
+    elif isinstance(spec, BucketiseFeature):
+        cardinality = 2 + len(spec.boundaries)
+    else:
+        cardinality = spec.buckets
+    return IdColumn(name=name, cardinality=cardinality, dimension=spec.dimension)
+
+
+def _problems(dataset: DatasetSpec, columns: Mapping[str, ColumnType]) -> Iterator[str]:
+    for name, spec in dataset.features.items():
+        for column in feature_columns(name, spec):
+            if column not in columns:
+                yield f"feature {name!r}: no source declares column {column!r}"
+                continue
+            for misfit in feature_misfits(spec, column, columns[column]):
+                yield f"feature {name!r}: {misfit.message}"
+    for column in (*dataset.event_id_columns, dataset.label.column):
+        if column not in columns:
+            yield f"no source declares column {column!r}, which label or event_id names"
+        elif columns[column] in LIST_ITEMS:
+            yield f"column {column!r} holds lists: it can be neither label nor event_id"

@@ -1,0 +1,170 @@
+"""AUC with DeLong intervals, paired and pooled over windows; log loss, entropy, calibration.
+
+Every function answers None where the figure does not exist, for example the AUC of rows that are
+all negative: a missing figure is never written as 0 or 0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit
+from scipy.stats import norm, rankdata
+
+Labels = npt.NDArray[np.floating[Any]] | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]
+Scores = npt.NDArray[np.floating[Any]]
+Floats = npt.NDArray[np.float64]
+
+_QUANTILE = float(norm.ppf(0.975))
+_SMALLEST_PROBABILITY = 1e-7
+# The largest variance that a value between 0 and 1 can have: taken where one row cannot show any.
+_LARGEST_VARIANCE = 0.25
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def as_json(self) -> dict[str, float]:
+        """The three figures as a JSON object."""
+        return asdict(self)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval lies on one side of 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class AucEstimate:
+    """AUCs of P score vectors on the same rows, with the covariance of the P estimates.
+
+    DeLong's covariance, by midranks (Sun and Xu 2014): O(n log n) for each vector. `pairs` is the
+    number of (positive, negative) pairs behind it, the weight when windows are pooled.
+    """
+
+    values: Floats
+    covariance: Floats
+    positives: int
+    negatives: int
+    pairs: int
+
+    def interval(self, column: int) -> Estimate:
+        """One AUC with its 95% interval, computed on the logit scale so that it stays in (0, 1).
+
+        At exactly 0 or 1 DeLong's variance is 0, which would claim certainty: the interval is then
+        that of min(positives, negatives) independent pairs which all came out alike.
+        """
+        value = float(self.values[column])
+        if value <= 0.0 or value >= 1.0:
+            bound = 0.025 ** (1.0 / max(1, min(self.positives, self.negatives)))
+            return (
+                Estimate(value, bound, 1.0) if value >= 1.0 else Estimate(value, 0.0, 1.0 - bound)
+            )
+        error = float(np.sqrt(self.covariance[column, column]))
+        reach = _QUANTILE * error / (value * (1.0 - value))
+        centre = logit(value)
+        return Estimate(value, float(expit(centre - reach)), float(expit(centre + reach)))
+
+    def difference(self, first: int, second: int) -> Estimate:
+        """AUC of `first` minus AUC of `second` on the same rows, plain 95% interval."""
+        c = self.covariance
+        variance = c[first, first] + c[second, second] - 2.0 * c[first, second]
+        value = float(self.values[first] - self.values[second])
+        reach = _QUANTILE * float(np.sqrt(max(0.0, float(variance))))
+        return Estimate(value, value - reach, value + reach)
+
+
+def estimate_auc(labels: Labels, scores: Scores) -> AucEstimate | None:
+    """AUCs of the columns of `scores` (N or N x P) against `labels`; None with one class only.
+
+    A tie counts one half. A label above 0.5 is a positive.
+
+    Raises:
+        ValueError: for labels or scores that are not finite, or of unequal length.
+    """
+    columns = np.asarray(scores, dtype=np.float64)
+    columns = columns[:, np.newaxis] if columns.ndim == 1 else columns
+    truth = np.asarray(labels, dtype=np.float64)
+    if len(truth) != len(columns):
+        raise ValueError(f"{len(truth)} labels for {len(columns)} rows of scores")
+    if not (np.isfinite(truth).all() and np.isfinite(columns).all()):
+        raise ValueError("labels and scores must be finite")
+    positive = truth > 0.5
+    m, n = int(positive.sum()), int((~positive).sum())
+    if m == 0 or n == 0:
+        return None
+    ranks = _midranks(columns)
+    above = (ranks[positive] - _midranks(columns[positive])) / n
+    below = 1.0 - (ranks[~positive] - _midranks(columns[~positive])) / m
+    covariance = _covariance(above) / m + _covariance(below) / n
+    return AucEstimate(above.mean(axis=0), covariance, m, n, m * n)
+
+
+def pool(estimates: Iterable[AucEstimate | None]) -> AucEstimate | None:
+    """Mean of the windows' AUCs, weighted by their pairs; None when no window has one.
+
+    Only rows of the same window are compared with each other, so a base rate that moves from day
+    to day cannot leak into the figure. Windows are independent samples given the scores.
+    """
+    present = [estimate for estimate in estimates if estimate is not None]
+    if not present:
+        return None
+    pairs = sum(estimate.pairs for estimate in present)
+    shares = [estimate.pairs / pairs for estimate in present]
+    weighted = list(zip(shares, present, strict=True))
+    return AucEstimate(
+        values=np.sum([share * one.values for share, one in weighted], axis=0),
+        covariance=np.sum([share**2 * one.covariance for share, one in weighted], axis=0),
+        positives=sum(one.positives for one in present),
+        negatives=sum(one.negatives for one in present),
+        pairs=pairs,
+    )
+
+
+def log_loss(labels: Labels, probabilities: Scores) -> float | None:
+    """Mean negative log likelihood in nats; None without rows."""
+    if len(labels) == 0:
+        return None
+    truth = np.asarray(labels, dtype=np.float64) > 0.5
+    p = np.asarray(probabilities, dtype=np.float64)
+    p = np.clip(p, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
+    return float(-np.where(truth, np.log(p), np.log1p(-p)).mean())
+
+
+def normalised_entropy(labels: Labels, probabilities: Scores) -> float | None:
+    """Log loss divided by that of always answering the base rate; None with one class only."""
+    loss = log_loss(labels, probabilities)
+    if loss is None:
+        return None
+    rate = float((np.asarray(labels, dtype=np.float64) > 0.5).mean())
+    if rate in (0.0, 1.0):
+        return None
+    return loss / -(rate * float(np.log(rate)) + (1.0 - rate) * float(np.log1p(-rate)))
+
+
+def calibration(labels: Labels, probabilities: Scores) -> float | None:
+    """Expected positives divided by positives; None without a positive."""
+    positives = int((np.asarray(labels, dtype=np.float64) > 0.5).sum())
+    if positives == 0:
+        return None
+    return float(np.asarray(probabilities, dtype=np.float64).sum()) / positives
+
+
+def _midranks(columns: Floats) -> Floats:
+    return np.asarray(rankdata(columns, method="average", axis=0), dtype=np.float64)
+
+
+def _covariance(components: Floats) -> Floats:
+    if len(components) == 1:
+        return np.eye(components.shape[1]) * _LARGEST_VARIANCE
+    centred = components - components.mean(axis=0)
+    return np.asarray(centred.T @ centred / (len(components) - 1), dtype=np.float64)

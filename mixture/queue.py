@@ -1,0 +1,297 @@
+"""The prioritised queue of a data executor: from serving buffers to minibatches of one feed.
+
+Rows leave in time order: only buffers whose head has the earliest slot of all buffers and of all
+tasks that still run are candidates; among them the priority decides, wrapped by the floors. Rows
+go to one of two assembly lists, batch or stream; a list that holds a minibatch is packed. It is
+called when the receiver has room and not before, so that the newest rows can still win.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from forebay.config.datasets import Feed
+from forebay.mixture.buffer import Piece, ServingBuffer, Taken
+from forebay.mixture.floor import FlooredPriority
+
+
+class QueueClosedError(Exception):
+    """The queue's epoch is over: nothing is taken or added any more."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """What the queue serves: for each source its name, feed, weight and group (stream)."""
+
+    names: Sequence[str]
+    feeds: Sequence[Feed]
+    weights: Sequence[float]
+    groups: Sequence[int]
+    floors: Sequence[float]
+    queue_unit: float = 1.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of the queue; `flush_seconds` is how long a partial minibatch may wait for rows."""
+
+    minibatch_rows: int
+    rows_max: int
+    bytes_max: int
+    flush_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Rows of one minibatch, `segments` (source, rows) in row order, tokens by task."""
+
+    feed: Feed
+    slot: int
+    segments: list[tuple[int, int]]
+    batches: list[pa.RecordBatch]
+    tokens: dict[Hashable, object]
+
+    @property
+    def rows(self) -> int:
+        """Rows in all batches."""
+        return sum(rows for _, rows in self.segments)
+
+
+@dataclass
+class _Assembly:
+    """A minibatch that is being put together."""
+
+    rows: int = 0
+    since: float = 0.0
+    slot: int = 0
+    segments: list[tuple[int, int]] = field(default_factory=list)
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    tokens: dict[Hashable, object] = field(default_factory=dict)
+
+    def add(self, source: int, taken: Taken, now: float) -> None:
+        if not self.rows:
+            self.since, self.slot = now, taken.slot
+        self.tokens[taken.task] = taken.token
+        if taken.batch is None:
+            return
+        self.rows += taken.rows
+        self.batches.append(taken.batch)
+        if self.segments and self.segments[-1][0] == source:
+            self.segments[-1] = (source, self.segments[-1][1] + taken.rows)
+        else:
+            self.segments.append((source, taken.rows))
+
+
+class PrioritisedQueue:
+    """Buffers of all sources under one lock. Runners put, one server thread pops."""
+
+    def __init__(
+        self, lanes: Lanes, limits: Limits, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Empty buffers, nothing running."""
+        self._lanes = lanes
+        self._limits = limits
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._buffers = [ServingBuffer(limits.rows_max, limits.bytes_max) for _ in lanes.names]
+        self._priority = FlooredPriority(
+            lanes.weights, lanes.groups, lanes.floors, lanes.queue_unit
+        )
+        self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in set(lanes.feeds)}
+        self._passed_over: Counter[str] = Counter()
+        self._is_last = False
+        self._closed = False
+
+    # For runners ----------------------------------------------------------------------------
+
+    def open_task(self, source: int, task: Hashable, slot: int) -> None:
+        """A task starts: rows of later slots wait until it is past them or ended."""
+        with self._changed:
+            self._check_open()
+            self._buffers[source].open_task(task, slot)
+
+    def put(self, source: int, task: Hashable, piece: Piece, timeout_seconds: float) -> bool:
+        """Add rows; blocks while the source's buffer is full. False when it stayed full.
+
+        Raises:
+            QueueClosedError: when the epoch ended.
+        """
+        with self._changed:
+            self._check_open()
+            buffer = self._buffers[source]
+            free = self._changed.wait_for(
+                lambda: self._closed or buffer.has_room(task, piece), timeout_seconds
+            )
+            self._check_open()
+            if free:
+                buffer.put(task, piece)
+                self._changed.notify_all()
+            return free
+
+    def end_task(self, source: int, task: Hashable, token: object) -> None:
+        """A task was read to its end."""
+        with self._changed:
+            self._check_open()
+            self._buffers[source].end_task(task, token)
+            self._changed.notify_all()
+
+    def settle(self, source: int, timeout_seconds: float) -> bool:
+        """Wait until the source's buffer is within its bounds again; False when it is not.
+
+        A task that others wait for may go beyond the bounds by one piece. Before the next task
+        of its source starts that has to be over, or many small tasks would fill the memory.
+
+        Raises:
+            QueueClosedError: when the epoch ended.
+        """
+        with self._changed:
+            self._check_open()
+            buffer = self._buffers[source]
+            settled = self._changed.wait_for(
+                lambda: self._closed or buffer.is_within_bounds, timeout_seconds
+            )
+            self._check_open()
+            return settled
+
+    # For the server -------------------------------------------------------------------------
+
+    def pop(self, timeout_seconds: float) -> Packed | None:
+        """The next minibatch, or positions alone; None when there was nothing in time.
+
+        Raises:
+            QueueClosedError: when the epoch ended.
+        """
+        deadline = self._clock() + timeout_seconds
+        with self._changed:
+            while True:
+                self._check_open()
+                self._fill()
+                packed = self._packed()
+                if packed is not None:
+                    self._changed.notify_all()
+                    return packed
+                now = self._clock()
+                if now >= deadline:
+                    return None
+                self._changed.wait(max(0.0, min(deadline, self._next_flush()) - now))
+
+    # For the owner --------------------------------------------------------------------------
+
+    def set_last(self, is_last: bool) -> None:  # noqa: FBT001 - the only thing that it says
+        """Whether no task is waiting for any executor: then the rest goes out without delay."""
+        with self._changed:
+            self._is_last = is_last
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End the epoch: rows that were not popped are thrown away."""
+        with self._changed:
+            self._closed = True
+            self._buffers = []
+            self._assemblies = {}
+            self._changed.notify_all()
+
+    def queued(self) -> dict[str, int]:
+        """Rows waiting by source."""
+        with self._changed:
+            rows = [buffer.rows for buffer in self._buffers]
+        return dict(zip(self._lanes.names, rows, strict=False))
+
+    def passed_over(self) -> dict[str, int]:
+        """By source: rows that others gave at a moment when this one had rows and gave none."""
+        with self._changed:
+            return dict(self._passed_over)
+
+    # Inside the lock ------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueueClosedError
+
+    def _candidates(self) -> tuple[int, list[int]]:
+        """The earliest slot, and by source the rows of it that can go out now (0: none)."""
+        slots = [slot for buffer in self._buffers if (slot := buffer.slot()) is not None]
+        if not slots:
+            return 0, [0] * len(self._buffers)
+        slot = min(slots)
+        return slot, [buffer.available(slot) for buffer in self._buffers]
+
+    def _fill(self) -> None:
+        """Move rows to the assembly lists until one is full or no row may go."""
+        now = self._clock()
+        while (room := self._room()) > 0:
+            slot, available = self._candidates()
+            if not any(available):
+                break
+            queued = [
+                buffer.rows if rows else 0
+                for buffer, rows in zip(self._buffers, available, strict=True)
+            ]
+            runs = []
+            for source, rows in self._priority.take(queued, room):
+                moved = min(rows, available[source])
+                taken = self._buffers[source].take(slot, moved)
+                self._assemblies[self._lanes.feeds[source]].add(source, taken, now)
+                runs.append((source, moved))
+                available[source] -= moved
+                if moved < rows or not available[source]:
+                    break  # what stands at the heads has changed: look again
+            self._priority.served(queued, runs)
+            self._count_passed_over(queued, runs)
+        for source, buffer in enumerate(self._buffers):
+            for ended in buffer.take_ended():
+                self._assemblies[self._lanes.feeds[source]].add(source, ended, now)
+
+    def _room(self) -> int:
+        return self._limits.minibatch_rows - max(a.rows for a in self._assemblies.values())
+
+    def _count_passed_over(self, queued: Sequence[int], runs: list[tuple[int, int]]) -> None:
+        served = sum(rows for _, rows in runs)
+        winners = {source for source, _ in runs}
+        for source, rows in enumerate(queued):
+            if rows and source not in winners:
+                self._passed_over[self._lanes.names[source]] += served
+
+    def _packed(self) -> Packed | None:
+        for feed, assembly in sorted(self._assemblies.items(), key=lambda item: item[1].since):
+            if self._is_due(feed, assembly):
+                self._assemblies[feed] = _Assembly()
+                return Packed(
+                    feed, assembly.slot, assembly.segments, assembly.batches, assembly.tokens
+                )
+        return None
+
+    def _is_due(self, feed: Feed, assembly: _Assembly) -> bool:
+        if assembly.rows >= self._limits.minibatch_rows:
+            return True
+        if not assembly.tokens:
+            return False
+        if not assembly.rows:
+            # Positions alone cost little, but rows that can go out now carry them for nothing.
+            return self._is_idle()
+        if self._clock() - assembly.since >= self._limits.flush_seconds:
+            return not self._can_grow(feed)
+        return self._is_last and self._is_drained()
+
+    def _is_idle(self) -> bool:
+        return not any(self._candidates()[1])
+
+    def _can_grow(self, feed: Feed) -> bool:
+        available = self._candidates()[1]
+        return any(
+            rows for rows, other in zip(available, self._lanes.feeds, strict=True) if other == feed
+        )
+
+    def _is_drained(self) -> bool:
+        return all(not buffer.rows and not buffer.open_tasks for buffer in self._buffers)
+
+    def _next_flush(self) -> float:
+        """When the oldest partial minibatch is due; the far future when there is none."""
+        ages = [assembly.since for assembly in self._assemblies.values() if assembly.rows]
+        return min(ages, default=float("inf")) + self._limits.flush_seconds

@@ -1,0 +1,59 @@
+"""Export of the serving paradigm: a SavedModel from raw columns to a probability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from forebay.mixture.embeddings import Stack, locate
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.served_features import FEATURES, ServedFeatures
+from forebay.mixture.tensors import RawEncoder, input_spec
+from forebay.mixture.trained import Inputs, Trained
+
+SIGNATURE = "serving_default"
+
+
+class Exporter:
+    """Writes SavedModels of one learner: the graph is traced once, at the first export."""
+
+    def __init__(self, layout: FeatureLayout, stacks: Sequence[Stack], model: Trained) -> None:
+        """Keep what is served; nothing is traced yet."""
+        self._layout = layout
+        self._stacks = stacks
+        self._model = model
+        self._module: tf.Module | None = None
+        self._features: ServedFeatures | None = None
+
+    def write(self, directory: Path) -> None:
+        """Write SavedModel and features.json into a folder."""
+        if self._module is None or self._features is None:
+            self._module, self._features = self._build()
+        tf.saved_model.save(
+            self._module, str(directory), signatures={SIGNATURE: self._module.serve}
+        )
+        (directory / FEATURES).write_text(self._features.model_dump_json(indent=1))
+
+    def _build(self) -> tuple[tf.Module, ServedFeatures]:
+        features = ServedFeatures.of(self._model.name, self._layout.types, [])
+        encoder = RawEncoder(self._layout)
+
+        def serve(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
+            columns = {name: raw[column.input] for name, column in features.columns.items()}
+            dense, ids, lists = encoder.encode(columns)
+            inputs = Inputs(dense, locate(self._stacks, ids, lists, distinct=False))
+            logits = self._model.logits(inputs)
+            return {name: tf.sigmoid(logit) for name, logit in logits.items()}
+
+        specs = [input_spec(column.type, column.input) for column in features.columns.values()]
+        module = tf.Module()
+        # Variables and tables that the function captures are saved only where they are tracked.
+        module.served = self._model.served
+        module.vocabularies = encoder.vocabularies
+        module.serve = tf.function(serve).get_concrete_function(
+            **{spec.name: spec for spec in specs}
+        )
+        outputs = list(module.serve.structured_outputs)
+        return module, features.model_copy(update={"outputs": outputs})

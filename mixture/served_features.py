@@ -1,0 +1,49 @@
+"""features.json: what stands beside a SavedModel, so that a row can be scored by column names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from forebay.config.sources import ColumnType
+
+FEATURES = "features.json"
+
+
+class ServedColumn(BaseModel):
+    """A raw column that the model reads, and the name of its input in the signature."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: ColumnType
+    input: str
+
+
+class ServedFeatures(BaseModel):
+    """Everything that a caller of `serving_default` has to know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paradigm: str
+    columns: dict[str, ServedColumn]
+    outputs: list[str]
+
+    @classmethod
+    def of(cls, paradigm: str, types: Mapping[str, ColumnType], outputs: Iterable[str]) -> Self:
+        """Give every column an input name that TensorFlow allows; its own where it is one."""
+        columns: dict[str, ServedColumn] = {}
+        taken: set[str] = set()
+        for column, kind in types.items():
+            name = plain = re.sub(r"[^A-Za-z0-9_]", "_", column)
+            if not re.match(r"[A-Za-z]", plain):
+                name = plain = f"column_{plain}"
+            number = 1
+            while name.lower() in taken:
+                number += 1
+                name = f"{plain}_{number}"
+            taken.add(name.lower())
+            columns[column] = ServedColumn(type=kind, input=name)
+        return cls(paradigm=paradigm, columns=columns, outputs=list(outputs))

@@ -1,0 +1,59 @@
+"""Paradigms of one tower: `batch`, `stream`, `batch_then_stream` and `mixed`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from forebay.config.datasets import Feed
+from forebay.config.models import ModelSpec, Paradigm
+from forebay.mixture.embeddings import Stack, Tables
+from forebay.mixture.towers import Tower
+from forebay.mixture.trained import Inputs, Trained, mean_loss, named_variables
+
+
+class SingleTower(Trained):
+    """One tower on one set of tables; the paradigms differ in the minibatches that they take."""
+
+    def __init__(
+        self, name: Paradigm, dense: int, stacks: Sequence[Stack], model: ModelSpec
+    ) -> None:
+        """Draw tables and tower."""
+        super().__init__(name)
+        self._tables = Tables(stacks, model.seed, model.embedding_learning_rate)
+        self._tower = Tower(
+            dense + sum(stack.width for stack in stacks),
+            model.tower.hidden,
+            seed=model.seed,
+            rate=model.dense_learning_rate,
+        )
+
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        """Tables and tower with their optimisers."""
+        return named_variables({"embeddings": self._tables, "tower": self._tower})
+
+    @property
+    def served(self) -> list[tf.Variable]:
+        """Tables and tower."""
+        return [*self._tables.tables, self._tower.weights]
+
+    def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
+        """The tower's answer."""
+        features = inputs.features(self._tables.read(inputs.places))
+        return {"score": self._tower.forward(self._tower.weights, features).logit}
+
+    def learn(self, inputs: Inputs, labels: tf.Tensor, feed: Feed) -> tf.Tensor:
+        """Move tower and rows alike, whatever the feed."""
+        del feed
+        read = self._tables.read(inputs.places)
+        weights = self._tower.weights.read_value()
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([weights, *read])
+            logit = self._tower.forward(weights, inputs.features(read)).logit
+            loss = mean_loss(labels, logit)
+        gradient, *row_gradients = tape.gradient(loss, [weights, *read])
+        self._tower.update(gradient)
+        self._tables.update(inputs.places, row_gradients)
+        return loss

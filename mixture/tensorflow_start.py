@@ -1,0 +1,75 @@
+"""Start TensorFlow once in a process: quiet, with a set number of threads."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from forebay.errors import MissingExtraError
+
+LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+STDERR = 2
+_LOG = logging.getLogger(__name__)
+
+
+def start_tensorflow(threads: int) -> None:
+    """Import TensorFlow and bound its threads. A process has one setting: the first call's.
+
+    TF_CPP_MIN_LOG_LEVEL=0 from outside shows what TensorFlow writes while it starts.
+
+    Raises:
+        MissingExtraError: when TensorFlow is not installed.
+    """
+    if "tensorflow" not in sys.modules and os.environ.get(LOG_LEVEL) != "0":
+        os.environ.setdefault(LOG_LEVEL, "2")
+        with _quiet_start():
+            _start(threads)
+    else:
+        _start(threads)
+
+
+def _start(threads: int) -> None:
+    try:
+        import tensorflow as tf
+    except ModuleNotFoundError as error:
+        if error.name != "tensorflow":
+            raise
+        raise MissingExtraError(
+            f"TensorFlow is not installed for {sys.executable}: pip install 'forebay[train]'"
+        ) from error
+    tf.get_logger().setLevel(logging.ERROR)
+    threading = tf.config.threading
+    if threading.get_intra_op_parallelism_threads() != threads:
+        try:
+            threading.set_intra_op_parallelism_threads(threads)
+            threading.set_inter_op_parallelism_threads(threads)
+        except RuntimeError:
+            _LOG.warning("TensorFlow runs already; it keeps its number of threads")
+    tf.config.list_logical_devices()  # starts the runtime, which is when devices are looked for
+
+
+@contextlib.contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Keep lines that TensorFlow's C++ parts write before any log level counts off stderr.
+
+    They name missing GPU libraries on every machine without one. If the start fails, they are
+    shown after all.
+    """
+    sys.stderr.flush()
+    kept = os.dup(STDERR)
+    with tempfile.TemporaryFile() as written:
+        os.dup2(written.fileno(), STDERR)
+        try:
+            yield
+        except BaseException:
+            os.dup2(kept, STDERR)
+            written.seek(0)
+            os.write(STDERR, written.read())
+            raise
+        finally:
+            os.dup2(kept, STDERR)
+            os.close(kept)

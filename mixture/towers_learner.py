@@ -1,0 +1,138 @@
+"""TowersLearner: all paradigms of a pipeline, trained side by side on the same minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from forebay.config.datasets import Feed
+from forebay.config.models import ModelSpec, Paradigm
+from forebay.errors import TrainingError
+from forebay.mixture.embeddings import stacks_of
+from forebay.mixture.identity import ModelIdentity
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.learner import RowSums
+from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.paradigms import make_paradigm
+from forebay.mixture.saved_model import Exporter
+from forebay.mixture.step import Function, learn_function, score_function
+
+IDENTITY = "identity.json"
+VARIABLES = "variables"
+
+
+class TowersLearner:
+    """The learner of `kind: towers`."""
+
+    def __init__(
+        self,
+        layout: FeatureLayout,
+        model: ModelSpec,
+        paradigms: Sequence[Paradigm],
+        source_count: int,
+    ) -> None:
+        """Draw every paradigm's weights from the model's seed, all from the same."""
+        self._layout = layout
+        self._identity = ModelIdentity.of(layout, model, paradigms, source_count)
+        self._stacks = stacks_of(layout)
+        dense = len(layout.dense)
+        self._models = [make_paradigm(name, dense, self._stacks, model) for name in paradigms]
+        self._row_sums = tf.Variable(tf.zeros([source_count, 3], tf.int64), trainable=False)
+        self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+        variables = {"row_sums": self._row_sums, "steps": self._steps}
+        for one in self._models:
+            variables |= {f"{one.name}_{name}": v for name, v in one.variables.items()}
+        self._checkpoint = tf.train.Checkpoint(variables=variables)
+        self._score = score_function(layout, self._stacks, self._models)
+        self._learn: dict[tuple[Feed, tuple[str, ...]], Function] = {}
+        self._exporter = Exporter(layout, self._stacks, self._models[0])
+        self._warm_start = False
+
+    @property
+    def paradigms(self) -> Sequence[str]:
+        """The serving paradigm first."""
+        return [one.name for one in self._models]
+
+    def set_phase(self, *, warm_start: bool) -> None:
+        """Say whether the next minibatches belong to the warm start."""
+        self._warm_start = warm_start
+
+    def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
+        """Probabilities float32[N, paradigms] as the models stand now."""
+        probabilities = self._score(minibatch.dense, minibatch.ids, minibatch.lists)
+        return np.asarray(probabilities.numpy(), np.float32)
+
+    def learn(self, minibatch: Minibatch) -> dict[str, float]:
+        """One step of every paradigm that takes this feed, and of the row sums.
+
+        Raises:
+            TrainingError: for a loss that is not finite. The variables are then of no use: the
+                process has to end, and the next one starts at the last sealed checkpoint.
+        """
+        if not len(minibatch):
+            return {}
+        feed = minibatch.feed
+        learning = [m for m in self._models if m.takes(feed, warm_start=self._warm_start)]
+        names = tuple(model.name for model in learning)
+        step = self._learn.get((feed, names))
+        if step is None:
+            step = learn_function(
+                self._layout, self._stacks, learning, feed, self._row_sums, self._steps
+            )
+            self._learn[feed, names] = step
+        found = step(
+            minibatch.dense,
+            minibatch.ids,
+            minibatch.lists,
+            minibatch.labels,
+            minibatch.sources,
+            minibatch.row_ids,
+        ).numpy()
+        if not np.isfinite(found).all():
+            self._refuse(names, found, minibatch)
+        return dict(zip(names, found.tolist(), strict=True))
+
+    def seen(self) -> list[RowSums]:
+        """Row sums from the model's own variable, by source index."""
+        return [
+            RowSums(rows=rows, sum=total, sum_of_squares=squares)
+            for rows, total, squares in self._row_sums.numpy().tolist()
+        ]
+
+    def save(self, directory: Path) -> None:
+        """Write every variable, optimiser and row sums included, and what model they are of."""
+        self._checkpoint.write(str(directory / VARIABLES))
+        (directory / IDENTITY).write_text(self._identity.model_dump_json(indent=1))
+
+    def load(self, directory: Path) -> None:
+        """Take back what `save` wrote.
+
+        Raises:
+            ConfigError: when it is of another model.
+        """
+        found = ModelIdentity.model_validate_json((directory / IDENTITY).read_text())
+        self._identity.require(found)
+        self._checkpoint.read(str(directory / VARIABLES)).assert_consumed()
+
+    def export(self, directory: Path) -> None:
+        """Write a SavedModel of the serving paradigm that takes raw columns."""
+        self._exporter.write(directory)
+
+    def _refuse(
+        self, names: Sequence[str], losses: npt.NDArray[np.float32], minibatch: Minibatch
+    ) -> None:
+        bad = [name for name, loss in zip(names, losses, strict=True) if not np.isfinite(loss)]
+        wrong = [
+            self._layout.dense[place]
+            for place in range(minibatch.dense.shape[1])
+            if not np.isfinite(minibatch.dense[:, place]).all()
+        ]
+        hint = f"; not finite in the rows: {', '.join(wrong)}" if wrong else ""
+        raise TrainingError(
+            f"the loss of paradigm {', '.join(bad)} is not finite at step"
+            f" {int(self._steps.numpy())} ({minibatch.feed} minibatch){hint}"
+        )

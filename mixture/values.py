@@ -1,0 +1,95 @@
+"""One definition of null, text, number and time part of a stored value, on Arrow arrays.
+
+`tensors.py` holds the same definition as TensorFlow operations; a property test compares both.
+
+- Null is: Arrow null, the empty text, NaN, and the smallest int64 (of an int or a timestamp).
+- Text is: the text itself; decimal for int; `true` or `false`; C's `%.17g` for float; decimal
+  microseconds since 1970 UTC for a timestamp.
+- Number is a double: 1 or 0 for bool, seconds since 1970 UTC for a timestamp. Doubles below
+  2.3e-308 are 0: TensorFlow's threads compute without subnormal numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.features import TimePart
+from forebay.config.sources import ColumnType
+
+INT_NULL = -(2**63)
+FLOAT_FORMAT = "%.17g"
+FLOAT_TINY = float(np.finfo(np.float64).tiny)
+TEXT_SEPARATOR = "\x1f"
+MICROSECONDS = 1_000_000
+HOUR = 3_600 * MICROSECONDS
+DAY = 24 * HOUR
+FIRST_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
+
+LIST_ITEMS = {
+    ColumnType.LIST_STRING: ColumnType.STRING,
+    ColumnType.LIST_INT: ColumnType.INT,
+    ColumnType.LIST_FLOAT: ColumnType.FLOAT,
+}
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def null_mask(values: pa.Array) -> Mask:
+    """True where an Arrow array is null."""
+    return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def null_as_null(values: pa.Array, kind: ColumnType) -> pa.Array:
+    """The same values with every kind of null as an Arrow null; timestamps become int64."""
+    if kind is ColumnType.BOOL:
+        return values
+    if kind is ColumnType.STRING:
+        null = pc.equal(pc.binary_length(values), 0)
+    elif kind is ColumnType.FLOAT:
+        null = pc.is_nan(values)
+    else:
+        values = values.cast(pa.int64())
+        null = pc.equal(values, INT_NULL)
+    if not pc.any(null).as_py():
+        return values
+    return pc.if_else(null, pa.scalar(None, values.type), values)
+
+
+def texts(values: pa.Array, kind: ColumnType) -> pa.Array:
+    """Each value's text as an Arrow string array; null where the value is null."""
+    values = null_as_null(values, kind)
+    if kind is ColumnType.STRING:
+        return values
+    if kind is not ColumnType.FLOAT:
+        return values.cast(pa.string())
+    written = [None if value is None else FLOAT_FORMAT % value for value in values.to_pylist()]
+    return pa.array(written, pa.string())
+
+
+def numbers(values: pa.Array, kind: ColumnType) -> Floats:
+    """Each value as a double; NaN where the value is null."""
+    values = null_as_null(values, kind)
+    if kind is ColumnType.BOOL:
+        values = values.cast(pa.int8())
+    # An int64 beyond 2**53 is rounded, as a TensorFlow cast does it; Arrow's cast would refuse.
+    plain: Floats = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    if kind is ColumnType.FLOAT:
+        plain[np.abs(plain) < FLOAT_TINY] = 0.0
+    if kind is ColumnType.TIMESTAMP:
+        plain = plain / MICROSECONDS
+    if values.null_count:
+        plain[null_mask(values)] = np.nan
+    return plain
+
+
+def time_part(values: pa.Array, part: TimePart) -> pa.Array:
+    """Hour or weekday in UTC of timestamps, as an int64 array; right before 1970 too."""
+    known = null_as_null(values, ColumnType.TIMESTAMP)
+    micros = known.fill_null(0).to_numpy(zero_copy_only=False)
+    parts = micros // HOUR % 24 if part == "hour" else (micros // DAY + FIRST_WEEKDAY) % 7
+    return pa.array(parts, pa.int64(), mask=null_mask(known))

@@ -1,0 +1,47 @@
+"""Sentences about paradigms: whether they differ, and whether fresh labels suffice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forebay.mixture.metrics import Estimate
+
+COMPLETENESS_MIN = 0.9
+# These let no complete label near the output: what is not known by publication trains as 0.
+_TRUSTS_FRESH_LABELS = ("mixture", "stream")
+
+
+def difference_words(first: str, second: str, difference: Estimate) -> str:
+    """One line that says whether two paradigms differ, with the figures."""
+    figures = (
+        f"(difference {difference.value:.4f}, "
+        f"95% interval {difference.low:.4f} to {difference.high:.4f})"
+    )
+    if not difference.excludes_zero:
+        return f"{first} and {second} do not differ {figures}"
+    verb = "is better than" if difference.value > 0 else "is worse than"
+    return f"{first} {verb} {second} {figures}"
+
+
+def completeness_words(paradigms: Sequence[str], fresh: int, complete: int) -> str | None:
+    """The warning when too few positives are known in time; None when all is well or unknown.
+
+    fresh: positives as known when the stream row was published; complete: positives of the same
+    rows once the complete label had arrived.
+    """
+    if complete == 0 or fresh / complete >= COMPLETENESS_MIN:
+        return None
+    known = (
+        f"only {share_text(fresh, complete)} of positives are known when the stream row is "
+        f"published ({fresh:,} of {complete:,}); the others train as negatives"
+    )
+    concerned = [name for name in paradigms if name in _TRUSTS_FRESH_LABELS]
+    if not concerned:
+        return f"labels of the stream are incomplete: {known}"
+    verb = "is a bad choice" if len(concerned) == 1 else "are bad choices"
+    return f"{' and '.join(concerned)} {verb} here: {known}"
+
+
+def share_text(part: int, whole: int) -> str:
+    """A percentage that never rounds up to one it does not reach."""
+    return f"{100 * part // whole}%" if whole else "none"

@@ -1,0 +1,159 @@
+"""Bad data is red, or dead letters by the source's policy; never green and silent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.kills import no_process_left
+from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
+
+BEFORE = FIRST_DAY - DAY
+ROWS = 2_000
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return ads_project(tmp_path, days=1, rows=ROWS)
+
+
+def part(project: Project, number: int) -> Path:
+    return project.files / f"date={BEFORE:%Y-%m-%d}" / f"part-{number}.parquet"
+
+
+def failed(project: Project) -> Any:
+    done = project.forebay("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01", check=False)
+    assert no_process_left(project)
+    return done
+
+
+def run(project: Project) -> dict[str, Any]:
+    return project.run("2026-03-01", "2026-03-01")
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def flip_middle(path: Path) -> None:
+    """Damage column data and leave the footer whole."""
+    data = bytearray(path.read_bytes())
+    for position in range(200, len(data) // 2):
+        data[position] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("damage", [truncate, flip_middle])
+def test_a_corrupt_file_is_red_and_named(project: Project, damage: Any) -> None:
+    damage(part(project, 1))
+    done = failed(project)
+    assert done.returncode == 3, done.stderr
+    assert "part-1.parquet" in done.stderr
+    assert not (project.home / "published").exists()
+
+
+@pytest.mark.parametrize("damage", [truncate, flip_middle])
+def test_a_corrupt_file_is_dead_letters_by_policy(project: Project, damage: Any) -> None:
+    project.write_source("history", history_source(bad_rows="dead_letter"))
+    damage(part(project, 1))
+    summary = run(project)
+    source = summary["windows"][0]["sources"]["history"]
+    assert source["dead_letter_rows"] > 0
+    assert source["served_rows"] == source["trained_rows"] + source["dead_letter_rows"]
+    assert source["planned_rows"] == source["served_rows"]
+    letters = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
+    assert {Path(letter["path"]).name for letter in letters} == {"part-1.parquet"}
+    assert sum(letter["rows"] for letter in letters) == source["dead_letter_rows"]
+
+
+def with_null_labels(project: Project, every: int) -> int:
+    table = pq.read_table(part(project, 0))
+    labels = table.column("clicked").to_pylist()
+    nulls = 0
+    for row in range(0, len(labels), every):
+        labels[row] = None
+        nulls += 1
+    table = table.set_column(
+        table.schema.get_field_index("clicked"), "clicked", pa.array(labels, pa.int64())
+    )
+    pq.write_table(table, part(project, 0), row_group_size=500)
+    return nulls
+
+
+def test_a_null_label_is_red_by_default(project: Project) -> None:
+    with_null_labels(project, 100)
+    done = failed(project)
+    assert done.returncode == 3
+    assert "part-0.parquet" in done.stderr
+    assert "label" in done.stderr
+
+
+def test_null_labels_are_dead_letters_by_policy(project: Project) -> None:
+    nulls = with_null_labels(project, 100)
+    project.write_source("history", history_source(label_null="dead_letter"))
+    summary = run(project)
+    source = summary["windows"][0]["sources"]["history"]
+    assert source["dead_letter_rows"] == nulls
+    assert source["trained_rows"] == ROWS - nulls
+    listed = json.loads(project.forebay("dead", "ls", "ads", "--output", "json").stdout)
+    assert sum(row["rows"] for row in listed) == nulls
+    shown = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
+    assert shown[0]["source"] == "history"
+    assert shown[0]["path"].endswith("part-0.parquet")
+    assert "user" in json.loads(shown[0]["row"])
+
+
+def test_more_dead_letters_than_allowed_is_red(project: Project) -> None:
+    with_null_labels(project, 10)
+    project.write_source(
+        "history", history_source(label_null="dead_letter", dead_letter_rows_max=5)
+    )
+    done = failed(project)
+    assert done.returncode == 3
+    assert "dead_letter_rows_max" in done.stderr
+
+
+def test_a_missing_column_names_file_and_column(project: Project) -> None:
+    table = pq.read_table(part(project, 0)).drop_columns(["price"])
+    pq.write_table(table, part(project, 0))
+    done = failed(project)
+    assert done.returncode == 3
+    assert "price" in done.stderr
+    assert "part-0.parquet" in done.stderr
+
+
+def test_a_hole_in_the_log_is_red(project: Project) -> None:
+    segments = sorted((project.log / "0").glob("*.arrow"))
+    segments[5].unlink()
+    done = failed(project)
+    assert done.returncode == 3
+    assert "hole" in done.stderr or "missing" in done.stderr
+
+
+def test_nothing_where_data_should_be_is_not_green(project: Project) -> None:
+    project.write_source("history", history_source(options={"path": "data/histroy"}))
+    done = failed(project)
+    assert done.returncode != 0
+    assert "histroy" in done.stderr
+
+
+def test_a_late_marker_fails_or_is_skipped_and_recorded(project: Project) -> None:
+    ready = {"marker": "_SUCCESS", "wait": "1s", "late": "fail"}
+    source = history_source(
+        options={"path": "data/history", "window_path": "date={date}/*.parquet"}, ready=ready
+    )
+    project.write_source("history", source)
+    done = failed(project)
+    assert done.returncode == 2, done.stderr
+    assert "_SUCCESS" in done.stderr
+
+    project.write_source("history", {**source, "ready": {**ready, "late": "skip"}})
+    summary = run(project)
+    skipped = summary["windows"][0]["sources"]["history"]
+    assert skipped["trained_rows"] == 0
+    assert "_SUCCESS" in skipped["reason"]
+    assert summary["windows"][0]["sources"]["clicks"]["trained_rows"] == ROWS

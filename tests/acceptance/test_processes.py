@@ -1,0 +1,97 @@
+"""What a job's processes show to the machine: open files, ports, tokens, interpreters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import psutil
+import pytest
+from support.kills import job_processes, pid_of, running, wait_for_rows
+from support.projects import Project, ads_pipeline, ads_project
+
+WINDOW = "2026-03-01"
+ARGUMENTS = ("run", "ads", "--from", WINDOW, "--to", WINDOW)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return ads_project(tmp_path, rows=200_000)
+
+
+def test_the_trainer_opens_no_data_and_every_port_is_loopback(project: Project) -> None:
+    with running(project, *ARGUMENTS) as run:
+        wait_for_rows(project, WINDOW, 50_000, run)
+        trainer = psutil.Process(pid_of(project, "trainer-0"))
+        files = [Path(file.path) for file in trainer.open_files()]
+        peers = {c.raddr.port for c in trainer.net_connections("inet") if c.raddr}
+        ours = {
+            connection.laddr.port
+            for process in job_processes(project)
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        listening = [
+            connection.laddr.ip
+            for process in job_processes(project)
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        ]
+        run.communicate(timeout=60)
+    data = project.root / "data"
+    assert [path for path in files if path.is_relative_to(data)] == []
+    assert peers
+    assert peers <= ours  # driver and data executors, no broker
+    assert listening
+    assert set(listening) <= {"127.0.0.1", "::1"}
+
+
+def test_the_token_is_in_no_argument_environment_or_log(project: Project) -> None:
+    with running(project, *ARGUMENTS) as run:
+        wait_for_rows(project, WINDOW, 50_000, run)
+        job_dir = next((project.home / "jobs").iterdir())
+        token = (job_dir / "token").read_text()
+        assert (job_dir / "token").stat().st_mode & 0o077 == 0
+        seen = [" ".join(process.cmdline()) for process in job_processes(project)]
+        seen += [json.dumps(process.environ()) for process in job_processes(project)]
+        output = run.communicate(timeout=60)[0]
+    assert len(token) >= 32
+    assert len(seen) >= 8
+    logs = [path.read_text() for path in (job_dir / "logs").iterdir()]
+    assert [text for text in [*seen, output, *logs] if token in text] == []
+
+
+def bare_interpreter(folder: Path, without: str) -> str:
+    """A virtual environment that sees this one's packages, but not the one named."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    here = Path(next(path for path in sys.path if path.endswith("site-packages")))
+    for entry in here.iterdir():
+        if not entry.name.startswith(("tensorflow", "keras", "__pycache__")):
+            (site / entry.name).symlink_to(entry)
+    python = folder / "bin" / "python"
+    probe = f"import importlib.util as u, sys; sys.exit(u.find_spec('{without}') is not None)"
+    subprocess.run([python, "-c", probe], check=True)
+    return str(python)
+
+
+def test_an_environment_without_tensorflow_submits_and_one_with_it_trains(tmp_path: Path) -> None:
+    pipeline = ads_pipeline("towers", roles={"trainer": {"python": sys.executable}})
+    project = ads_project(tmp_path, rows=3_000, pipeline=pipeline)
+    python = bare_interpreter(tmp_path / "bare", "tensorflow")
+    project.command = lambda *arguments: [python, "-m", "forebay", *arguments]  # type: ignore[method-assign]
+    summary = project.run(WINDOW, WINDOW, timeout_seconds=180)
+    assert summary["rows_agree"]
+    assert set(summary["windows"][0]["metrics"]) == {"mixture"}
+
+
+def test_without_tensorflow_the_error_names_the_package(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, rows=200, pipeline=ads_pipeline("towers"))
+    python = bare_interpreter(tmp_path / "bare", "tensorflow")
+    project.command = lambda *arguments: [python, "-m", "forebay", *arguments]  # type: ignore[method-assign]
+    done = project.forebay(*ARGUMENTS, check=False)
+    assert done.returncode == 4
+    assert "forebay[train]" in done.stderr

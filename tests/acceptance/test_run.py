@@ -1,0 +1,157 @@
+"""`forebay run` with the counting model: rows, chain, reprocessing, ledger, refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import independent
+from support.kills import no_process_left
+from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project
+
+DAYS = 4
+ROWS = 3_000
+LAST = "2026-03-04"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+    """Four windows trained once; tests below add to it in their order."""
+    project = ads_project(tmp_path_factory.mktemp("run"), days=DAYS, rows=ROWS)
+    return project, project.run("2026-03-01", LAST)
+
+
+def window_sums(project: Project, day: int) -> dict[str, independent.Sums]:
+    start = FIRST_DAY + day * DAY
+    history = f"date={start - timedelta(days=1):%Y-%m-%d}/*.parquet"
+    first_ms = int(start.timestamp() * 1000)
+    return {
+        "history": independent.parquet_sums(project.files, files=history),
+        "clicks": independent.log_sums(project.log, first_ms, first_ms + 86_400_000),
+    }
+
+
+def all_sums(project: Project, days: int = DAYS) -> dict[str, independent.Sums]:
+    every = [window_sums(project, day) for day in range(days)]
+    return {
+        name: independent.added(*(one[name] for one in every)) for name in ("history", "clicks")
+    }
+
+
+def test_every_window_counts_what_an_independent_reader_counts(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    project, summary = trained
+    assert [window["window"] for window in summary["windows"]] == [
+        "2026-03-01",
+        "2026-03-02",
+        "2026-03-03",
+        "2026-03-04",
+    ]
+    for day, window in enumerate(summary["windows"]):
+        assert window["generation"] == 1
+        assert window["resumed_from_step"] == 0
+        assert window["reread_rows"] == 0
+        for name, sums in window_sums(project, day).items():
+            source = window["sources"][name]
+            assert source["planned_rows"] == sums["rows"]
+            assert source["served_rows"] == sums["rows"]
+            assert source["trained_rows"] == sums["rows"]
+            assert source["dead_letter_rows"] == 0
+    assert summary["seen"] == all_sums(project)
+    assert no_process_left(project)
+
+
+def test_data_from_and_to_are_moved_by_the_offset(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    _, summary = trained
+    sources = summary["windows"][0]["sources"]
+    assert sources["history"]["data_from"].startswith("2026-02-28T00:00:00")
+    assert sources["history"]["data_to"].startswith("2026-03-01T00:00:00")
+    assert sources["clicks"]["data_from"].startswith("2026-03-01T00:00:00")
+
+
+def test_a_second_run_trains_nothing_twice(trained: tuple[Project, dict[str, Any]]) -> None:
+    project, first = trained
+    again = project.run("2026-03-01", LAST)
+    assert again["trained_windows"] == []
+    assert again["reused_windows"] == ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"]
+    assert again["seen"] == first["seen"]
+    assert again["storage_calls"] == 0
+
+
+def test_reprocessing_a_middle_window_starts_from_the_window_before(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    project, _ = trained
+    published = (project.home / "published" / "ads" / "main.json").read_text()
+    summary = project.run("2026-03-02", "2026-03-02", "--reprocess")
+    window = summary["windows"][0]
+    assert window["generation"] == 2
+    assert window["parent"] == {"window": "2026-03-01", "generation": 1}
+    assert summary["seen"] == all_sums(project, 2)
+    assert summary["stale_windows"] == ["2026-03-03", "2026-03-04"]
+    assert (project.home / "published" / "ads" / "main.json").read_text() == published
+    listed = json.loads(project.forebay("models", "ls", "ads", "--output", "json").stdout)
+    states = {(row["window"], row["generation"]): row["state"] for row in listed}
+    assert states["2026-03-02", 1] == "replaced"
+    assert states["2026-03-02", 2] == "current"
+    assert states["2026-03-03", 1] == "stale (built on generation 1 of 2026-03-02)"
+    assert states["2026-03-04", 1].endswith("serves")
+
+
+def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    project, _ = trained
+    shutil.rmtree(project.home / "ledger" / "ads" / "2026-03-03")
+    summary = project.run("2026-03-01", LAST)
+    assert summary["trained_windows"] == ["2026-03-03"]
+    third = summary["windows"][2]
+    assert third["generation"] == 2
+    assert third["parent"] == {"window": "2026-03-02", "generation": 2}
+    assert summary["windows"][3]["generation"] == 1
+
+
+def test_a_gap_is_refused_with_the_window_to_begin_with(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, days=4, rows=200)
+    project.run("2026-03-01", "2026-03-01")
+    done = project.forebay("run", "ads", "--from", "2026-03-03", "--to", "2026-03-03", check=False)
+    assert done.returncode == 1
+    assert "--from 2026-03-02" in done.stderr
+
+
+def test_a_changed_model_is_refused(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, days=2, rows=200)
+    project.run("2026-03-01", "2026-03-01")
+    changed = ads_pipeline()
+    changed["dataset"]["features"]["user"]["buckets"] = 2000
+    project.pipeline = changed
+    project.write_pipeline()
+    done = project.forebay("run", "ads", "--from", "2026-03-02", "--to", "2026-03-02", check=False)
+    assert done.returncode == 1
+    assert "--line NAME" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("nobody", "--from", "2026-03-01", "--to", "2026-03-01"), "nobody"),
+        (("ads", "--from", "2026-02-01", "--to", "2026-03-01"), "2026-03-01"),
+        (("ads", "--from", "March", "--to", "2026-03-01"), "March"),
+        (("ads", "--from", "2026-03-02", "--to", "2026-03-01"), "before the first"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_exit_1(
+    trained: tuple[Project, dict[str, Any]], arguments: tuple[str, ...], text: str
+) -> None:
+    project, _ = trained
+    done = project.forebay("run", *arguments, check=False)
+    assert done.returncode == 1
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr

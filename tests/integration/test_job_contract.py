@@ -1,0 +1,342 @@
+"""The job contract with real processes, without Airflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import venv
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
+
+from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
+from forebay.executors.job import JobHandle, attach, submit
+from forebay.home import Home
+
+CRASH_BEFORE_HANDLE = """
+import os, sys
+from contextlib import suppress
+from pathlib import Path
+from forebay.executors.job import JobRequest, submit
+from forebay.home import Home
+request = JobRequest.model_validate_json(Path(sys.argv[1]).read_text())
+submit(Home(Path(request.home)), request, sys.argv[2:])
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyJobs]:
+    plan = tmp_path / "plan.json"
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("TOY_PLAN", str(plan))
+    toy = ToyJobs(Home(tmp_path / "home"), plan)
+    toy.plan()
+    yield toy
+    for process in toy.processes():
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    eventually(lambda: not toy.processes())
+
+
+def test_a_trainer_that_ends_well_ends_the_job(jobs: ToyJobs, tmp_path: Path) -> None:
+    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}"])
+    handle = jobs.submit()
+    status = jobs.serving(handle, "driver-0", "data-0")
+    eventually(
+        lambda: set(handle.status().pids) == {"supervisor", "driver-0", "data-0", "trainer-0"}
+    )
+    assert status.state == "running"
+    (tmp_path / "done").touch()
+    status = handle.wait(20)
+    assert (status.state, status.error, status.pids) == ("succeeded", None, {})
+    assert set(status.restarts.values()) == {0}
+    assert set(status.phases) == {"start", "run", "stop"}
+    assert jobs.processes() == []
+
+
+def test_two_submitters_at_once_share_one_supervisor(jobs: ToyJobs) -> None:
+    barrier = threading.Barrier(2)
+
+    def once() -> JobHandle:
+        barrier.wait()
+        return jobs.submit()
+
+    with ThreadPoolExecutor(2) as pool:
+        handles = [future.result() for future in [pool.submit(once), pool.submit(once)]]
+    assert sorted(handle.epoch for handle in handles) == [1, 2]
+    jobs.serving(handles[0])
+    assert len(jobs.processes()) == 4
+    assert len({handle.status().pids["supervisor"] for handle in handles}) == 1
+
+
+def test_a_submitter_that_died_before_it_stored_the_handle(jobs: ToyJobs, tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    path.write_text(jobs.request().model_dump_json())
+    command = [sys.executable, "-c", CRASH_BEFORE_HANDLE, str(path), *SUPERVISOR]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    first = attach(jobs.home, "j1")
+    pid = jobs.serving(first).pids["supervisor"]
+    handle = jobs.submit()
+    assert handle.epoch > first.epoch
+    assert handle.status().pids["supervisor"] == pid
+    assert handle.status().restarts["supervisor"] == 0
+
+
+def test_a_submitter_killed_while_the_supervisor_starts(jobs: ToyJobs, tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    path.write_text(jobs.request().model_dump_json())
+    command = [sys.executable, "-c", CRASH_BEFORE_HANDLE, str(path), *SUPERVISOR]
+    with subprocess.Popen(command) as submitter:
+        # As soon as the child is there, long before it has its lock.
+        eventually(lambda: bool(psutil.Process(submitter.pid).children()))
+        submitter.kill()
+    handle = jobs.submit()
+    jobs.serving(handle)
+    eventually(lambda: len(jobs.processes()) == 4)
+    assert handle.status().restarts["supervisor"] == 0
+
+
+def test_a_late_cancel_by_an_older_epoch_is_refused(jobs: ToyJobs) -> None:
+    older = jobs.submit()
+    newer = attach(jobs.home, "j1")
+    with pytest.raises(FencedError, match=r"newer owner \(epoch 2\)"):
+        older.cancel()
+    assert jobs.serving(newer).state == "running"
+    newer.cancel()
+    status = older.wait(20)
+    assert (status.state, status.cancelled_by) == ("cancelled", 2)
+    assert jobs.processes() == []
+
+
+def test_the_supervisor_refuses_an_older_epoch_itself(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    with handle.folder.launch_lock():
+        handle.folder.request_cancel(handle.epoch)
+        handle.folder.next_epoch()
+    eventually(lambda: handle.folder.cancel_request() is None)
+    status = jobs.serving(handle)
+    assert (status.state, status.cancelled_by) == ("running", None)
+    assert "cancel by epoch 1: refused" in handle.folder.supervisor_log.read_text()
+
+
+def test_a_killed_supervisor_takes_all_along_and_the_next_goes_on(jobs: ToyJobs) -> None:
+    jobs.plan(data_0=["exit 4", "serve"])
+    handle = jobs.submit()
+    before = jobs.serving(handle)
+    assert before.restarts["data"] == 1
+    os.kill(before.pids["supervisor"], signal.SIGKILL)
+    eventually(lambda: not jobs.processes())
+    assert handle.wait(20).state == "lost"
+    again = jobs.submit()
+    assert again.epoch > handle.epoch
+    eventually(lambda: len(again.status().pids) == 4)
+    after = again.status()
+    assert after.epoch > before.epoch
+    assert after.restarts == {"supervisor": 1, "driver": 0, "data": 1, "trainer": 0}
+    assert after.ends == {"data-0": 1}
+
+
+def test_a_supervisor_killed_while_its_roles_start_leaves_none(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    eventually(lambda: len(handle.status().pids) == 4)
+    # Their interpreters are loading now: none has asked yet to die with its parent.
+    os.kill(handle.status().pids["supervisor"], signal.SIGKILL)
+    eventually(lambda: not jobs.processes())
+    assert handle.wait(5).state == "lost"
+
+
+def test_a_new_supervisor_ends_what_the_old_one_left(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    status = jobs.serving(handle)
+    marks = {"FOREBAY_JOB_ID": "j1", "FOREBAY_HOME": str(jobs.home.root)}
+    with subprocess.Popen(["sleep", "300"], env=marks) as stray:
+        os.kill(status.pids["supervisor"], signal.SIGKILL)
+        eventually(lambda: handle.status().state == "lost")
+        jobs.submit()
+        assert stray.wait(10) == -signal.SIGKILL
+
+
+def test_cancel_of_a_lost_job(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    os.kill(jobs.serving(handle).pids["supervisor"], signal.SIGKILL)
+    eventually(lambda: handle.status().state == "lost")
+    handle.cancel()
+    assert handle.wait(5).state == "cancelled"
+
+
+def test_an_ended_job_begins_anew(jobs: ToyJobs) -> None:
+    jobs.plan(driver_0=["exit 4", "serve"])
+    handle = jobs.submit()
+    assert jobs.serving(handle, "driver-0").restarts["driver"] == 1
+    handle.cancel()
+    assert handle.wait(20).state == "cancelled"
+    handle.cancel()  # an end stays as it is
+    again = jobs.submit()
+    status = again.status()
+    assert (status.state, status.epoch) == ("running", 2)
+    assert set(status.restarts.values()) == {0}
+
+
+def test_cancel_ends_the_deaf_and_grandchildren(jobs: ToyJobs) -> None:
+    jobs.plan(data_0=["deaf"], driver_0=["child"])
+    handle = jobs.submit()
+    status = jobs.serving(handle, "driver-0", "data-0")
+    supervisor = psutil.Process(status.pids["supervisor"])
+    below = supervisor.children(recursive=True)
+    assert "sleep" in {process.name() for process in below}
+    handle.cancel()
+    assert handle.wait(20).state == "cancelled"
+    assert not any(process.is_running() for process in below)
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "error"), [("ConfigError", 1, ConfigError), ("DataError", 3, DataError)]
+)
+def test_errors_that_a_restart_cannot_mend(
+    jobs: ToyJobs, word: str, code: int, error: type[Exception]
+) -> None:
+    jobs.plan(data_0=[f"raise {word} the price is on fire"])
+    status = jobs.submit().wait(20)
+    assert status.state == "failed"
+    assert status.error is not None
+    assert (status.error.error, status.error.exit_code) == (word, code)
+    assert status.error.message == "the price is on fire"
+    assert isinstance(status.error.exception(), error)
+    assert status.restarts["data"] == 0
+    assert jobs.processes() == []
+
+
+def test_restarts_are_bounded(jobs: ToyJobs) -> None:
+    jobs.plan(driver_0=["exit 0", "exit 4"])
+    status = jobs.submit(failover={"restarts_max": 2}).wait(20)
+    assert (status.state, status.restarts["driver"], status.ends) == (
+        "failed",
+        2,
+        {"driver-0": 3},
+    )
+    assert status.error is not None
+    assert status.error.exit_code == 4
+    assert "driver-0 ended with exit code 4" in status.error.message
+
+
+@pytest.mark.parametrize("name", ["driver-0", "data-1", "trainer-0"])
+def test_a_killed_process_starts_again(jobs: ToyJobs, name: str) -> None:
+    handle = jobs.submit(roles={"data": {"count": 2}})
+    before = jobs.serving(handle, name)
+    eventually(lambda: len(handle.status().pids) == 5)
+    before = handle.status()
+    os.kill(before.pids[name], signal.SIGKILL)
+    eventually(lambda: handle.status().pids.get(name, before.pids[name]) != before.pids[name])
+    after = handle.status()
+    assert after.restarts[name.split("-", maxsplit=1)[0]] == 1
+    assert {k: v for k, v in after.pids.items() if k != name} == {
+        k: v for k, v in before.pids.items() if k != name
+    }
+
+
+def test_one_model_line_is_trained_by_one_job(jobs: ToyJobs) -> None:
+    first = jobs.submit("j1")
+    with pytest.raises(InfrastructureError, match="job j1 trains line 'main' of pipeline 'ads'"):
+        jobs.submit("j2")
+    refused = attach(jobs.home, "j2").wait(5)
+    assert refused.state == "failed"
+    assert refused.error is not None
+    assert refused.error.exit_code == 4
+    first.cancel()
+    first.wait(20)
+    assert jobs.submit("j2").status().state == "running"
+
+
+def test_another_request_under_the_same_id_is_refused(jobs: ToyJobs) -> None:
+    jobs.submit()
+    with pytest.raises(InfrastructureError, match="runs already, with another request"):
+        jobs.submit(roles={"data": {"count": 2}})
+
+
+def test_the_token_is_private_and_nowhere_else(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    jobs.serving(handle)
+    folder = jobs.home.job("j1")
+    token_path = folder / "token"
+    token = token_path.read_text()
+    assert re.fullmatch(r"[\w-]{43}", token)
+    assert stat.S_IMODE(token_path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for process in jobs.processes():
+        assert token not in " ".join(process.cmdline())
+        assert token not in json.dumps(process.environ())
+    others = [path for path in folder.rglob("*") if path.is_file() and path != token_path]
+    assert not [path for path in others if token in path.read_text()]
+
+
+def test_every_process_is_marked_and_none_is_a_zombie_of_the_submitter(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    status = jobs.serving(handle)
+    assert {process.environ()["FOREBAY_JOB_ID"] for process in jobs.processes()} == {"j1"}
+    assert os.getsid(status.pids["supervisor"]) == status.pids["supervisor"]
+    assert {os.getsid(pid) for pid in status.pids.values()} == {status.pids["supervisor"]}
+    handle.cancel()
+    handle.wait(20)
+    eventually(lambda: not psutil.pid_exists(status.pids["supervisor"]))
+
+
+def test_a_trainer_in_another_interpreter(jobs: ToyJobs, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    venv.create(other, with_pip=False, symlinks=True)
+    site = next(other.glob("lib/python*/site-packages"))
+    lines = [str(TESTS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
+    (site / "shared.pth").write_text("\n".join(lines))
+    python = str(other / "bin" / "python")
+    handle = jobs.submit(roles={"trainer": {"python": python}})
+    jobs.serving(handle)
+    assert jobs.starts("trainer-0")[0][1] == str(other)
+    assert jobs.starts("data-0")[0][1] == sys.prefix
+
+
+def test_an_interpreter_that_is_not_there(jobs: ToyJobs) -> None:
+    status = jobs.submit(roles={"trainer": {"python": "/no/such/python"}}).wait(20)
+    assert status.state == "failed"
+    assert status.error is not None
+    assert status.error.exit_code == 1
+    assert "interpreter of role trainer cannot be run" in status.error.message
+    assert jobs.processes() == []
+
+
+def test_a_supervisor_that_does_not_start(jobs: ToyJobs) -> None:
+    with pytest.raises(InfrastructureError, match="did not start"):
+        submit(jobs.home, jobs.request(), (sys.executable, "-c", "raise SystemExit(7)"))
+
+
+def test_sigterm_to_the_supervisor_ends_all_and_is_red(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    os.kill(jobs.serving(handle).pids["supervisor"], signal.SIGTERM)
+    status = handle.wait(20)
+    assert status.state == "failed"
+    assert status.error is not None
+    assert "signal" in status.error.message
+    assert jobs.processes() == []
+
+
+def test_wait_has_a_deadline(jobs: ToyJobs) -> None:
+    assert jobs.submit().wait(0.2).state == "running"
+
+
+def test_unknown_jobs_and_foreign_homes(jobs: ToyJobs, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no job 'j9'"):
+        attach(jobs.home, "j9")
+    with pytest.raises(UsageError, match="no job 'j9'"):
+        JobHandle(jobs.home, "j9", 1).status()
+    with pytest.raises(UsageError, match="the request is for home"):
+        submit(Home(tmp_path / "elsewhere"), jobs.request(), SUPERVISOR)

@@ -1,0 +1,113 @@
+"""One misspelled letter in any key of any model: one error, at the key, with the right key."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.declarations import (
+    ALPHABET,
+    Key,
+    declarations,
+    dump,
+    key_place,
+    keys_of_models,
+    misspellings,
+    models_and_keys,
+    renamed,
+    write,
+)
+
+from forebay.config.keys import check_keys
+from forebay.config.load import load_project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.registry import installed_kinds
+from forebay.config.schema import json_schema
+from forebay.config.sources import SourceSpec
+from forebay.config.yaml_positions import Document
+
+FILES = declarations()
+
+
+@cache
+def schema() -> dict:
+    return json_schema(installed_kinds())
+
+
+@cache
+def keys() -> list[Key]:
+    """Each key of each model once."""
+    return list({(key.definition, key.key): key for key in keys_of_models(schema(), FILES)}.values())
+
+
+def test_the_whole_project_is_valid(tmp_path: Path) -> None:
+    write(tmp_path / "config", FILES)
+    project = load_project(tmp_path / "config", {})
+    assert [str(problem) for problem in project.problems] == []
+    assert len(project.sources) + len(project.pipelines) == len(FILES)
+    for value in FILES.values():
+        jsonschema.Draft202012Validator(schema()).validate(value)
+
+
+def test_every_key_of_every_model_is_tried() -> None:
+    assert {(key.definition, key.key) for key in keys()} == models_and_keys(schema())
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["with the other keys", "required keys only"])
+def test_one_misspelled_key_is_one_error(tmp_path: Path, alone: bool) -> None:
+    letters = random.Random(3)
+    for key in keys():
+        known = set(schema()["$defs"][key.definition]["properties"])
+        kept = required(key) if alone else known
+        wrong = sorted(misspellings(key.key) - known)
+        for misspelled in letters.sample(wrong, 2):
+            value = renamed(FILES[key.file], key.path, key.key, misspelled, alone=kept)
+            write(tmp_path / "config", {key.file: value})
+            problems = load_project(tmp_path / "config", {}).problems
+            file = str(tmp_path / "config" / key.file)
+            place = key_place(dump(value), key.path, misspelled)
+            found = [(p.file, p.line, p.column, p.code, p.hint) for p in problems]
+            assert found == [(file, *place, "unknown-key", key.key)], (key, misspelled, problems)
+            (tmp_path / "config" / key.file).unlink()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_the_hint_is_the_right_key(data: st.DataObject) -> None:
+    key = data.draw(st.sampled_from(keys()))
+    letter = data.draw(st.sampled_from(ALPHABET))
+    misspelled = data.draw(st.sampled_from(sorted(misspellings(key.key, letter))))
+    known = schema()["$defs"][key.definition]["properties"]
+    if misspelled in known:
+        return
+    kept = data.draw(st.sets(st.sampled_from(sorted(known)))) | required(key)
+    assert hints(key, misspelled, kept) == [key.key]
+
+
+def test_letters_left_out_or_swapped() -> None:
+    for key in keys():
+        for misspelled in misspellings(key.key, ""):
+            assert hints(key, misspelled, required(key)) == [key.key], (key, misspelled)
+
+
+def required(key: Key) -> set[str]:
+    """Keys without which the model's file is not valid; each kind in use has options."""
+    extra = {"options"} if key.definition == "SourceSpec" else set()
+    return set(schema()["$defs"][key.definition].get("required", [])) | extra
+
+
+def hints(key: Key, misspelled: str, kept: set[str]) -> list[str]:
+    document = Document(key.file)
+    document.value = renamed(FILES[key.file], key.path, key.key, misspelled, alone=kept)
+    if key.path[:1] == ("options",):
+        options = installed_kinds()[FILES[key.file]["kind"]].options
+        problems = check_keys(document, options, ("options",))
+    else:
+        model = SourceSpec if key.file.startswith("sources/") else PipelineSpec
+        problems = check_keys(document, model)
+    return [problem.hint for problem in problems]

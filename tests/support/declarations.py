@@ -1,0 +1,285 @@
+"""Declarations that use every key of every model, and the models' keys by their place in YAML."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Value = dict[str, Any]
+KeyPath = tuple[str | int, ...]
+
+COLUMNS = {
+    "event": "int",
+    "at": "timestamp",
+    "user": "string",
+    "price": "float",
+    "mobile": "bool",
+    "tags": "list<string>",
+    "clicked": "int",
+}
+_SOURCE: Value = {
+    "description": "text",
+    "columns": COLUMNS,
+    "event_time": "at",
+    "starts": "2026-01-01",
+    "ends": "2026-06-01",
+    "ready": {"marker": "_SUCCESS", "wait": "15m", "late": "skip"},
+    "label_null": "dead_letter",
+    "bad_rows": "dead_letter",
+    "dead_letter_rows_max": 10,
+}
+_OPTIONS: dict[str, Value] = {
+    "memory": {"table": "clicks"},
+    "parquet": {"path": "data", "window_path": "day={date}/*", "storage": {"anon": True}},
+    "log": {"path": "log"},
+    "iceberg": {"catalog": {"type": "sql"}, "table": "shop.clicks"},
+    "kafka": {
+        "bootstrap": "localhost:9092",
+        "topic": "clicks",
+        "format": "json",
+        "client": {"security_protocol": "SSL"},
+    },
+}
+_PIPELINE: Value = {
+    "description": "text",
+    "dataset": {
+        "window": "1d",
+        "timezone": "Europe/Berlin",
+        "start": "2026-03-01",
+        "end": "2026-04-01",
+        "event_id": ["event", "user"],
+        "label": {"column": "clicked", "positive": 1},
+        "streams": {
+            "history": {
+                "sources": ["parquet", "iceberg", "memory"],
+                "offset": "24h",
+                "feed": "batch",
+                "weight": 1.5,
+                "floor": 0.1,
+            },
+            "fresh": {"sources": ["kafka", "log"]},
+        },
+        "features": {
+            "user": {"encode": "hash", "column": "user", "buckets": 100, "dimension": 4},
+            "hashed_hour": {"encode": "hash", "column": "at", "part": "hour", "buckets": 100},
+            "mobile": {
+                "encode": "vocabulary",
+                "column": "mobile",
+                "values": ["true", "false"],
+                "dimension": 4,
+            },
+            "known_hour": {
+                "encode": "vocabulary",
+                "column": "at",
+                "part": "hour",
+                "values": [7, 8],
+            },
+            "steps": {
+                "encode": "bucketise",
+                "column": "price",
+                "boundaries": [1, 2.5],
+                "dimension": 4,
+            },
+            "hour_steps": {
+                "encode": "bucketise",
+                "column": "at",
+                "part": "hour",
+                "boundaries": [6, 18],
+            },
+            "price": {
+                "encode": "numeric",
+                "column": "price",
+                "transform": "log1p",
+                "mean": 1.5,
+                "scale": 2,
+                "missing": -1,
+            },
+            "weekday": {"encode": "numeric", "column": "at", "part": "weekday"},
+            "pair": {
+                "encode": "cross",
+                "columns": ["user", "mobile"],
+                "buckets": 100,
+                "dimension": 4,
+            },
+        },
+        "queue_unit": 512,
+        "plan_ahead_windows": 20,
+    },
+    "model": {
+        "kind": "towers",
+        "tower": {"hidden": [8, 4]},
+        "mixture": {
+            "memory_tower": {"hidden": [4]},
+            "adapt_tower": {"hidden": [4]},
+            "gain": 0.1,
+            "memory_output": "both",
+            "embeddings": "separate",
+            "stop_gradient": "theta_only",
+        },
+        "embedding_learning_rate": 0.2,
+        "dense_learning_rate": 0.01,
+        "seed": 3,
+    },
+    "train": {
+        "paradigm": "mixture",
+        "compare": ["stream", "mixed"],
+        "minibatch_rows": 256,
+        "warm_start": "2026-02-01",
+    },
+    "job": {
+        "plane": "local",
+        "roles": {
+            "data": {"count": 2, "python": "/usr/bin/python3", "threads": 2},
+            "trainer": {"count": 1, "python": "/usr/bin/python3", "threads": 2},
+        },
+        "buffers": {
+            "rows_max": 1000,
+            "bytes_max": 65536,
+            "chunk_rows": 100,
+            "credits": 2,
+            "flush_seconds": 0.5,
+            "align_hours": 2,
+        },
+        "failover": {"restarts_max": 2, "heartbeat_timeout": "5s", "task_attempts_max": 2},
+        "checkpoint": {"every_steps": 50, "windows_kept": 10},
+        "publish": {"when": "never"},
+    },
+}
+
+
+def declarations() -> dict[str, Value]:
+    """Files of one valid project that uses every key; the label's rules need one file each."""
+    files: dict[str, Value] = {
+        f"sources/{kind}.yaml": {"kind": kind, "options": options, **_SOURCE}
+        for kind, options in _OPTIONS.items()
+    }
+    files["pipelines/ads.yaml"] = _PIPELINE
+    for rule in ("greater_than", "less_than"):
+        other = copy.deepcopy(_PIPELINE)
+        other["dataset"]["label"] = {"column": "clicked", rule: 0.5}
+        files[f"pipelines/{rule}.yaml"] = other
+    return copy.deepcopy(files)
+
+
+def write(config: Path, files: dict[str, Value]) -> None:
+    """Write a project's YAML files."""
+    for file, value in files.items():
+        path = config / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dump(value))
+
+
+def dump(value: Value) -> str:
+    """A value as YAML without anchors, keys in their order."""
+    return yaml.dump(value, Dumper=_Plain, sort_keys=False, width=200)
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a model of the JSON Schema, at one place of one file."""
+
+    file: str
+    path: KeyPath  # of the mapping that holds the key
+    definition: str
+    key: str
+    required: bool
+
+    def __str__(self) -> str:
+        return f"{self.definition}.{self.key} in {self.file}"
+
+
+def keys_of_models(schema: Value, files: dict[str, Value]) -> Iterator[Key]:
+    """Every key of every model that the files hold, found by following the schema."""
+    for file, value in files.items():
+        root = "SourceSpec" if file.startswith("sources/") else "PipelineSpec"
+        yield from _follow(schema, {"$ref": f"#/$defs/{root}"}, value, file, ())
+
+
+def _follow(schema: Value, node: Value, value: Any, file: str, path: KeyPath) -> Iterator[Key]:
+    name = node.get("$ref", "").rpartition("/")[2]
+    if name:
+        node = schema["$defs"][name]
+    if isinstance(value, list) and "items" in node:
+        for index, item in enumerate(value):
+            yield from _follow(schema, node["items"], item, file, (*path, index))
+    if not isinstance(value, dict):
+        return
+    for branch in [*node.get("anyOf", []), *node.get("oneOf", [])]:
+        if _fits(schema, branch, value):
+            yield from _follow(schema, branch, value, file, path)
+    for branch in node.get("allOf", []):
+        if value.get("kind") == branch["if"]["properties"]["kind"]["const"]:
+            options = branch["then"]["properties"]["options"]
+            yield from _follow(schema, options, value["options"], file, (*path, "options"))
+    for key, item in value.items():
+        if key in node.get("properties", {}):
+            yield Key(file, path, name, key, key in node.get("required", []))
+            yield from _follow(schema, node["properties"][key], item, file, (*path, key))
+        elif isinstance(node.get("additionalProperties"), dict):
+            yield from _follow(schema, node["additionalProperties"], item, file, (*path, key))
+
+
+def _fits(schema: Value, branch: Value, value: Value) -> bool:
+    definition = schema["$defs"].get(branch.get("$ref", "").rpartition("/")[2])
+    if definition is None:
+        return False
+    encode = definition["properties"].get("encode", {})
+    return "const" not in encode or encode["const"] == value.get("encode")
+
+
+def models_and_keys(schema: Value) -> set[tuple[str, str]]:
+    """All (model, key) pairs of the schema."""
+    return {
+        (name, key)
+        for name, definition in schema["$defs"].items()
+        for key in definition.get("properties", {})
+    }
+
+
+def renamed(value: Value, path: KeyPath, old: str, new: str, *, alone: set[str]) -> Value:
+    """A copy with one key renamed; of the mapping's other keys only those in `alone` stay."""
+    copied = copy.deepcopy(value)
+    mapping: Any = copied
+    for part in path:
+        mapping = mapping[part]
+    items = list(mapping.items())
+    mapping.clear()
+    mapping.update(
+        {(new if key == old else key): item for key, item in items if key == old or key in alone}
+    )
+    return copied
+
+
+def key_place(text: str, path: KeyPath, key: str) -> tuple[int, int]:
+    """Line and column of a key, found without Forebay."""
+    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    for part in path:
+        if isinstance(part, int):
+            node = node.value[part]
+        else:
+            node = next(value for name, value in node.value if name.value == part)
+    mark = next(name.start_mark for name, _ in node.value if name.value == key)
+    return mark.line + 1, mark.column + 1
+
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz_"
+
+
+def misspellings(key: str, letters: str = ALPHABET) -> set[str]:
+    """Every key with one letter left out, doubled in, changed or swapped with its neighbour."""
+    found = {key[:i] + key[i + 1 :] for i in range(len(key))}
+    found |= {key[:i] + key[i + 1] + key[i] + key[i + 2 :] for i in range(len(key) - 1)}
+    for letter in letters:
+        found |= {key[:i] + letter + key[i + 1 :] for i in range(len(key))}
+        found |= {key[:i] + letter + key[i:] for i in range(len(key) + 1)}
+    return found - {key, ""}

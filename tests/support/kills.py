@@ -1,0 +1,113 @@
+"""SIGKILL at a chosen share of a window's rows, watched through the trainer's own counter."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from support.projects import Project
+
+
+def used_rows(project: Project, window: str, generation: int = 1) -> int:
+    """Rows that trainers of this window have used so far, straight from the mapped counter."""
+    tally = project.home / "models" / "ads" / "main" / window / f"g{generation}" / "tally.bin"
+    if not tally.exists() or tally.stat().st_size < 8:
+        return 0
+    return int(np.fromfile(tally, dtype=np.int64, count=1)[0])
+
+
+def status(project: Project) -> dict[str, Any]:
+    folders = sorted((project.home / "jobs").glob("*/status.json"))
+    return json.loads(folders[-1].read_text()) if folders else {}
+
+
+def progress_of(project: Project) -> dict[str, Any]:
+    """The newest job's progress as its trainer wrote it."""
+    folders = sorted((project.home / "jobs").glob("*/progress.json"))
+    return json.loads(folders[-1].read_text())
+
+
+def wait_for_rows(project: Project, window: str, rows: int, run: subprocess.Popen[str]) -> None:
+    """Return as soon as `rows` were used.
+
+    Raises:
+        AssertionError: when the run ends first, or nothing happens for a minute.
+    """
+    deadline = time.monotonic() + 60
+    while used_rows(project, window) < rows:
+        if run.poll() is not None:
+            raise AssertionError(f"the run ended before {rows} rows: {run.communicate()[0]}")
+        if time.monotonic() > deadline:
+            raise AssertionError(f"only {used_rows(project, window)} rows after a minute")
+        time.sleep(0.002)
+
+
+def kill_role(project: Project, role: str) -> int:
+    """SIGKILL one process of a role (`driver`, `data`, `trainer`, `supervisor`); its pid."""
+    name = next(name for name in sorted(status(project)["processes"]) if name.startswith(role))
+    pid = pid_of(project, name)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def pid_of(project: Project, name: str) -> int:
+    """The pid of a live process of the newest job by name, such as `trainer-0`."""
+    return int(status(project)["processes"][name]["pid"])
+
+
+def job_processes(project: Project) -> list[psutil.Process]:
+    """All live processes whose environment carries a job id of this project's home."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+        if "FOREBAY_JOB_ID" in environment and environment.get("FOREBAY_HOME") == str(project.home):
+            found.append(process)
+    return found
+
+
+def kill_tree(project: Project, run: subprocess.Popen[str]) -> None:
+    """SIGKILL the submitter and every process of its job."""
+    run.kill()
+    for process in job_processes(project):
+        process.kill()
+    run.wait(10)
+
+
+@contextmanager
+def running(project: Project, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A run in the background that never outlives the test."""
+    run = project.start(*arguments)
+    try:
+        yield run
+    finally:
+        if run.poll() is None:
+            kill_tree(project, run)
+        assert run.stdout is not None
+        run.stdout.close()
+
+
+def no_process_left(project: Project, seconds: float = 10) -> bool:
+    """Whether every process of the project's jobs ends within a few seconds."""
+    deadline = time.monotonic() + seconds
+    while job_processes(project):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def summary_of(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())

@@ -1,0 +1,217 @@
+"""Generated projects: a Parquet source, a log or Kafka source, a pipeline over both."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+COLUMNS = {
+    "event": "int",
+    "at": "timestamp",
+    "user": "string",
+    "price": "float",
+    "mobile": "bool",
+    "tags": "list<string>",
+    "clicked": "int",
+}
+
+
+def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
+    """Rows sorted by time; whether a row is clicked depends on user and price."""
+    random = np.random.default_rng(seed)
+    seconds = np.sort(random.integers(0, 86_400_000_000, rows))
+    user = random.zipf(1.3, rows) % 500
+    price = random.gamma(2.0, 10.0, rows)
+    clicked = random.random(rows) < 1 / (1 + np.exp(2 - (user % 7) / 2 + price / 40))
+    start = np.datetime64(day.replace(tzinfo=None), "us")
+    lengths = random.integers(0, 4, rows)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    tags = np.char.add("t", random.integers(0, 50, int(offsets[-1])).astype(str))
+    return pa.table(
+        {
+            "event": np.arange(rows, dtype=np.int64) + int(day.timestamp()) * 1_000_000,
+            "at": pa.array(start + seconds, pa.timestamp("us", tz="UTC")),
+            "user": pa.array(np.char.add("u", user.astype(str))),
+            "price": price,
+            "mobile": random.random(rows) < 0.5,
+            "tags": pa.ListArray.from_arrays(pa.array(offsets), pa.array(tags)),
+            "clicked": clicked.astype(np.int64),
+        }
+    )
+
+
+@dataclass
+class Project:
+    """A generated project folder and the commands run in it."""
+
+    root: Path
+    pipeline: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    home_folder: Path | None = None
+
+    @property
+    def home(self) -> Path:
+        return self.home_folder or self.root / ".forebay"
+
+    @property
+    def files(self) -> Path:
+        return self.root / "data" / "history"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "data" / "clicks"
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "forebay", *arguments]
+
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "FOREBAY_HOME": str(self.home), **self.environment}
+
+    def forebay(
+        self, *arguments: str, check: bool = True, timeout_seconds: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.env(),
+            capture_output=True,
+            text=True,
+            timeout=timeout_seconds,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.env(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, first: str, last: str, *more: str, **options: Any) -> dict[str, Any]:
+        summary = self.root / "summary.json"
+        self.forebay(
+            "run", "ads", "--from", first, "--to", last, "--summary", str(summary), *more, **options
+        )
+        return json.loads(summary.read_text())
+
+    def write_pipeline(self) -> None:
+        path = self.root / "config" / "pipelines" / "ads.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(self.pipeline, sort_keys=False))
+
+    def write_source(self, name: str, spec: dict[str, Any]) -> None:
+        path = self.root / "config" / "sources" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(spec, sort_keys=False))
+
+
+def history_source(**changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "parquet",
+        "options": {"path": "data/history"},
+        "columns": COLUMNS,
+        "event_time": "at",
+        "starts": "2026-02-28",
+        **changes,
+    }
+
+
+def clicks_source(**changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "log",
+        "options": {"path": "data/clicks"},
+        "columns": COLUMNS,
+        "event_time": "at",
+        "starts": "2026-03-01",
+        **changes,
+    }
+
+
+def ads_pipeline(model: str = "count", **job: Any) -> dict[str, Any]:
+    return {
+        "dataset": {
+            "window": "1d",
+            "start": "2026-03-01",
+            "event_id": "event",
+            "label": {"column": "clicked"},
+            "streams": {
+                "history": {"sources": ["history"], "offset": "24h"},
+                "clicks": {"sources": ["clicks"], "weight": 1.2},
+            },
+            "features": {
+                "user": {"encode": "hash", "buckets": 1000},
+                "price": {"encode": "numeric", "transform": "log1p"},
+                "mobile": {"encode": "hash", "buckets": 3, "dimension": 2},
+                "tags": {"encode": "hash", "buckets": 100, "dimension": 4},
+            },
+        },
+        "model": {"kind": model},
+        "train": {"paradigm": "mixture", "minibatch_rows": 1024},
+        "job": {"checkpoint": {"every_steps": 50}, **job},
+    }
+
+
+def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: int = 0) -> None:
+    """One day of batch rows in a few files, several row groups each."""
+    table = rows_of_day(day, rows, seed)
+    target = folder / f"date={day:%Y-%m-%d}"
+    target.mkdir(parents=True, exist_ok=True)
+    step = -(-rows // files)
+    for number in range(files):
+        piece = table.slice(number * step, step)
+        pq.write_table(piece, target / f"part-{number}.parquet", row_group_size=20_000)
+
+
+def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:
+    """One day of stream rows: an hourly micro-batch for each partition."""
+    from forebay.datatasks.sources.log import LogWriter
+
+    table = rows_of_day(day, rows, seed)
+    at = table.column("at").to_numpy()
+    start = np.datetime64(day.replace(tzinfo=None), "h")
+    writer = LogWriter(folder)
+    for hour in range(24):
+        low, high = np.searchsorted(at, [start + hour, start + hour + 1])
+        part = table.slice(low, high - low)
+        for partition in range(partitions):
+            mine = part.take(pa.array(np.arange(partition, part.num_rows, partitions)))
+            commit = day + timedelta(hours=hour, minutes=59)
+            writer.append(str(partition), mine, commit)
+
+
+def ads_project(
+    root: Path,
+    *,
+    days: int = 1,
+    rows: int = 4_000,
+    pipeline: dict[str, Any] | None = None,
+) -> Project:
+    """`days` windows of `rows` batch and `rows` stream rows each."""
+    project = Project(root, pipeline or ads_pipeline())
+    for day in range(days):
+        write_history(project.files, FIRST_DAY + (day - 1) * DAY, rows, seed=2 * day)
+        write_log(project.log, FIRST_DAY + day * DAY, rows, seed=2 * day + 1)
+    project.write_source("history", history_source())
+    project.write_source("clicks", clicks_source())
+    project.write_pipeline()
+    return project

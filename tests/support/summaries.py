@@ -1,0 +1,86 @@
+"""A small summary of a run, as `forebay run … --summary FILE` writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PARADIGMS = ("mixture", "stream", "mixed")
+
+
+def estimate(value: float, reach: float = 0.03) -> dict[str, float]:
+    return {"value": value, "low": value - reach, "high": value + reach}
+
+
+def source(feed: str, rows: int, dead: int, reason: str = "") -> dict[str, Any]:
+    return {
+        "data_from": "2013-06-01T00:00:00+00:00",
+        "data_to": "2013-06-02T00:00:00+00:00",
+        "feed": feed,
+        "planned_rows": rows + dead,
+        "served_rows": rows + dead,
+        "trained_rows": rows,
+        "dead_letter_rows": dead,
+        "reason": reason,
+    }
+
+
+def window(key: str, *, auc_fresh: float | None = 0.66) -> dict[str, Any]:
+    return {
+        "window": key,
+        "generation": 1,
+        "resumed_from_step": 0,
+        "reread_rows": 0,
+        "stale": None,
+        "sources": {
+            "flights_table": source("batch", 600, 2),
+            "flights_files": source("batch", 300, 1),
+            "departures": source("stream", 900, 4),
+        },
+        "metrics": {
+            name: {
+                "auc_true": estimate(0.67),
+                "auc_fresh": None if auc_fresh is None else estimate(auc_fresh),
+                "log_loss": 0.5,
+                "rows": 900,
+            }
+            for name in PARADIGMS
+        },
+        "label_completeness": {"fresh_positives": 31, "complete_positives": 100, "share": 0.31},
+    }
+
+
+def summary() -> dict[str, Any]:
+    warm_start = window("2013-01-01_2013-06-01")
+    warm_start["metrics"] = {}
+    warm_start["label_completeness"] = None
+    warm_start["sources"]["flights_table"] = source("batch", 0, 0, "before start")
+    return {
+        "pipeline": "flights",
+        "line": "main",
+        "paradigms": list(PARADIGMS),
+        "windows": [window("2013-06-01"), window("2013-06-02", auc_fresh=None)],
+        "warm_start": warm_start,
+        "seen": {"flights_table": {"rows": 1200, "sum": 5, "sum_of_squares": 7}},
+        "model": "/models/<flights>/saved_model",
+        "pooled": {
+            "paradigms": {
+                name: {"auc_true": estimate(0.68, 0.005), "auc_fresh": None} for name in PARADIGMS
+            },
+            "label": "complete",
+            "differences": [
+                {
+                    "a": "mixture",
+                    "b": "mixed",
+                    "differ": False,
+                    "words": "mixture and mixed do not differ (difference 0.0004, "
+                    "95% interval -0.0021 to 0.0029)",
+                }
+            ],
+            "warnings": ["mixture is a bad choice here: only 31% of positives are known"],
+        },
+        "rows_agree": True,
+        "rows_line": "rows  planned = served = trained + dead; the model's own sums agree",
+        "restarts": {"driver": 0, "data": 1},
+        "phases_seconds": {"plan": 1.25, "job": 60.5},
+        "notes": ["window 2013-06-01 was trained before"],
+    }

@@ -1,0 +1,87 @@
+"""Jobs of toy roles for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.executors.job import JobHandle, JobRequest, JobStatus, submit
+from forebay.home import Home
+
+TESTS = Path(__file__).parents[2]
+SUPERVISOR = (sys.executable, "-P", "-m", "support.toy_roles.supervisor")
+PIPELINE = {
+    "name": "ads",
+    "dataset": {
+        "start": "2026-03-01",
+        "event_id": "event",
+        "label": {"column": "clicked"},
+        "streams": {"history": {"sources": ["clicks"], "offset": "24h"}},
+        "features": {"price": {"encode": "numeric", "column": "price"}},
+    },
+}
+SOURCE = {
+    "name": "clicks",
+    "kind": "memory",
+    "columns": {"event": "int", "clicked": "int", "price": "float"},
+    "ready": {"wait": "90s"},
+}
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@dataclass
+class ToyJobs:
+    home: Home
+    plan_path: Path
+
+    def plan(self, **words: list[str]) -> None:
+        """What each process does at its first, second, … start: `data_0=["exit 4", "serve"]`."""
+        plan = {name.replace("_", "-"): value for name, value in words.items()}
+        self.plan_path.write_text(json.dumps(plan))
+
+    def request(self, job_id: str = "j1", **job: Any) -> JobRequest:
+        pipeline = PipelineSpec.model_validate({**PIPELINE, "job": job})
+        sources = {"clicks": SourceSpec.model_validate(SOURCE)}
+        return JobRequest.of(job_id, self.home.root, self.home.root, pipeline, sources, [])
+
+    def submit(self, job_id: str = "j1", **job: Any) -> JobHandle:
+        return submit(self.home, self.request(job_id, **job), SUPERVISOR)
+
+    def serving(self, handle: JobHandle, *names: str) -> JobStatus:
+        """Wait until these processes do what the plan says."""
+        for name in names or ("driver-0", "data-0", "trainer-0"):
+            log = self.home.job(handle.job_id) / "logs" / f"{name}.log"
+            eventually(lambda log=log: log.exists() and "serving" in log.read_text())
+        return handle.status()
+
+    def starts(self, name: str, job_id: str = "j1") -> list[list[str]]:
+        """(pid, prefix) of each start of a process."""
+        path = self.home.job(job_id) / f"toy-{name}.starts"
+        return [line.split() for line in path.read_text().splitlines()]
+
+    def processes(self) -> list[psutil.Process]:
+        """Processes of this home's jobs, found without a line of ours."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("FOREBAY_HOME") == str(self.home.root):
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+                continue
+        return [process for process in found if process.pid != os.getpid()]

@@ -1,0 +1,58 @@
+"""A role whose behaviour is a word in the file that $TOY_PLAN names.
+
+The plan is JSON: process name -> list of words, one per start of that process, the last one for
+all later starts. Words: `serve`, `deaf` (serves, ignores SIGTERM), `child` (serves with a child
+in a session of its own), `exit N`, `raise NAME TEXT`, `wait FILE` (ends well once FILE is there).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import forebay.errors
+from forebay.executors.exits import role_exit
+from forebay.executors.process import start_role
+
+
+def main(role: str) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--job", type=Path, required=True)
+    parser.add_argument("--index", type=int, default=0)
+    arguments = parser.parse_args()
+    start_role(role, arguments.index, arguments.job)
+    with role_exit(role, arguments.index, arguments.job):
+        act(next_word(f"{role}-{arguments.index}", arguments.job))
+
+
+def next_word(name: str, job_dir: Path) -> str:
+    words = json.loads(Path(os.environ["TOY_PLAN"]).read_text()).get(name, ["serve"])
+    starts = job_dir / f"toy-{name}.starts"
+    with starts.open("a") as stream:
+        stream.write(f"{os.getpid()} {sys.prefix}\n")
+    return str(words[min(len(starts.read_text().splitlines()), len(words)) - 1])
+
+
+def act(word: str) -> None:
+    verb, _, rest = word.partition(" ")
+    if verb == "exit":
+        sys.exit(int(rest))
+    if verb == "raise":
+        kind, _, text = rest.partition(" ")
+        raise getattr(forebay.errors, kind)(text)
+    if verb == "wait":
+        while not Path(rest).exists():
+            time.sleep(0.01)
+        return
+    if verb == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if verb == "child":
+        subprocess.Popen(["sleep", "300"], start_new_session=True, env={})
+    print("serving", flush=True)
+    time.sleep(300)

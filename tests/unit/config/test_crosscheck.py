@@ -1,0 +1,323 @@
+"""Contradictions between source, stream, dataset and features: one problem each, at its key."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.declarations import dump
+
+from forebay.config.load import load_project
+from forebay.config.problems import Problem
+
+COLUMNS = {
+    "event": "int",
+    "at": "timestamp",
+    "user": "string",
+    "price": "float",
+    "mobile": "bool",
+    "tags": "list<string>",
+    "seen": "list<int>",
+    "vector": "list<float>",
+    "clicked": "int",
+}
+SOURCES: dict[str, dict[str, Any]] = {
+    "history": {
+        "kind": "parquet",
+        "options": {"path": "data"},
+        "columns": COLUMNS,
+        "event_time": "at",
+    },
+    "clicks": {
+        "kind": "kafka",
+        "options": {"bootstrap": "localhost:9092", "topic": "clicks"},
+        "columns": COLUMNS,
+    },
+}
+PIPELINE: dict[str, Any] = {
+    "dataset": {
+        "start": "2026-03-01",
+        "event_id": "event",
+        "label": {"column": "clicked"},
+        "streams": {"old": {"sources": ["history"]}, "new": {"sources": ["clicks"]}},
+        "features": {"user": {"encode": "hash", "buckets": 100}},
+    }
+}
+
+
+class Declared:
+    def __init__(self, root: Path) -> None:
+        self.config = root / "config"
+        self.sources = copy.deepcopy(SOURCES)
+        self.pipeline = copy.deepcopy(PIPELINE)
+        self.dataset = self.pipeline["dataset"]
+
+    def problems(self) -> list[Problem]:
+        for folder, files in (("sources", self.sources), ("pipelines", {"ads": self.pipeline})):
+            (self.config / folder).mkdir(parents=True, exist_ok=True)
+            for name, value in files.items():
+                (self.config / folder / f"{name}.yaml").write_text(dump(value))
+        return load_project(self.config, {}).problems
+
+    def only(self) -> tuple[str, str, str]:
+        """Code, hint and the line's text of the one problem."""
+        problems = self.problems()
+        assert len(problems) == 1, problems
+        line = Path(problems[0].file).read_text().splitlines()[problems[0].line - 1]
+        return problems[0].code, problems[0].hint, line.strip()
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Declared:
+    return Declared(tmp_path)
+
+
+def test_the_base_is_without_problems(declared: Declared) -> None:
+    assert declared.problems() == []
+
+
+FITTING = [
+    ("hash", "user event mobile tags seen"),
+    ("vocabulary", "user event mobile tags seen"),
+    ("bucketise", "event price mobile seen vector"),
+    ("numeric", "event price mobile"),
+]
+MORE: dict[str, dict[str, Any]] = {
+    "hash": {"buckets": 9},
+    "vocabulary": {"values": ["1"]},
+    "bucketise": {"boundaries": [1]},
+    "numeric": {},
+}
+
+
+@pytest.mark.parametrize(("encode", "fitting"), FITTING)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_encodings_and_types(declared: Declared, encode: str, fitting: str, column: str) -> None:
+    feature = {"encode": encode, "column": column, **MORE[encode]}
+    if encode == "vocabulary" and column == "mobile":
+        feature["values"] = ["true"]
+    declared.dataset["features"]["f"] = feature
+    if column in [*fitting.split(), "clicked"]:
+        assert declared.problems() == []
+    else:
+        assert declared.only() == ("encode-type", "", f"encode: {encode}")
+
+
+@pytest.mark.parametrize("encode", MORE)
+def test_a_part_of_a_timestamp_fits_every_encoding(declared: Declared, encode: str) -> None:
+    feature = {"encode": encode, "column": "at", "part": "hour", **MORE[encode]}
+    declared.dataset["features"]["f"] = feature
+    assert declared.problems() == []
+    feature["column"] = "event"
+    assert declared.only() == ("part-type", "", "part: hour")
+
+
+@pytest.mark.parametrize("column", ["price", "at", "tags"])
+def test_a_cross_takes_ids(declared: Declared, column: str) -> None:
+    feature = {"encode": "cross", "columns": ["user", "event"], "buckets": 9}
+    declared.dataset["features"]["f"] = feature
+    assert declared.problems() == []
+    feature["columns"] = ["user", column]
+    assert declared.only() == ("encode-type", "", "encode: cross")
+
+
+@pytest.mark.parametrize(("column", "value"), [("mobile", "yes"), ("event", "one"), ("seen", "x")])
+def test_a_vocabulary_value_that_is_never_met(declared: Declared, column: str, value: str) -> None:
+    feature = {"encode": "vocabulary", "column": column, "values": [value]}
+    declared.dataset["features"]["f"] = feature
+    assert declared.only()[0] == "vocabulary-type"
+
+
+def test_columns_that_are_not_declared(declared: Declared) -> None:
+    declared.dataset["features"]["usr"] = {"encode": "hash", "buckets": 9}
+    assert declared.only() == ("unknown-column", "user", "usr:")
+    declared.dataset["features"]["usr"]["column"] = "usre"
+    assert declared.only() == ("unknown-column", "user", "column: usre")
+    del declared.dataset["features"]["usr"]
+    declared.dataset["event_id"] = ["event", "evnt"]
+    assert declared.only() == ("unknown-column", "event", "- evnt")
+    declared.dataset["event_id"] = "event"
+    declared.dataset["label"]["column"] = "click"
+    assert declared.only() == ("unknown-column", "clicked", "column: click")
+
+
+def test_a_column_that_one_source_lacks(declared: Declared) -> None:
+    declared.sources["clicks"]["columns"] = {k: v for k, v in COLUMNS.items() if k != "user"}
+    problems = declared.problems()
+    assert [p.code for p in problems] == ["unknown-column"]
+    assert "is not declared in source clicks" in problems[0].message
+
+
+def test_a_column_of_two_types(declared: Declared) -> None:
+    declared.sources["clicks"]["columns"] = {**COLUMNS, "user": "int"}
+    assert declared.only() == ("column-types", "", "user:")
+    declared.dataset["features"] = {"event": {"encode": "hash", "buckets": 9}}
+    assert declared.problems() == []  # nobody uses the column
+
+
+def test_an_event_id_is_one_value(declared: Declared) -> None:
+    declared.dataset["event_id"] = "tags"
+    assert declared.only() == ("event-id-type", "", "event_id: tags")
+
+
+@pytest.mark.parametrize(
+    ("label", "code", "line"),
+    [
+        ({"column": "user"}, "label-rule", "column: user"),
+        ({"column": "user", "greater_than": 1}, "label-rule", "greater_than: 1"),
+        ({"column": "mobile", "less_than": 1}, "label-rule", "less_than: 1"),
+        ({"column": "tags", "positive": "a"}, "label-type", "column: tags"),
+        ({"column": "at"}, "label-rule", "column: at"),
+        ({"column": "user", "positive": 1}, "positive-type", "positive: 1"),
+        ({"column": "clicked", "positive": "1"}, "positive-type", "positive: '1'"),
+        ({"column": "clicked", "positive": True}, "positive-type", "positive: true"),
+        ({"column": "mobile", "positive": 1}, "positive-type", "positive: 1"),
+        ({"column": "price", "positive": [1.5, "x"]}, "positive-type", "- x"),
+    ],
+)
+def test_label_rules_that_do_not_fit(
+    declared: Declared, label: dict[str, Any], code: str, line: str
+) -> None:
+    declared.dataset["label"] = label
+    assert declared.only()[0::2] == (code, line)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        {"column": "clicked"},
+        {"column": "mobile"},
+        {"column": "mobile", "positive": False},
+        {"column": "price", "less_than": 0.5},
+        {"column": "price", "positive": 1},
+        {"column": "clicked", "positive": [1, 2]},
+        {"column": "user", "positive": ["yes", "no"]},
+        {"column": "at", "greater_than": 0},
+    ],
+)
+def test_label_rules_that_fit(declared: Declared, label: dict[str, Any]) -> None:
+    declared.dataset["label"] = label
+    assert declared.problems() == []
+
+
+def test_an_unquoted_no_for_a_text_column(declared: Declared) -> None:
+    declared.dataset["label"] = {"column": "user", "positive": "NO"}
+    declared.problems()
+    file = declared.config / "pipelines/ads.yaml"
+    file.write_text(file.read_text().replace("'NO'", "NO"))
+    problems = load_project(declared.config, {}).problems
+    assert [(p.code, p.hint) for p in problems] == [("positive-type", '"NO"')]
+    assert "quote it" in problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("event_time", "hint", "line"),
+    [
+        (None, "event_time: at", "kind: parquet"),
+        ("att", "at", "event_time: att"),
+        ("user", "at", "event_time: user"),
+    ],
+)
+def test_event_time(
+    declared: Declared, event_time: str | None, hint: str, line: str
+) -> None:
+    declared.sources["history"]["event_time"] = event_time
+    if event_time is None:
+        del declared.sources["history"]["event_time"]
+    assert declared.only() == ("event-time", hint, line)
+
+
+def test_event_time_is_not_needed_where_paths_say_the_time(declared: Declared) -> None:
+    del declared.sources["history"]["event_time"]
+    declared.sources["history"]["options"]["window_path"] = "date={date}/*"
+    assert declared.problems() == []
+
+
+def test_a_stream_of_both_kinds_says_its_feed(declared: Declared) -> None:
+    declared.dataset["streams"] = {"all": {"sources": ["history", "clicks"]}}
+    declared.pipeline["train"] = {"paradigm": "batch"}
+    assert declared.only() == ("feed", "", "sources:")
+    declared.dataset["streams"]["all"]["feed"] = "batch"
+    assert declared.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("paradigm", "stream", "problem"),
+    [
+        ("batch", "old", False),
+        ("batch", "new", True),
+        ("stream", "new", False),
+        ("stream", "old", True),
+        ("mixed", "old", False),
+        ("mixed", "new", False),
+        ("mixture", "old", True),
+        ("mixture", "new", True),
+        ("batch_then_stream", "old", True),
+    ],
+)
+def test_paradigms_need_their_feeds(
+    declared: Declared, paradigm: str, stream: str, problem: bool
+) -> None:
+    declared.pipeline["train"] = {"paradigm": paradigm}
+    declared.dataset["streams"] = {stream: declared.dataset["streams"][stream]}
+    if problem:
+        assert declared.only() == ("paradigm-feed", "", f"paradigm: {paradigm}")
+    else:
+        assert declared.problems() == []
+    declared.pipeline["model"] = {"kind": "count"}
+    assert declared.problems() == []
+
+
+def test_a_compared_paradigm_needs_its_feeds_too(declared: Declared) -> None:
+    declared.pipeline["train"] = {"paradigm": "batch", "compare": ["stream"]}
+    del declared.dataset["streams"]["new"]
+    assert declared.only() == ("paradigm-feed", "", "- stream")
+
+
+def test_strict_priority_is_a_note(declared: Declared) -> None:
+    declared.dataset["streams"]["old"]["weight"] = 1.99
+    assert declared.problems() == []
+    declared.dataset["streams"]["old"]["weight"] = 2
+    assert declared.only() == ("strict-priority", "", "weight: 2")
+    assert [p.severity for p in declared.problems()] == ["note"]
+    assert list(load_project(declared.config, {}).pipelines) == ["ads"]
+
+
+def test_an_unused_zone_is_a_note(declared: Declared) -> None:
+    declared.dataset |= {"window": "1h", "timezone": "Asia/Tokyo"}
+    assert [(p.code, p.severity) for p in declared.problems()] == [("timezone-unused", "note")]
+
+
+def test_floors_stay_below_one(declared: Declared) -> None:
+    declared.dataset["streams"]["old"]["floor"] = 0.5
+    declared.dataset["streams"]["new"]["floor"] = 0.49
+    assert declared.problems() == []
+    declared.dataset["streams"]["new"]["floor"] = 0.5
+    assert declared.only() == ("floors", "", "floor: 0.5")
+
+
+def test_dates_that_leave_nothing(declared: Declared) -> None:
+    declared.pipeline["train"] = {"warm_start": "2026-03-01"}
+    assert declared.only() == ("warm-start", "", "warm_start: '2026-03-01'")
+    declared.pipeline["train"] = {"warm_start": "2026-02-28"}
+    assert declared.problems() == []
+    declared.dataset["end"] = "2026-03-01"
+    assert declared.only() == ("empty-range", "", "end: '2026-03-01'")
+    del declared.dataset["end"]
+    declared.sources["history"] |= {"starts": "2026-01-02", "ends": "2026-01-02"}
+    assert declared.only() == ("empty-range", "", "ends: '2026-01-02'")
+
+
+def test_sources_unknown_or_twice(declared: Declared) -> None:
+    declared.dataset["streams"]["new"]["sources"] = ["clicks", "history"]
+    assert declared.only() == ("source-twice", "", "- history")
+    declared.dataset["streams"]["new"]["sources"] = ["klicks"]
+    assert declared.only() == ("unknown-source", "clicks", "- klicks")
+
+
+def test_a_bad_source_hides_what_depends_on_it(declared: Declared) -> None:
+    declared.sources["history"]["colums"] = declared.sources["history"].pop("columns")
+    declared.dataset["features"]["nothing"] = {"encode": "hash", "buckets": 9}
+    assert declared.only() == ("unknown-key", "columns", "colums:")

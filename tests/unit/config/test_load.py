@@ -1,0 +1,241 @@
+"""Loading a project: every problem of every file, one for each slip, and what stays usable."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from forebay.config.load import Project, load_project
+from forebay.errors import ConfigError
+
+SOURCE = """\
+kind: parquet
+options:
+  path: data
+columns: {event: int, at: timestamp, user: string, clicked: int}
+event_time: at
+"""
+PIPELINE = """\
+dataset:
+  start: 2026-03-01
+  event_id: event
+  label: {column: clicked}
+  streams:
+    history: {sources: [history]}
+  features:
+    user: {encode: hash, buckets: 100}
+train: {paradigm: batch}
+"""
+
+
+class Files:
+    def __init__(self, root: Path) -> None:
+        self.config = root / "config"
+        self.write("sources/history.yaml", SOURCE)
+        self.write("pipelines/ads.yaml", PIPELINE)
+
+    def write(self, file: str, text: str) -> None:
+        path = self.config / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def change(self, file: str, old: str, new: str) -> None:
+        text = (self.config / file).read_text()
+        assert old in text
+        self.write(file, text.replace(old, new))
+
+    def load(self, **environ: str) -> Project:
+        return load_project(self.config, environ)
+
+    def problems(self, **environ: str) -> list[tuple[str, int, int, str, str]]:
+        return [
+            (Path(p.file).name, p.line, p.column, p.code, p.hint)
+            for p in self.load(**environ).problems
+        ]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def test_a_good_project(files: Files) -> None:
+    project = files.load()
+    assert project.problems == []
+    assert project.root == files.config.parent
+    assert project.source("history").event_time == "at"
+    assert project.pipeline("ads").dataset.start == datetime(2026, 3, 1, tzinfo=UTC)
+    assert project.pipeline("ads").name == "ads"
+    assert project.where("sources", "history", ("columns", "user")) == (
+        str(files.config / "sources/history.yaml"),
+        4,
+        38,
+    )
+    assert project.where("sources", "history", ("options", "window_path"))[1:] == (2, 1)
+
+
+def test_all_problems_of_all_files_at_once(files: Files) -> None:
+    files.change("sources/history.yaml", "kind: parquet", "kind: parqet")
+    files.change("pipelines/ads.yaml", "start: 2026-03-01", "start: soon")
+    files.change("pipelines/ads.yaml", "encode: hash", "encode: hsh")
+    files.change("pipelines/ads.yaml", "paradigm: batch", "paradim: batch, minibatch_rows: 0")
+    assert files.problems() == [
+        ("history.yaml", 1, 7, "unknown-kind", "parquet"),
+        ("ads.yaml", 2, 10, "wrong-value", ""),
+        ("ads.yaml", 8, 20, "wrong-value", "hash"),
+        ("ads.yaml", 9, 9, "unknown-key", "paradigm"),
+        ("ads.yaml", 9, 41, "wrong-value", ""),
+    ]
+
+
+def test_several_missing_keys_are_all_named(files: Files) -> None:
+    files.write("sources/history.yaml", "kind: kafka\noptions: {}\n")
+    found = [p.message for p in files.load().problems if "history" in p.file]
+    assert found == [
+        "key 'columns' is missing: add it",
+        "key 'bootstrap' is missing in options: add it",
+        "key 'topic' is missing in options: add it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "code", "hint"),
+    [
+        ("event_id: event", "event_id: 5", (3, 13), "wrong-type", '"5"'),
+        ("event_id: event", "event_id: [event, 5]", (3, 21), "wrong-type", '"5"'),
+        ("event_id: event", "event_id: {a: 1}", (3, 13), "wrong-type", ""),
+        ("{column: clicked}", "{column: clicked, positive: {a: 1}}", (4, 38), "wrong-type", ""),
+        (
+            "{column: clicked}",
+            "{column: clicked, positive: 1, less_than: 2}",
+            (4, 10),
+            "wrong-value",
+            "",
+        ),
+        ("{column: clicked}", "[clicked]", (4, 10), "wrong-type", ""),
+        ("encode: hash, ", "", (8, 5), "missing-key", ""),
+        ("encode: hash, buckets", "encode: hash, bucketts", (8, 26), "unknown-key", "buckets"),
+        ("buckets: 100", "buckets: 1", (8, 35), "wrong-value", ""),
+        ("buckets: 100", "buckets: yes", (8, 35), "wrong-type", ""),
+        ("buckets: 100", "buckets: many", (8, 35), "wrong-type", ""),
+        (
+            "{encode: hash, buckets: 100}",
+            "{encode: vocabulary, values: [SE, NO]}",
+            (8, 45),
+            "wrong-type",
+            '"NO"',
+        ),
+        ("[history]", "[histroy]", (6, 25), "unknown-source", "history"),
+        ("[history]", "[history, history]", (6, 34), "source-twice", ""),
+        ("[history]", "[]", (6, 24), "wrong-value", ""),
+        ("start: 2026-03-01", "timezone: Mars\n  start: 2026-03-01", (2, 13), "wrong-value", ""),
+        ("start: 2026-03-01", "window: 1w\n  start: 2026-03-01", (2, 11), "wrong-value", "1d"),
+        ("dataset:", "name: ads\ndataset:", (1, 1), "key-from-file", ""),
+        ("{paradigm: batch}", "{paradigm: mixtur}", (9, 19), "wrong-value", "mixture"),
+        ("{sources", "{offset: 1 day, sources", (6, 23), "wrong-value", ""),
+    ],
+)
+def test_one_slip_is_one_problem(
+    files: Files, old: str, new: str, place: tuple[int, int], code: str, hint: str
+) -> None:
+    files.change("pipelines/ads.yaml", old, new)
+    assert files.problems() == [("ads.yaml", *place, code, hint)]
+
+
+def test_far_from_any_key_the_known_keys_are_listed(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "train:", "zzz: 1\ntrain:")
+    assert files.load().problems[0].message == (
+        "unknown key 'zzz' at the top of the file; known keys: description, dataset, model, "
+        "train, job"
+    )
+
+
+def test_messages_name_thing_value_and_way_out(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "buckets: 100", "buckets: -4")
+    files.change("pipelines/ads.yaml", "event_id: event", "event_id: no")
+    messages = [str(problem) for problem in files.load().problems]
+    file = files.config / "pipelines/ads.yaml"
+    assert messages == [
+        f"{file}:3:13: dataset.event_id: text or a list is expected, not no (true/false); YAML "
+        'reads it so unless it stands in quotes (did you mean "no"?)',
+        f"{file}:8:35: dataset.features.user.buckets: -4 has to be at least 2",
+    ]
+
+
+def test_variables_come_from_the_environment(files: Files) -> None:
+    files.change("sources/history.yaml", "path: data", "path: ${DATA}/x/${DAY:-all}/$${keep}")
+    problems = files.load(DATA="/d").problems
+    assert [p.code for p in problems] == ["wrong-value"]  # a literal brace is no path
+    files.change("sources/history.yaml", "/$${keep}", "")
+    assert files.load(DATA="/d").source("history").options["path"] == "/d/x/all"
+    assert files.load(DATA="/d", DAY="mon").source("history").options["path"] == "/d/x/mon"
+    assert files.problems(DTA="/d") == [("history.yaml", 3, 9, "variable-not-set", "DTA")]
+
+
+def test_numbers_may_come_from_the_environment(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "buckets: 100", "buckets: '${BUCKETS:-50}'")
+    feature = files.load(BUCKETS="70").pipeline("ads").dataset.features["user"]
+    assert feature.buckets == 70  # type: ignore[union-attr]
+    assert files.problems(BUCKETS="x")[0][3] == "wrong-type"
+
+
+def test_what_comes_from_the_environment_is_not_shown(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "buckets: 100", "buckets: '${SECRET}'")
+    problem = files.load(SECRET="hunter2").problems[0]
+    assert "hunter2" not in problem.message
+    assert "${SECRET}" in problem.message
+
+
+def test_a_malformed_variable(files: Files) -> None:
+    files.change("sources/history.yaml", "path: data", "path: ${1x}")
+    assert files.problems() == [("history.yaml", 3, 9, "variable", "")]
+
+
+def test_bad_files_leave_the_others_usable(files: Files) -> None:
+    files.write("sources/bad.yaml", "kind: [\n")
+    project = files.load()
+    assert list(project.sources) == ["history"]
+    assert project.pipeline("ads").source_names == ["history"]
+    with pytest.raises(ConfigError, match=r"source 'bad' is not usable:\n  .*bad\.yaml:2:1"):
+        project.source("bad")
+
+
+def test_a_pipeline_with_a_bad_source_names_the_source_s_problems(files: Files) -> None:
+    files.change("sources/history.yaml", "event_time: at", "event_time: att")
+    with pytest.raises(ConfigError, match=r"history\.yaml:5:13: .*did you mean at\?"):
+        files.load().pipeline("ads")
+
+
+def test_names_that_are_not_declared(files: Files) -> None:
+    with pytest.raises(ConfigError, match=r"no pipeline 'adds' .*did you mean ads\?"):
+        files.load().pipeline("adds")
+    with pytest.raises(ConfigError, match="no source 'zebra'.*Declared: history"):
+        files.load().source("zebra")
+
+
+def test_files_in_wrong_places_or_with_wrong_names(files: Files) -> None:
+    files.write("stray.yml", "a: 1\n")
+    files.write("notes.txt", "not ours")
+    files.write("other/x.yaml", "not ours either")
+    files.write("sources/history.yml", SOURCE)
+    files.write("sources/2nd.yaml", SOURCE)
+    assert files.problems() == [
+        ("stray.yml", 1, 1, "misplaced-file", ""),
+        ("2nd.yaml", 1, 1, "name", ""),
+        ("history.yml", 1, 1, "duplicate-name", ""),
+    ]
+
+
+def test_unreadable_text_and_missing_folder(files: Files, tmp_path: Path) -> None:
+    (files.config / "sources/history.yaml").write_bytes(b"kind: \xff\xfe\n")
+    assert files.problems() == [("history.yaml", 1, 1, "unreadable", "")]
+    problems = load_project(tmp_path / "nowhere", {}).problems
+    assert [problem.code for problem in problems] == ["no-config-folder"]
+
+
+def test_an_empty_project_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    project = load_project(tmp_path / "config", {})
+    assert (project.sources, project.pipelines, project.problems) == ({}, {}, [])

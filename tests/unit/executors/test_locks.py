@@ -1,0 +1,70 @@
+"""Locks between processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import InfrastructureError
+from forebay.executors.locks import FileLock, is_held, locked
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from forebay.executors.locks import FileLock
+assert FileLock(Path(sys.argv[1])).acquire(0)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_one_holder_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_held(path)
+    first, second = FileLock(path), FileLock(path)
+    assert first.acquire(0)
+    assert is_held(path)
+    assert not second.acquire(0.05)
+    first.release()
+    first.release()
+    assert not is_held(path)
+    assert second.acquire(0)
+    second.release()
+
+
+def test_the_holder_leaves_word(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    with pytest.raises(RuntimeError, match="only the holder"):
+        lock.write("x")
+    lock.acquire(0)
+    lock.write("a long name")
+    lock.write("j1")
+    assert (tmp_path / "lock").read_text() == "j1"
+    lock.release()
+
+
+def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert is_held(path)
+        holder.kill()
+        holder.wait(10)
+        assert not is_held(path)
+
+
+def test_locked_gives_up_at_its_deadline(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with (
+        locked(path, 0),
+        pytest.raises(InfrastructureError, match="has been locked"),
+        locked(path, 0.02),
+    ):
+        pass
+    assert not is_held(path)

@@ -1,0 +1,209 @@
+"""Raw values to numbers: nulls, texts, parts, label rules, event identity, minibatches."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import farmhash
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.learning import dataset, encode, layout_of, record_batch, source
+
+from forebay.errors import ConfigError
+from forebay.mixture.encode import Encoder, served_schema, to_minibatch
+from forebay.mixture.layout import FeatureLayout
+
+MICROSECOND_BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+
+
+def column(encode_as: dict[str, Any], kind: str, values: list[Any]) -> list[Any]:
+    found, layout = encode({"f": encode_as}, {"c": kind}, {"c": values})
+    assert found.batch.schema == served_schema(layout)
+    return found.batch.column(3).to_pylist()
+
+
+def bucket(text: str, buckets: int) -> int:
+    return 1 + farmhash.fingerprint64(text) % (buckets - 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "texts"),
+    [
+        ("string", ["Zürich", "", None, "Zürich"], ["Zürich", None, None, "Zürich"]),
+        ("int", [7, -(2**63), None, 2**63 - 1], ["7", None, None, str(2**63 - 1)]),
+        ("bool", [True, False, None], ["true", "false", None]),
+    ],
+)
+def test_hash_is_of_the_text_and_null_is_zero(
+    kind: str, values: list[Any], texts: list[str | None]
+) -> None:
+    feature = {"encode": "hash", "column": "c", "buckets": 1000}
+    wanted = [0 if text is None else bucket(text, 1000) for text in texts]
+    assert column(feature, kind, values) == wanted
+
+
+def test_two_buckets_are_null_and_everything_else() -> None:
+    feature = {"encode": "hash", "column": "c", "buckets": 2}
+    assert column(feature, "string", ["a", "b", None]) == [1, 1, 0]
+
+
+def test_vocabulary_knows_null_and_unknown() -> None:
+    feature = {"encode": "vocabulary", "column": "c", "values": ["x", 5]}
+    assert column(feature, "string", ["x", "5", "y", None, ""]) == [2, 3, 1, 0, 0]
+    whole = {"encode": "vocabulary", "column": "c", "values": [4, 5]}
+    assert column(whole, "int", [5, 6, None]) == [3, 1, 0]
+
+
+def test_bucketise_counts_boundaries_at_or_below() -> None:
+    feature = {"encode": "bucketise", "column": "c", "boundaries": [0, 1.5]}
+    values = [-1.0, 0.0, 1.4, 1.5, None, math.nan, math.inf]
+    assert column(feature, "float", values) == [1, 2, 2, 3, 0, 0, 3]
+
+
+def test_numeric_scales_and_fills_null() -> None:
+    feature = {"encode": "numeric", "column": "c", "mean": 1, "scale": 2, "missing": 9}
+    assert column(feature, "int", [1, 5, None]) == [0.0, 2.0, 9.0]
+    assert column(feature, "bool", [True, False, None]) == [0.0, -0.5, 9.0]
+    log = {"encode": "numeric", "column": "c", "transform": "log1p"}
+    assert column(log, "float", [math.e - 1, -5.0, None]) == pytest.approx([1.0, 0.0, 0.0])
+
+
+def test_parts_of_a_time_are_utc_and_right_before_1970() -> None:
+    times = [datetime(2013, 6, 1, 7, 30, tzinfo=UTC), MICROSECOND_BEFORE_1970, None]
+    hour = {"encode": "numeric", "column": "c", "part": "hour", "missing": -1}
+    assert column(hour, "timestamp", times) == [7.0, 23.0, -1.0]
+    weekday = {"encode": "numeric", "column": "c", "part": "weekday", "missing": -1}
+    assert column(weekday, "timestamp", times) == [5.0, 2.0, -1.0]
+
+
+def test_lists_keep_their_rows_and_leave_null_items_out() -> None:
+    feature = {"encode": "vocabulary", "column": "c", "values": ["a"]}
+    values = [["a", None, "b"], None, [], ["", "a"]]
+    assert column(feature, "list<string>", values) == [[2, 1], [], [], [2]]
+    cut = {"encode": "bucketise", "column": "c", "boundaries": [0]}
+    assert column(cut, "list<float>", [[-1.0, None, 2.0], None]) == [[1, 2], []]
+
+
+def test_cross_joins_texts_and_takes_null_as_empty() -> None:
+    rows = {"a": ["x", None], "b": [3, None]}
+    feature = {"encode": "cross", "columns": ["a", "b"], "buckets": 97}
+    found, _ = encode({"f": feature}, {"a": "string", "b": "int"}, rows)
+    assert found.batch.column(3).to_pylist() == [bucket("x\x1f3", 97), bucket("\x1f", 97)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "values", "wanted"),
+    [
+        ("int", {}, [0, 1, -2, None], [0, 1, 1, None]),
+        ("bool", {}, [True, False, None], [1, 0, None]),
+        ("float", {}, [0.0, 0.5, math.nan], [0, 1, None]),
+        ("int", {"positive": 1.0}, [1, 2, None], [1, 0, None]),
+        ("int", {"positive": [3, 2**60 + 1]}, [2**60, 2**60 + 1, 3], [0, 1, 1]),
+        ("float", {"positive": 1}, [1.0, 1.1], [1, 0]),
+        ("bool", {"positive": False}, [True, False, None], [0, 1, None]),
+        ("string", {"positive": ["yes", "si"]}, ["yes", "no", None], [1, 0, None]),
+        ("float", {"greater_than": 15}, [15.0, 15.1, None], [0, 1, None]),
+        ("int", {"less_than": 0}, [-1, 0, None], [1, 0, None]),
+    ],
+)
+def test_label_rules(kind: str, rule: dict[str, Any], values: list[Any], wanted: list[Any]) -> None:
+    found, _ = encode(
+        {"f": {"encode": "numeric", "column": "n"}},
+        {"n": "int", "label": kind},
+        {"n": [0] * len(values), "label": values},
+        label={"column": "label"} | rule,
+    )
+    labels = found.batch.column("label").to_pylist()
+    assert [None if math.isnan(label) else label for label in labels] == wanted
+    assert found.null_label.tolist() == [value is None for value in wanted]
+
+
+def test_event_id_is_the_fingerprint_of_the_joined_texts() -> None:
+    when = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+    rows = {"a": ["x", None], "b": [3, None], "c": [when, None], "d": [0.5, None]}
+    kinds = {"a": "string", "b": "int", "c": "timestamp", "d": "float"}
+    feature = {"f": {"encode": "numeric", "column": "b"}}
+    found, _ = encode(feature, kinds, rows, event_id=["a", "b", "c", "d"])
+    texts = ["x\x1f3\x1f1000000\x1f0.5", "\x1f\x1f\x1f"]
+    wanted = np.array([farmhash.fingerprint64(text) for text in texts], np.uint64).view(np.int64)
+    assert found.batch.column("event_id").to_pylist() == wanted.tolist()
+
+
+def test_minibatch_from_a_slice_has_only_its_rows() -> None:
+    features = {
+        "n": {"encode": "numeric"},
+        "tags": {"encode": "hash", "buckets": 9},
+        "user": {"encode": "hash", "buckets": 9},
+        "more": {"encode": "hash", "buckets": 9, "column": "user"},
+    }
+    rows = {
+        "n": list(range(6)),
+        "user": list("abcdef"),
+        "tags": [["p"], ["q", "r"], None, ["s"], [], ["p", "q", "r"]],
+        "y": [0, 1, 0, 1, 0, 1],
+    }
+    found, layout = encode(features, {"n": "int", "user": "string", "tags": "list<string>"}, rows)
+    batch = to_minibatch(found.batch.slice(1, 4), [(2, 1), (0, 3)], "stream", layout)
+    assert batch.sources.tolist() == [2, 0, 0, 0]
+    assert batch.row_ids.tolist() == [1, 2, 3, 4]
+    assert batch.labels.tolist() == [1, 0, 1, 0]
+    assert batch.dense.tolist() == [[1], [2], [3], [4]]
+    assert batch.ids.tolist() == [[bucket(t, 9)] * 2 for t in "bcde"]
+    splits, values = batch.lists[0]
+    assert splits.tolist() == [0, 2, 2, 3, 3]
+    assert values.tolist() == [bucket("q", 9), bucket("r", 9), bucket("s", 9)]
+    assert len(to_minibatch(found.batch.slice(0, 0), [], "batch", layout)) == 0
+    with pytest.raises(ValueError, match="segments name 1 rows"):
+        to_minibatch(found.batch, [(0, 1)], "batch", layout)
+
+
+def test_a_feature_may_be_called_like_a_served_column() -> None:
+    found, _ = encode({"label": {"encode": "numeric", "column": "n"}}, {"n": "int"}, {"n": [7]})
+    assert found.batch.column("label").to_pylist() == [0.0]
+
+
+def test_layout_names_every_misfit_at_once() -> None:
+    features = {
+        "a": {"encode": "numeric"},
+        "b": {"encode": "hash", "buckets": 5, "part": "hour"},
+        "c": {"encode": "hash", "buckets": 5},
+    }
+    with pytest.raises(ConfigError) as caught:
+        layout_of(features, {"a": "string", "b": "int"})
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["feature 'a'", "feature 'b'", "feature 'c'"]
+
+
+def test_layout_reads_only_what_is_declared() -> None:
+    layout = layout_of(
+        {"n": {"encode": "numeric"}, "x": {"encode": "cross", "columns": ["n", "s"], "buckets": 9}},
+        {"n": "int", "s": "string", "never": "float"},
+    )
+    assert layout.stored_columns == ("n", "s", "y", "e")
+    assert list(layout.types) == ["n", "s"]
+    assert layout.names == ["n", "x"]
+
+
+def test_encoder_names_a_column_that_the_source_lacks() -> None:
+    data = dataset({"n": {"encode": "numeric"}})
+    layout = FeatureLayout.of(data, source({"n": "int"}).columns)
+    with pytest.raises(ConfigError, match="source 's' declares no column 'n'"):
+        Encoder(data, source({"m": "int"}), layout)
+    text_label = dataset({"m": {"encode": "numeric"}}, label={"column": "t"})
+    kinds = source({"m": "int", "t": "string"})
+    with pytest.raises(ConfigError, match="positive"):
+        Encoder(text_label, kinds, FeatureLayout.of(text_label, kinds.columns))
+
+
+def test_rows_that_are_all_null_or_none_at_all() -> None:
+    spec = source({"n": "int", "s": "string"})
+    data = dataset({"n": {"encode": "numeric"}, "s": {"encode": "hash", "buckets": 5}})
+    encoder = Encoder(data, spec, FeatureLayout.of(data, spec.columns))
+    null = record_batch(spec, {"n": [None, None], "s": [None, None]})
+    assert encoder.encode(null, np.arange(2)).batch.column(4).to_pylist() == [0, 0]
+    nothing = encoder.encode(null.slice(0, 0), np.arange(0))
+    assert nothing.batch.num_rows == 0
+    assert pa.types.is_int64(nothing.batch.schema.field("row_id").type)

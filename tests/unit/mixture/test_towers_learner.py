@@ -1,0 +1,180 @@
+"""Towers: learning, determinism, exact checkpoints, refusals, row sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.learning import COLUMNS, FEATURES, make_towers, minibatch
+
+from forebay.errors import ConfigError, TrainingError
+from forebay.mixture.counting import CountingLearner
+
+ALL = ("mixture", "batch", "stream", "batch_then_stream", "mixed")
+
+
+def states(learner: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Every variable of a learner by name, optimisers included."""
+    found = {f"{m.name}_{k}": v for m in learner._models for k, v in m.variables.items()}
+    return {name: variable.numpy() for name, variable in found.items()}
+
+
+def assert_same(left: dict[str, Any], right: dict[str, Any]) -> None:
+    assert left.keys() == right.keys()
+    for name, values in left.items():
+        np.testing.assert_array_equal(values, right[name], err_msg=name)
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    return {name for name, values in before.items() if not np.array_equal(values, after[name])}
+
+
+def feed_of(seed: int) -> Any:
+    return "stream" if seed % 2 else "batch"
+
+
+def area_under_curve(labels: Any, scores: Any) -> float:
+    ranks = np.argsort(np.argsort(scores)) + 1
+    positives = labels.sum()
+    return float(
+        (ranks[labels == 1].sum() - positives * (positives + 1) / 2)
+        / (positives * (len(labels) - positives))
+    )
+
+
+def test_every_paradigm_learns() -> None:
+    learner = make_towers(*ALL)
+    scores, labels = [], []
+    for seed in range(240):
+        batch = minibatch(feed_of(seed), seed, rows=128)
+        if seed >= 200:
+            scores.append(learner.score(batch))
+            labels.append(batch.labels)
+        losses = learner.learn(batch)
+        assert set(losses) == (
+            {"mixture", "mixed", "batch"}
+            if batch.feed == "batch"
+            else {"mixture", "mixed", "stream", "batch_then_stream"}
+        )
+    truth, scored = np.concatenate(labels), np.concatenate(scores)
+    assert scored.shape == (40 * 128, 5)
+    assert scored.dtype == np.float32
+    for place, name in enumerate(learner.paradigms):
+        assert area_under_curve(truth, scored[:, place]) > 0.8, name
+
+
+def test_minibatches_of_any_size_use_one_graph_for_each_feed() -> None:
+    learner = make_towers("mixture", "stream")
+    for seed, rows in enumerate((1, 64, 7, 3)):
+        for feed in ("batch", "stream"):
+            batch = minibatch(feed, seed, rows=rows)
+            assert learner.score(batch).shape == (rows, 2)
+            learner.learn(batch)
+    functions = [learner._score, *learner._learn.values()]
+    assert [f.experimental_get_tracing_count() for f in functions] == [1, 1, 1]
+    assert learner.learn(minibatch("batch", 1, rows=0)) == {}
+
+
+def test_batch_then_stream_takes_batch_in_the_warm_start_and_stream_later() -> None:
+    learner = make_towers("batch_then_stream")
+    learner.set_phase(warm_start=True)
+    assert learner.learn(minibatch("stream", 1)) == {}
+    assert set(learner.learn(minibatch("batch", 1))) == {"batch_then_stream"}
+    learner.set_phase(warm_start=False)
+    assert learner.learn(minibatch("batch", 2)) == {}
+    assert set(learner.learn(minibatch("stream", 2))) == {"batch_then_stream"}
+
+
+def test_row_sums_count_rows_that_no_paradigm_takes_too() -> None:
+    learner, counting = make_towers("stream", sources=3), CountingLearner(3)
+    for seed in range(6):
+        batch = minibatch(feed_of(seed), seed, sources=3)
+        learner.learn(batch)
+        counting.learn(batch)
+    assert learner.seen() == counting.seen()
+
+
+def test_scoring_changes_nothing() -> None:
+    learner = make_towers(*ALL)
+    learner.learn(minibatch("stream", 1))
+    before = states(learner)
+    learner.score(minibatch("stream", 2))
+    assert_same(before, states(learner))
+
+
+def test_same_seed_and_minibatches_give_the_same_model_and_another_seed_another() -> None:
+    one, same, other = (make_towers(*ALL, model={"seed": seed}) for seed in (5, 5, 6))
+    for seed in range(8):
+        for learner in (one, same, other):
+            learner.learn(minibatch(feed_of(seed), seed))
+    assert_same(states(one), states(same))
+    assert changed(states(one), states(other))
+
+
+def test_a_loaded_checkpoint_continues_bit_for_bit(tmp_path: Path) -> None:
+    learner = make_towers(*ALL)
+    for seed in range(6):
+        learner.learn(minibatch(feed_of(seed), seed))
+    learner.save(tmp_path)
+    again = make_towers(*ALL, model={"seed": 99, "dense_learning_rate": 0.003})
+    again.learn(minibatch("batch", 77))
+    again.load(tmp_path)
+    assert_same(states(learner), states(again))
+    for seed in range(6, 14):
+        batch = minibatch(feed_of(seed), seed)
+        np.testing.assert_array_equal(learner.score(batch), again.score(batch))
+        assert learner.learn(batch) == again.learn(batch)
+    assert_same(states(learner), states(again))
+    assert learner.seen() == again.seen()
+
+
+@pytest.mark.parametrize(
+    ("difference", "message"),
+    [
+        ({"features": FEATURES | {"user": {"encode": "hash", "buckets": 51}}}, "feature user"),
+        ({"paradigms": ("stream", "mixed")}, "paradigms"),
+        ({"sources": 5}, "2 sources there, 5 here"),
+        ({"model": {"tower": {"hidden": [64, 33]}}}, "tower .* there, .* here"),
+        ({"features": dict(reversed(FEATURES.items()))}, "order of the features"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(
+    tmp_path: Path, difference: dict[str, Any], message: str
+) -> None:
+    make_towers("stream").save(tmp_path)
+    paradigms = difference.pop("paradigms", ("stream",))
+    with pytest.raises(ConfigError, match=message):
+        make_towers(*paradigms, **difference).load(tmp_path)
+
+
+def test_a_loss_that_is_not_finite_names_paradigm_step_and_feature() -> None:
+    learner = make_towers("stream", "mixed")
+    learner.learn(minibatch("stream", 1))
+    bad = minibatch("stream", 2)
+    bad = replace(bad, dense=np.full_like(bad.dense, np.inf))
+    with pytest.raises(TrainingError, match=r"stream, mixed is not finite at step 2 .*price"):
+        learner.learn(bad)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        {"price": {"encode": "numeric"}},
+        {"tags": {"encode": "hash", "buckets": 9}},
+        {f"f{n}": {"encode": "hash", "buckets": 9, "column": "user"} for n in range(30)},
+    ],
+)
+def test_other_shapes_of_features_train(features: dict[str, Any]) -> None:
+    learner = make_towers("mixture", features=features)
+    plain = minibatch("stream", 1)
+    lists = plain.lists if "tags" in features else ()
+    dense = plain.dense if "price" in features else plain.dense[:, :0]
+    ids = np.ones((len(plain), sum(name.startswith("f") for name in features)), np.int64)
+    lists = tuple((splits, values % 9) for splits, values in lists)
+    batch = replace(plain, dense=dense, ids=ids, lists=lists)
+    assert np.isfinite(learner.learn(batch)["mixture"])
+    assert learner.score(batch).shape == (64, 1)
+    assert set(COLUMNS) >= set(learner._layout.types)

@@ -1,0 +1,46 @@
+"""The sentences of the report."""
+
+from __future__ import annotations
+
+from forebay.mixture.metrics import Estimate
+from forebay.mixture.verdict import completeness_words, difference_words, share_text
+
+
+def test_paradigms_that_do_not_differ() -> None:
+    words = difference_words("mixture", "mixed", Estimate(0.0004, -0.0021, 0.0029))
+    assert words == (
+        "mixture and mixed do not differ (difference 0.0004, 95% interval -0.0021 to 0.0029)"
+    )
+
+
+def test_better_and_worse() -> None:
+    assert difference_words("a", "b", Estimate(0.01, 0.005, 0.015)).startswith("a is better than b")
+    assert difference_words("a", "b", Estimate(-0.01, -0.015, -0.005)).startswith("a is worse than")
+
+
+def test_few_known_positives_are_said_with_the_figure() -> None:
+    words = completeness_words(["mixture", "mixed"], 3100, 10_000)
+    assert words == (
+        "mixture is a bad choice here: only 31% of positives are known when the stream row is "
+        "published (3,100 of 10,000); the others train as negatives"
+    )
+    assert completeness_words(["mixture", "stream"], 1, 2) == (
+        "mixture and stream are bad choices here: only 50% of positives are known when the stream "
+        "row is published (1 of 2); the others train as negatives"
+    )
+
+
+def test_other_paradigms_get_the_figure_without_a_verdict() -> None:
+    words = completeness_words(["mixed"], 0, 10)
+    assert words is not None
+    assert words.startswith("labels of the stream are incomplete: only 0% of positives")
+
+
+def test_complete_or_unknown_labels_need_no_words() -> None:
+    assert completeness_words(["mixture"], 99, 100) is None
+    assert completeness_words(["mixture"], 0, 0) is None
+
+
+def test_a_share_is_never_rounded_up() -> None:
+    assert share_text(999, 1000) == "99%"
+    assert share_text(0, 0) == "none"

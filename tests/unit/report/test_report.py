@@ -1,0 +1,106 @@
+"""The report says everything that the summary holds, and nothing fetches anything."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from forebay.report.facts import facts_of
+from forebay.report.html import render_html
+from forebay.report.text import closing_lines, estimate_text, plain_lines, print_report
+from tests.support.summaries import PARADIGMS, summary
+
+
+def test_plain_lines_hold_every_fact() -> None:
+    lines = list(plain_lines(facts_of(summary())))
+    assert "window 2013-06-01  generation 1  batch 900  stream 900  dead 7" in lines
+    assert "auc 2013-06-02  mixture  true 0.670 (0.640-0.700)  fresh none" in lines
+    assert "note  window 2013-01-01_2013-06-01, flights_table: before start" in lines
+    assert "pooled  mixed  auc_true 0.680 (0.675-0.685)  auc_fresh none" in lines
+    assert any(line.startswith("verdict  mixture and mixed do not differ") for line in lines)
+    assert any(line.startswith("WARNING  mixture is a bad choice here") for line in lines)
+    assert "rows  planned = served = trained + dead; the model's own sums agree" in lines
+    assert "restarts  data 1" in lines
+    assert "time  plan 1.2 s, job 60.5 s" in lines
+
+
+def test_a_terminal_gets_tables_and_a_pipe_gets_lines() -> None:
+    terminal, pipe = io.StringIO(), io.StringIO()
+    facts = facts_of(summary())
+    print_report(facts, Console(file=terminal, force_terminal=True, width=120, color_system=None))
+    print_report(facts, Console(file=pipe, force_terminal=False))
+    table = terminal.getvalue()
+    row = next(line for line in table.splitlines() if line.strip().startswith("2013-06-01 "))
+    assert row.split() == ["2013-06-01", "900", "900", "7", *["0.670", "(0.640-0.700)"] * 3]
+    assert "pooled" in table
+    assert pipe.getvalue().splitlines() == list(plain_lines(facts))
+
+
+def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
+    data = summary()
+    data["pooled"]["label"] = "fresh"
+    verdict = next(line for line in closing_lines(facts_of(data)) if line.startswith("verdict"))
+    assert verdict.endswith("(fresh labels)")
+
+
+def test_a_figure_that_does_not_exist_is_no_number() -> None:
+    assert estimate_text(None) == "none"
+
+
+class _Outside(HTMLParser):
+    """Collects everything that a browser would fetch, and the page's text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.tags: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            target = name in {"src", "href", "xlink:href", "srcset", "data"}
+            if target and not (value or "").startswith("#"):
+                self.fetched.append(f"{tag} {name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
+    page = render_html(facts_of(summary()))
+    seen = _Outside()
+    seen.feed(page)
+    assert seen.fetched == []
+    assert "script" not in seen.tags
+    assert "link" not in seen.tags
+    assert not re.search(r"@import|url\(\s*['\"]?(?!#)", page)
+    assert seen.tags.count("svg") == 3
+    assert "/models/&lt;flights&gt;/saved_model" in page
+    text = " ".join(seen.text)
+    assert "mixture and mixed do not differ" in text
+    assert "only 31% of positives are known" in text
+    assert "before start" not in text  # of the warm start, which has no row in the list below
+    for name in PARADIGMS:
+        assert f"{name} true" in text
+
+
+def test_the_same_summary_gives_the_same_page() -> None:
+    assert render_html(facts_of(summary())) == render_html(facts_of(summary()))
+
+
+@pytest.mark.parametrize("missing", ["pooled", "warm_start", "restarts", "phases_seconds", "notes"])
+def test_a_counting_run_has_a_report_too(missing: str) -> None:
+    data = summary()
+    del data[missing]
+    data["paradigms"] = []
+    for one in data["windows"]:
+        one["metrics"] = {}
+        one["label_completeness"] = None
+    facts = facts_of(data)
+    assert "<svg" in render_html(facts)
+    assert list(plain_lines(facts))
