@@ -111,6 +111,8 @@ def label_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
 
 
 def _positive_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
+    if label.positive == []:
+        yield Misfit(("positive",), "label-rule", "no value is listed: no row would be positive")
     several = isinstance(label.positive, list)
     values = label.positive if isinstance(label.positive, list) else [label.positive]
     for index, value in enumerate(values):

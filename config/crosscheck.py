@@ -5,14 +5,16 @@ Only files without structural problems are compared, so that one slip makes one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
+from forebay.config.base import NAME_PATTERN
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
 from forebay.config.features import CrossFeature, feature_columns
 from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.problems import Problem
+from forebay.config.problems import Problem, errors
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import KeyPath
@@ -58,13 +60,28 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     """Contradictions inside a pipeline and between it and its sources."""
     if pipeline.spec is None or pipeline.problems:
         return []
-    named = list(_source_names(pipeline, pipeline.spec, sources))
+    named = [
+        *_stream_names(pipeline, pipeline.spec),
+        *_source_names(pipeline, pipeline.spec, sources),
+    ]
     used = {name: sources[name] for name in pipeline.spec.source_names if name in sources}
-    whole = not named and all(loaded.spec and not loaded.problems for loaded in used.values())
+    sound = (loaded.spec and not errors(loaded.problems) for loaded in used.values())
+    whole = not named and all(sound)
     problems = [*named, *check_mixing(pipeline, used if whole else None)]
     if whole:
         problems += _Columns(pipeline, pipeline.spec, used).problems()
     return problems
+
+
+def _stream_names(pipeline: Loaded[PipelineSpec], spec: PipelineSpec) -> Iterator[Problem]:
+    for stream in spec.dataset.streams:
+        if not re.match(NAME_PATTERN, stream):
+            message = (
+                f"stream {stream!r}: a name is a letter and up to 62 letters, digits, _ or -, "
+                "since files are called after it"
+            )
+            path = ("dataset", "streams", stream)
+            yield pipeline.document.problem(path, "name", message, at_key=True)
 
 
 def _source_names(

@@ -28,7 +28,8 @@ class Project:
     """All declarations of one `config/` folder. Files without a problem are usable beside bad ones.
 
     root: parent of the folder; relative paths in source options start there.
-    sources, pipelines: what is usable, by name. problems: everything wrong, in file order.
+    sources, pipelines: what is usable, by name; a pipeline with all its sources.
+    problems: everything wrong, in file order.
     """
 
     root: Path
@@ -97,11 +98,16 @@ def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> 
     )
     for loaded in files:
         problems += sorted(loaded.problems)
+    usable = _usable(sources)
     return Project(
         root=config_dir.absolute().parent,
         config_dir=config_dir,
-        sources=_usable(sources),
-        pipelines=_usable(pipelines),
+        sources=usable,
+        pipelines={
+            name: spec
+            for name, spec in _usable(pipelines).items()
+            if usable.keys() >= set(spec.source_names)
+        },
         problems=[*problems, *doubled, *doubled_too],
         source_files=sources,
         pipeline_files=pipelines,

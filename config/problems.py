@@ -38,8 +38,14 @@ class Problem:
 
     def __str__(self) -> str:
         note = "note: " if self.severity == "note" else ""
-        way_out = f" (did you mean {self.hint}?)" if self.hint else ""
-        return f"{self.file}:{self.line}:{self.column}: {note}{self.message}{way_out}"
+        return f"{self.file}:{self.line}:{self.column}: {note}{self.message}{self._way_out()}"
+
+    def _way_out(self) -> str:
+        """A spelling is a question; what is more than one word is said as it is."""
+        if not self.hint:
+            return ""
+        spelling = " " not in self.hint or self.hint.startswith('"')
+        return f" (did you mean {self.hint}?)" if spelling else f" ({self.hint})"
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:

@@ -114,7 +114,8 @@ def parquet_source(path: str, columns: Sequence[StoredColumn], window_path: str 
 
 
 def _line(key: str, value: str, indent: int = 0) -> str:
-    text = yaml.safe_dump({key: value}, width=2**31, allow_unicode=True).rstrip("\n")
+    readable = (key + value).isprintable()
+    text = yaml.safe_dump({key: value}, width=2**31, allow_unicode=readable).rstrip("\n")
     return "\n".join(" " * indent + line for line in text.split("\n"))
 
 

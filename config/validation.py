@@ -42,7 +42,6 @@ _YAML_TYPES: dict[type, str] = {
     str: "text",
     list: "a list",
     dict: "a mapping",
-    type(None): "empty",
 }
 
 
@@ -131,7 +130,7 @@ class _Writer:
             return self._choice(path, fault)
         expected = _expected_of(group)
         if expected:
-            return self._wrong_type(path, fault, " or ".join(expected))
+            return self._wrong_type(path, fault, _either(expected))
         return self._wrong_value(path, fault)
 
     def _missing(self, path: KeyPath) -> Problem:
@@ -159,6 +158,12 @@ class _Writer:
         if kind in _BOUNDS:
             key, words = _BOUNDS[kind]
             rule = f"{self._shown(path, fault.error['input'])} has to be {words} {context[key]}"
+        elif kind == "string_too_short":
+            rule = "the text is empty"
+        elif kind == "too_short":
+            rule = (
+                f"at least {context['min_length']} needed, and there are {context['actual_length']}"
+            )
         elif kind in {"value_error", "assertion_error"}:
             rule = str(context["error"])
         else:
@@ -167,14 +172,15 @@ class _Writer:
 
     def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:
         given, raw = fault.error["input"], self._document.raw.get(path)
-        message = (
-            f"{self._name(path)}: {expected} is expected, not "
-            f"{self._shown(path, given)} ({_YAML_TYPES.get(type(given), type(given).__name__)})"
-        )
+        what = _YAML_TYPES.get(type(given), type(given).__name__)
+        shown = "nothing" if given is None else f"{self._shown(path, given)} ({what})"
+        message = f"{self._name(path)}: {expected} is expected, not {shown}"
         hint = ""
         if "text" in expected and raw and not isinstance(given, str):
             message += "; YAML reads it so unless it stands in quotes"
             hint = f'"{raw}"'
+        elif expected == _EXPECTED["list"] and isinstance(given, str):
+            hint = f"[{raw}]"
         return self._document.problem(path, "wrong-type", message, hint)
 
     def _name(self, path: KeyPath) -> str:
@@ -192,7 +198,11 @@ def _expected(kind: str) -> str:
     if kind in _EXPECTED:
         return _EXPECTED[kind]
     first, _, rest = kind.partition("_")
-    return _EXPECTED.get(first, "") if rest in {"type", "parsing", "from_float"} else ""
+    return (
+        _EXPECTED.get(first, "")
+        if rest in {"type", "attributes_type", "parsing", "from_float"}
+        else ""
+    )
 
 
 def _expected_of(group: Sequence[_Fault]) -> list[str]:
@@ -201,6 +211,10 @@ def _expected_of(group: Sequence[_Fault]) -> list[str]:
     if len(group) > 1:
         found = [text or fault.error["msg"] for text, fault in zip(found, group, strict=True)]
     return [text for text in dict.fromkeys(found) if text]
+
+
+def _either(texts: Sequence[str]) -> str:
+    return " or ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else texts[0]
 
 
 def _tag(fault: _Fault) -> str:

@@ -68,19 +68,25 @@ class Unit(Wire):
 
 
 class DataTask(Wire):
-    """One source, one window, a few units. `task_id` is unique within (window, generation)."""
+    """One source, one window, a few units. `task_id` is unique within (window, generation).
+
+    slot: whole hours from the start of the window's data to the task's first row: tasks go out in
+    this order. slot_base: hours from there to `data_from`, where the source starts inside the
+    window: what a chunk's slots lack to be comparable with those of other sources.
+    """
 
     task_id: str
     source: str
     window: str
     generation: int
-    slot: int  # hours from data_from to the task's first row: tasks go out in this order
+    slot: int
     partition: str
     units: tuple[Unit, ...]
     rows: int | None
     cut: bool
     data_from: datetime
     data_to: datetime
+    slot_base: int = 0
 
 
 class TaskProgress(Wire):

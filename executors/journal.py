@@ -21,7 +21,7 @@ Record = dict[str, Any]
 
 
 class Journal:
-    """One file, one writer (an advisory lock keeps a second one out), records as JSON objects."""
+    """One file, one writer (a lock keeps a second one out). `records`: what was there before."""
 
     def __init__(self, path: Path) -> None:
         """Read what is there and cut off a torn tail.
@@ -38,6 +38,7 @@ class Journal:
         self.records, good = _parse(path, content)
         if good < len(content):
             os.ftruncate(self._descriptor, good)
+        self._size = good
         os.fsync(self._descriptor)
         sync_folder(path.parent)
 
@@ -47,17 +48,18 @@ class Journal:
         Raises:
             InfrastructureError: when the disk does not take it.
         """
-        record = {"kind": kind, **facts}
-        text = json.dumps(record, separators=(",", ":"))
+        text = json.dumps({"kind": kind, **facts}, separators=(",", ":"))
         line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
         try:
             written = os.write(self._descriptor, line)
             if written < len(line):
-                raise OSError(f"{written} of {len(line)} bytes fitted")  # noqa: TRY301
+                raise OSError(f"{written} of {len(line)} bytes fitted")
             os.fdatasync(self._descriptor)
         except OSError as error:
+            # Half a record must not stand before later ones.
+            os.ftruncate(self._descriptor, self._size)
             raise InfrastructureError(f"the driver's journal cannot be written: {error}") from error
-        self.records.append(record)
+        self._size += len(line)
 
     def close(self) -> None:
         """Let another process write it."""

@@ -10,6 +10,14 @@ from forebay.config.features import feature_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 
+# What may change from one window to the next: it does not change what a variable stands for.
+_TUNABLE: dict[str, bool | set[str]] = {
+    "embedding_learning_rate": True,
+    "dense_learning_rate": True,
+    "seed": True,
+    "mixture": {"gain"},
+}
+
 
 def learns_fingerprint(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> str:
     """Hash of features, label, paradigms, model and source order; not of how the job runs."""
@@ -29,7 +37,7 @@ def learns_fingerprint(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
         "label": dataset.label.model_dump(mode="json"),
         "types": {column: str(kind) for column, kind in sorted(types.items())},
         "paradigms": pipeline.train.paradigms,
-        "model": pipeline.model.model_dump(mode="json"),
+        "model": pipeline.model.model_dump(mode="json", exclude=_TUNABLE),
         "sources": pipeline.source_names,
     }
     return hashlib.sha256(json.dumps(meaning, sort_keys=False).encode()).hexdigest()[:16]

@@ -370,10 +370,10 @@ class RemoteReader:
                 wanted = session.inbox.is_open(serving.epoch)
                 if wanted:
                     session.streams[serving.epoch] = stream
-            if wanted:
-                stream.grant(self._credits)
-                self._receive_all(session, serving, stream)
-            stream.close()
+            if not wanted:
+                stream.close()
+            stream.grant(self._credits)
+            self._receive_all(session, serving, stream)
         except InfrastructureError as error:
             _LOG.info("epoch %d: %s", serving.epoch, error)
         except (ValueError, TypeError) as error:
@@ -399,7 +399,7 @@ class RemoteReader:
                 if self._counter is not None and frame.rows:
                     self._counter.add(session.window, session.generation, frame.rows)
                 if not session.inbox.put(frame):
-                    return
+                    stream.close()
                 self._changed.notify_all()
 
     def _frame(self, received: Received) -> Frame:

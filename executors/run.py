@@ -134,6 +134,7 @@ class Run:
             warm_start=warm,
             reprocess=reprocess,
             clock=lambda: datetime.now(UTC),
+            generation_used=self.chain.highest_generation,
         )
         self._phases["plan"] = time.perf_counter() - phase
         return report

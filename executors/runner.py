@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forebay.datatasks.open_source import open_source
@@ -101,11 +101,20 @@ class TaskRunner:
         self._spec = readers.specs[grant.task.source]
         self._slot = grant.task.slot
         self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=self._task.task_id, daemon=True)
+
+    def announce(self) -> None:
+        """Tell the queue that rows of this task will come."""
+        self._queue.open_task(self._index, self._task.task_id, self._task.slot)
 
     def start(self) -> None:
-        """Announce the task to the queue and read it in a thread."""
-        self._queue.open_task(self._index, self._task.task_id, self._task.slot)
-        threading.Thread(target=self._run, name=self._task.task_id, daemon=True).start()
+        """Read the task in a thread."""
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the task is still being read."""
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         """End soon, even in a pause before another try."""
@@ -154,6 +163,8 @@ class TaskRunner:
             chunk = next(chunks, None)
             if chunk is None:
                 return None
+            if self._task.slot_base:
+                chunk = replace(chunk, slots=chunk.slots + self._task.slot_base)
             encoded = self._readers.encoders[self._task.source].encode(chunk.batch, chunk.row_ids)
             return cut(chunk, encoded, done, lambda at: source.location(self._task, at))
 

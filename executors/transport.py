@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +13,9 @@ from pyarrow import flight
 from forebay.errors import InfrastructureError
 from forebay.executors.messages import CreditNote, FrameHead, StreamCall
 from forebay.executors.tokens import HEADER, bearer
+
+_BROKEN = (flight.FlightError, pa.ArrowException, OSError)
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class FlightTransport:
             writer, reader = client.do_exchange(
                 flight.FlightDescriptor.for_command(call), self._options
             )
-        except (flight.FlightError, pa.ArrowException, OSError) as error:
+        except _BROKEN as error:
             client.close()
             raise InfrastructureError(f"data executor at {address}: {error}") from error
         return FlightStream(address, client, writer, reader)
@@ -89,14 +93,19 @@ class FlightStream:
         self._reader = reader
         self._lock = threading.Lock()
         self._broken = False
+        self._closed = False
 
     def receive(self) -> Received | None:
-        """The next frame; None when the executor closed the epoch."""
+        """The next frame; None when the executor closed the epoch, or `close` was called."""
         try:
             chunk = self._reader.read_chunk()
         except StopIteration:
+            self._finish()
             return None
-        except (flight.FlightError, pa.ArrowException, OSError) as error:
+        except _BROKEN as error:
+            self._finish()
+            if self._closed:
+                return None
             raise InfrastructureError(f"data executor at {self._address}: {error}") from error
         head = FrameHead.model_validate_json(chunk.app_metadata.to_pybytes())
         return Received(head, chunk.data)
@@ -105,15 +114,24 @@ class FlightStream:
         """Make room for more minibatches."""
         note = pa.py_buffer(CreditNote(credits=credits).model_dump_json().encode())
         with self._lock:
-            if self._broken:
+            if self._closed or self._broken:
                 return
             try:
                 self._writer.write_metadata(note)
-            except (flight.FlightError, pa.ArrowException, OSError):
+            except _BROKEN:
                 self._broken = True  # the receiving side sees the same break and reports it
 
     def close(self) -> None:
-        """Cancel the call; the connection goes with the last reference."""
+        """Cancel the call; `receive` then ends."""
+        self._closed = True
+        self._reader.cancel()
+
+    def _finish(self) -> None:
+        """Give the connection back; the thread that receives does it, last of all."""
         with self._lock:
             self._broken = True
-        self._reader.cancel()
+            for part in (self._writer, self._client):
+                try:
+                    part.close()
+                except _BROKEN as error:
+                    _LOG.debug("data executor at %s: %s", self._address, error)

@@ -16,7 +16,22 @@ from forebay.commands.output import option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 
 # One module below forebay.commands for each command; its `register(app)` adds the command.
-COMMANDS: tuple[str, ...] = ("check", "schema", "explain", "init", "score", "report")
+COMMANDS: tuple[str, ...] = (
+    "check",
+    "schema",
+    "explain",
+    "init",
+    "sources",
+    "preview",
+    "plan",
+    "run",
+    "why",
+    "forget",
+    "models",
+    "score",
+    "report",
+    "dead",
+)
 
 INTERRUPTED = 130
 _CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]

@@ -23,8 +23,8 @@ def labels(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> npt.NDArray[n
 
 def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
     if rule.positive is not None:
-        several = isinstance(rule.positive, list)
-        return _among(values, rule.positive if several else [rule.positive], kind)
+        positives = rule.positive if isinstance(rule.positive, list) else [rule.positive]
+        return _among(values, positives, kind)
     known = numbers(values, kind)
     if rule.greater_than is not None:
         return np.greater(known, rule.greater_than)

@@ -10,7 +10,7 @@ from forebay.config.datasets import Feed
 from forebay.config.models import MixtureSpec, ModelSpec
 from forebay.mixture.embeddings import Stack, Tables
 from forebay.mixture.towers import Output, Tower
-from forebay.mixture.trained import Inputs, Trained, mean_loss, named_variables
+from forebay.mixture.trained import Inputs, Trained, checked, mean_loss, named_variables
 
 
 class Mixture(Trained):
@@ -76,7 +76,7 @@ class Mixture(Trained):
         self._memory.update(gradient)
         if self._spec.embeddings != "adapt_only":
             self._memory_tables.update(inputs.places, row_gradients)
-        return loss
+        return checked(loss, gradient)
 
     def _learn_adapt(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
         read = self._adapt_tables.read(inputs.places)
@@ -94,7 +94,7 @@ class Mixture(Trained):
         self._adapt.update(gradient)
         if self._spec.embeddings != "memory_only":
             self._adapt_tables.update(inputs.places, row_gradients)
-        return loss
+        return checked(loss, gradient)
 
     def _remember(self, inputs: Inputs, features: tf.Tensor) -> Output:
         if self._memory_tables is not self._adapt_tables:

@@ -55,9 +55,7 @@ class ServedModel:
         scored: list[dict[str, float]] = []
         for batch in batches:
             # The type is named because a column of empty lists has no value that shows it.
-            found = serve(
-                **{name: tf.constant(v, specs[name].dtype) for name, v in batch.items()}
-            )
+            found = serve(**{name: tf.constant(v, specs[name].dtype) for name, v in batch.items()})
             columns = [found[name].numpy().tolist() for name in self.features.outputs]
             scored += [
                 dict(zip(self.features.outputs, row, strict=True))

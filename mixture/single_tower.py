@@ -10,7 +10,7 @@ from forebay.config.datasets import Feed
 from forebay.config.models import ModelSpec, Paradigm
 from forebay.mixture.embeddings import Stack, Tables
 from forebay.mixture.towers import Tower
-from forebay.mixture.trained import Inputs, Trained, mean_loss, named_variables
+from forebay.mixture.trained import Inputs, Trained, checked, mean_loss, named_variables
 
 
 class SingleTower(Trained):
@@ -56,4 +56,4 @@ class SingleTower(Trained):
         gradient, *row_gradients = tape.gradient(loss, [weights, *read])
         self._tower.update(gradient)
         self._tables.update(inputs.places, row_gradients)
-        return loss
+        return checked(loss, gradient)

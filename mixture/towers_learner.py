@@ -70,11 +70,13 @@ class TowersLearner:
         """One step of every paradigm that takes this feed, and of the row sums.
 
         Raises:
-            TrainingError: for a loss that is not finite. The variables are then of no use: the
-                process has to end, and the next one starts at the last sealed checkpoint.
+            TrainingError: for a feature that is not finite, before anything moved; or for such a
+                loss or gradient. The variables are then of no use: the process has to end, and
+                the next one starts at the last sealed checkpoint.
         """
         if not len(minibatch):
             return {}
+        self._require_finite(minibatch)
         feed = minibatch.feed
         learning = [m for m in self._models if m.takes(feed, warm_start=self._warm_start)]
         names = tuple(model.name for model in learning)
@@ -93,7 +95,11 @@ class TowersLearner:
             minibatch.row_ids,
         ).numpy()
         if not np.isfinite(found).all():
-            self._refuse(names, found, minibatch)
+            bad = [name for name, loss in zip(names, found, strict=True) if not np.isfinite(loss)]
+            raise TrainingError(
+                f"the loss of paradigm {', '.join(bad)} is not finite at step"
+                f" {int(self._steps.numpy())} ({feed} minibatch)"
+            )
         return dict(zip(names, found.tolist(), strict=True))
 
     def seen(self) -> list[RowSums]:
@@ -122,17 +128,13 @@ class TowersLearner:
         """Write a SavedModel of the serving paradigm that takes raw columns."""
         self._exporter.write(directory)
 
-    def _refuse(
-        self, names: Sequence[str], losses: npt.NDArray[np.float32], minibatch: Minibatch
-    ) -> None:
-        bad = [name for name, loss in zip(names, losses, strict=True) if not np.isfinite(loss)]
-        wrong = [
-            self._layout.dense[place]
-            for place in range(minibatch.dense.shape[1])
-            if not np.isfinite(minibatch.dense[:, place]).all()
-        ]
-        hint = f"; not finite in the rows: {', '.join(wrong)}" if wrong else ""
-        raise TrainingError(
-            f"the loss of paradigm {', '.join(bad)} is not finite at step"
-            f" {int(self._steps.numpy())} ({minibatch.feed} minibatch){hint}"
-        )
+    def _require_finite(self, minibatch: Minibatch) -> None:
+        finite = np.asarray(np.isfinite(minibatch.dense).all(axis=0))
+        if not finite.all():
+            names = [
+                name for name, fine in zip(self._layout.dense, finite, strict=True) if not fine
+            ]
+            raise TrainingError(
+                f"feature {', '.join(names)} is not finite in a {minibatch.feed} minibatch behind"
+                f" step {int(self._steps.numpy())}: repair the rows, or use bucketise"
+            )

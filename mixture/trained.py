@@ -62,6 +62,12 @@ def mean_loss(labels: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logit))
 
 
+def checked(loss: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
+    """The loss, or NaN where the gradient is not finite: a ReLU can hide a NaN from the loss."""
+    sound = tf.math.is_finite(tf.reduce_sum(gradient))
+    return tf.where(sound, loss, float("nan"))
+
+
 def named_variables(parts: Mapping[str, Tables | Tower]) -> dict[str, tf.Variable]:
     """The variables of several parts under one set of names."""
     return {

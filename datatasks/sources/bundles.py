@@ -139,7 +139,7 @@ def _table(units: Pieces, starts: Ints, paths: pa.Array, partitions: pa.Array | 
         paths.take(pa.array(units.file)),
         *(pa.array(each) for each in (units.first, units.end, units.rows, units.size_bytes)),
     ]
-    structs = pa.StructArray.fromarrays(columns, fields=list(UNIT_TYPE))
+    structs = pa.StructArray.from_arrays(columns, fields=list(UNIT_TYPE))
     offsets = pa.array(np.append(starts, len(units)).astype(np.int32))
     if partitions is None:
         names = pa.repeat(pa.scalar("", pa.string()), len(starts))
@@ -151,7 +151,7 @@ def _table(units: Pieces, starts: Ints, paths: pa.Array, partitions: pa.Array | 
             pa.array(units.span[starts].astype(np.int32)),
             pa.array(units.slot[starts].astype(np.int32)),
             names,
-            pa.ListArray.fromarrays(offsets, structs),
+            pa.ListArray.from_arrays(offsets, structs),
             pa.array(np.add.reduceat(units.rows, starts)),
             pa.array(np.add.reduceat(units.size_bytes, starts)),
             pa.array(np.logical_or.reduceat(~whole, starts)),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.datatasks.sources.casting import column_problem, fit
-from forebay.datatasks.sources.decoders import REASON_MAX, Decoded, Decoder
+from forebay.datatasks.sources.decoders import REASON_MAX, Decoded, Decoder, without_columns
 
 
 class ArrowDecoder(Decoder):
@@ -29,11 +29,11 @@ class ArrowDecoder(Decoder):
                 bad[number] = found
             else:
                 tables[number] = found
-        pieces, bad_rows = self._fitted(tables.values())
         counts = np.array([table.num_rows for table in tables.values()], np.int64)
         starts = np.cumsum(counts) - counts
+        pieces, bad_rows = self._fitted(tables.values()) if self.columns else ([], {})
         return Decoded(
-            batch=_joined(pieces, self.schema),
+            batch=_joined(pieces, self.schema) if self.columns else without_columns(counts.sum()),
             messages=np.repeat(np.array(list(tables), np.int64), counts),
             rows=np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts, counts),
             bad_messages=bad,
@@ -57,7 +57,8 @@ class ArrowDecoder(Decoder):
                 for name in self.columns:
                     if problem := column_problem(reader.schema, name, self.declared[name]):
                         return problem
-                table = reader.read_all().select(self.columns)
+                table = reader.read_all()
+            table = table.select(self.columns) if self.columns else table
             # Wrong offsets inside the message would otherwise be followed into foreign memory.
             table.validate(full=True)
         except (pa.ArrowException, OSError, ValueError) as error:

@@ -18,7 +18,7 @@ import pyarrow.json as paj
 
 from forebay.config.base import parse_instant
 from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.decoders import REASON_MAX, Decoded, Decoder
+from forebay.datatasks.sources.decoders import REASON_MAX, Decoded, Decoder, without_columns
 from forebay.datatasks.sources.times import to_us
 
 _NESTING_MAX = 100
@@ -108,7 +108,7 @@ class JsonDecoder(Decoder):
             if self.declared[name] is ColumnType.TIMESTAMP and _is_number(found.get(name))
         )
         if not self.columns:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([]))), bad
+            return without_columns(len(rows)), bad
         arrays = [
             pa.array([row[index] for row in rows], _built_as(each.type)).cast(each.type)
             for index, each in enumerate(self.schema)

@@ -80,3 +80,8 @@ def decoders() -> dict[str, type[Decoder]]:
 
     known: tuple[type[Decoder], ...] = (ArrowDecoder, JsonDecoder)
     return {each.name: each for each in known}
+
+
+def without_columns(rows: int) -> pa.RecordBatch:
+    """A batch of that many rows and no column."""
+    return pa.record_batch([pa.nulls(rows)], names=["_"]).select([])

@@ -108,6 +108,12 @@ def footer_of(metadata: pq.FileMetaData, event_time: str | None, place: str) -> 
     return Footer(rows, size, table[:, 0], table[:, 1], table[:, 2])
 
 
+def group_ends(metadata: pq.FileMetaData) -> Ints:
+    """The row number behind each row group."""
+    counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+    return np.cumsum(np.array(counts, np.int64))
+
+
 def _leaf(metadata: pq.FileMetaData, name: str) -> int:
     schema = metadata.schema
     leaves = (index for index in range(len(schema)) if schema.column(index).path == name)

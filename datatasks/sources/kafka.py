@@ -70,22 +70,33 @@ class KafkaSource(Source):
         topic = self._cluster.topic(self._options.topic)
         if topic is None:
             guess = nearest(self._options.topic, self._cluster.topic_names())
-            return [Finding(("options", "topic"), "not-found", self._no_topic(), guess)]
+            return [Finding(("options", "topic"), "nothing-matched", self._no_topic(), guess)]
         values = self._sample(topic)
-        found = []
+        if not values:
+            return []
+        stored: dict[str, str] = {}
+        for value in values:
+            stored.update(decoder_named(self._options.format, [], {}).described(value))
+        if not stored:
+            decoded = decoder_named(self._options.format, [], {}).decode(values)
+            reason = next(iter(decoded.bad_messages.values()), "its messages have no columns")
+            return [Finding(("options", "format"), "undecodable", f"{topic.name}: {reason}")]
+        return list(self._column_findings(values, stored))
+
+    def _column_findings(self, values: list[bytes], stored: dict[str, str]) -> Iterator[Finding]:
+        """What the newest messages say about each declared column."""
         for name in self.spec.columns:
-            decoder = decoder_named(self._options.format, [name], self.spec.columns)
-            decoded = decoder.decode(values)
+            if name not in stored:
+                guess = nearest(name, stored)
+                hint = f"did you mean {guess!r}?" if guess else f"there are {', '.join(stored)}"
+                message = f"the newest messages of {self._options.topic} have no {name!r}: {hint}"
+                yield Finding(("columns", name), "column-missing", message)
+                continue
+            decoded = decoder_named(self._options.format, [name], self.spec.columns).decode(values)
             reasons = [*decoded.bad_messages.values(), *decoded.bad_rows.values()]
-            if (
-                values
-                and len(decoded.bad_messages) == len(values)
-                and not any(decoder.described(value) for value in values)
-            ):
-                return [Finding(("options", "format"), "undecodable", reasons[0])]
             if reasons:
-                found.append(Finding(("columns", name), "column-mismatch", reasons[0]))
-        return found
+                message = f"a newest message of {self._options.topic}: {reasons[0]}"
+                yield Finding(("columns", name), "column-type", message)
 
     def readiness(self, span: Interval) -> Readiness:
         """See `Source.readiness`: records of a span arrive until the span is over."""

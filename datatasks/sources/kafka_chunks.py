@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from forebay.datatasks.row_ids import row_ids, splitmix64
 from forebay.datatasks.sources.chunks import Ints, place_text
-from forebay.datatasks.sources.decoders import Decoded, Decoder
+from forebay.datatasks.sources.decoders import Decoded, Decoder, without_columns
 from forebay.datatasks.sources.kafka_read import Stretch
 from forebay.datatasks.sources.kafka_records import MessageBatch
 from forebay.datatasks.sources.times import slots_within, to_us
@@ -80,7 +80,7 @@ class ChunkMaker:
         units, rows = offsets[kept], decoded.rows[kept]
         batch = decoded.batch
         if len(kept) < batch.num_rows:
-            batch = batch.take(pa.array(kept))
+            batch = batch.take(pa.array(kept)) if batch.num_columns else without_columns(len(kept))
         stamps = np.array(group.timestamps, np.int64)[decoded.messages[kept]] * 1000
         start, end = to_us(self.task.data_from), to_us(self.task.data_to)
         whole = Chunk(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +17,7 @@ from forebay.errors import ConfigError, DataError, InfrastructureError, MissingE
 CONNECT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
+_LEADER_SECONDS = 0.02
 _OURS = frozenset(
     {
         *("bootstrap_servers", "group_id", "enable_auto_commit", "auto_offset_reset"),
@@ -52,6 +55,9 @@ def kafka_library() -> Any:  # noqa: ANN401 - kafka-python ships no types
         raise MissingExtraError(
             "reading Kafka needs kafka-python: pip install 'forebay[kafka]'"
         ) from error
+    # These tell of each failed attempt; what fails for good is raised as an error of ours.
+    for name in ("kafka.net", "kafka.cluster"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return kafka
 
 
@@ -273,12 +279,15 @@ class Cluster:
         declared = {"num_partitions": partitions, "replication_factor": 1, "configs": settings}
 
         def action(admin: Any) -> None:  # noqa: ANN401
-            try:
-                admin.create_topics({name: declared}, wait_for_metadata=True)
-            except errors.TopicAlreadyExistsError:
-                admin.wait_for_topics([name])
+            with contextlib.suppress(errors.TopicAlreadyExistsError):
+                admin.create_topics({name: declared})
 
         self.call(f"creating topic {name}", action)
+        deadline = time.monotonic() + self._call_seconds
+        while not self.call("describing a topic", lambda admin: _led(admin, name)):
+            if time.monotonic() > deadline:
+                raise InfrastructureError(f"topic {name} at {self.bootstrap} gets no leader")
+            time.sleep(_LEADER_SECONDS)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with all its records."""
@@ -312,3 +321,10 @@ class Cluster:
         from kafka.admin import OffsetSpec
 
         return OffsetSpec[name]  # type: ignore[no-any-return]
+
+
+def _led(admin: Any, name: str) -> bool:  # noqa: ANN401
+    """Whether every partition of a topic has a leader."""
+    (found,) = admin.describe_topics([name])
+    leaders = [each["leader_id"] for each in found["partitions"] if not each["error_code"]]
+    return bool(leaders) and len(leaders) == len(found["partitions"]) and min(leaders) >= 0

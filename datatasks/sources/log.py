@@ -26,7 +26,7 @@ from forebay.datatasks.sources.bundles import Ints, Pieces, to_tasks
 from forebay.datatasks.sources.casting import column_problem
 from forebay.datatasks.sources.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.layout import matching
-from forebay.datatasks.sources.log_read import LogReader
+from forebay.datatasks.sources.log_read import LogReader, segment_location
 from forebay.datatasks.sources.log_writer import SEGMENT_REGEX, LogWriter
 from forebay.datatasks.sources.times import Spans, from_us
 from forebay.datatasks.tasks import Chunk, DataTask, Position
@@ -158,6 +158,10 @@ class LogSource(Source):
         return LogReader(self.spec, Path(self._files.folder)).read(
             task, position, columns, chunk_rows
         )
+
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """File, partition and offset."""
+        return segment_location(task.units[position.unit].path, position.row)
 
     def _segments(self) -> _Segments:
         return _Segments.of(self._files.listing())

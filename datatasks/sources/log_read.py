@@ -128,9 +128,11 @@ class _Segment:
         return Position(self.index, row) if row < self.rows else Position(self.index + 1, 0)
 
     def _location(self, row: int) -> dict[str, str | int]:
-        return {
-            "file": self.unit.path,
-            "partition": self.partition,
-            "offset": self.base + row,
-            "row": row,
-        }
+        return segment_location(self.unit.path, row)
+
+
+def segment_location(path: str, row: int) -> dict[str, str | int]:
+    """Where a row of a segment lies."""
+    partition, _, name = path.rpartition("/")
+    base = parse_segment(name)[0]
+    return {"file": path, "partition": partition, "offset": base + row, "row": row}

@@ -17,10 +17,10 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.kinds import ParquetOptions
 from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source
-from forebay.datatasks.sources.bundles import Pieces, fingerprints, to_tasks
+from forebay.datatasks.sources.bundles import Ints, Pieces, fingerprints, to_tasks
 from forebay.datatasks.sources.casting import column_problem
 from forebay.datatasks.sources.files import READ_ERRORS, Files, Listing, read_failure
-from forebay.datatasks.sources.footers import KNOWN, Footer, read_footers
+from forebay.datatasks.sources.footers import KNOWN, Footer, group_ends, read_footers
 from forebay.datatasks.sources.layout import matching, path_times
 from forebay.datatasks.sources.parquet_plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet_read import Bounds, ParquetReader
@@ -46,6 +46,7 @@ class ParquetSource(Source):
         self._options = cast("ParquetOptions", options)
         self._files = Files(self._options.path, root, self._options.storage, ".parquet")
         window_path = self._options.window_path
+        self._group_ends: dict[str, Ints] = {}  # of the file asked for last
         self._pattern = None if window_path is None else time_pattern(window_path)
 
     def describe(self) -> Description:
@@ -69,7 +70,7 @@ class ParquetSource(Source):
         listing = self._files.listing()
         matched = self._matched(listing)
         if not len(matched):
-            hint = "an empty folder is fine once `starts` says when rows begin"
+            hint = "correct `path`; an empty folder is fine once `starts` says when rows begin"
             return [Finding(("options", "path"), "nothing-matched", self._nothing(listing), hint)]
         strays = self._strays(matched)
         if strays:
@@ -99,11 +100,8 @@ class ParquetSource(Source):
         before = self._files.calls
         listing = self._files.listing()
         matched = self._matched(listing)
-        if not len(matched) and self.spec.starts is None:
-            raise DataError(
-                f"source {self.spec.name!r}: {self._nothing(listing)} (where an empty place is "
-                "fine, say with `starts` when rows begin)"
-            )
+        if not len(matched):
+            self._refuse_nothing(listing)
         if not len(matched) or not spans:
             texts = fingerprints(len(spans), _no_pieces(), matched, self._salt)
             return Scan(TASK_SCHEMA.empty_table(), texts, self._files.calls - before)
@@ -128,12 +126,31 @@ class ParquetSource(Source):
         reader = ParquetReader(self.spec, self._files.opened, self._files.full, self._bounds)
         return reader.read(task, position, columns, chunk_rows)
 
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """File, row group and row."""
+        path = task.units[position.unit].path
+        if path not in self._group_ends:
+            self._files.calls += 1
+            with self._files.opened(path) as handle, pq.ParquetFile(handle) as file:
+                self._group_ends = {path: group_ends(file.metadata)}
+        group = int(np.searchsorted(self._group_ends[path], position.row, side="right"))
+        return {"file": path, "row_group": group, "row": position.row}
+
     @property
     def _salt(self) -> str:
         return f"{self.spec.event_time}|{self._options.window_path}"
 
     def _matched(self, listing: Listing) -> Listing:
         return listing.take(matching(listing.paths, self._files.regex))
+
+    def _refuse_nothing(self, listing: Listing) -> None:
+        """An empty folder is fine once `starts` is declared; a place that is wrong never is."""
+        expected = self.spec.starts is not None and not len(listing) and self._files.exists("")
+        if not expected:
+            raise DataError(
+                f"source {self.spec.name!r}: {self._nothing(listing)} (correct `path`; an empty "
+                "folder is fine once `starts` says when rows begin)"
+            )
 
     def _nothing(self, listing: Listing) -> str:
         pattern = self._options.path

@@ -17,7 +17,7 @@ from forebay.datatasks.row_ids import row_ids
 from forebay.datatasks.sources.casting import column_problem, fit
 from forebay.datatasks.sources.chunks import Ints, Stored, empty_chunk, joined, place_text, to_chunk
 from forebay.datatasks.sources.files import READ_ERRORS, read_failure
-from forebay.datatasks.sources.footers import group_times
+from forebay.datatasks.sources.footers import group_ends, group_times
 from forebay.datatasks.sources.times import UNKNOWN, Times, slots_within, times_of, to_us
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, Unit
 from forebay.errors import DataError
@@ -270,7 +270,7 @@ class _UnitReader:
             row_ids=row_ids(self.unit.path, rows),
             slots=slots_within(times, *self.span),
             end=self._position(high),
-            locate=lambda row: self._location(row, _group_of(file, row)),
+            locate=lambda row: self._location(row, file),
             bad=bad,
         )
 
@@ -326,11 +326,6 @@ class _UnitReader:
         inside = row < self.unit.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
 
-    def _location(self, row: int, group: int) -> dict[str, str | int]:
+    def _location(self, row: int, file: pq.ParquetFile) -> dict[str, str | int]:
+        group = int(np.searchsorted(group_ends(file.metadata), row, side="right"))
         return {"file": self.unit.path, "row_group": group, "row": row}
-
-
-def _group_of(file: pq.ParquetFile, row: int) -> int:
-    groups = file.metadata.num_row_groups
-    ends = np.cumsum([file.metadata.row_group(group).num_rows for group in range(groups)])
-    return int(np.searchsorted(ends, row, side="right"))

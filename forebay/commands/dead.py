@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,13 +27,19 @@ def register(app: typer.Typer) -> None:
 
 
 def _letters(pipeline: str, window: str | None, source: str | None) -> list[DeadLetter]:
-    from forebay.executors.dead_letters import read_dead_letters
+    """Letters of the newest generation of each window."""
+    from forebay.executors.dead_letters import read_letters
 
-    letters = read_dead_letters(Home.from_environment(), pipeline)
+    letters = list(read_letters(Home.from_environment().dead_letters(pipeline)))
+    newest: dict[str, int] = {}
+    for letter in letters:
+        newest[letter.window] = max(letter.generation, newest.get(letter.window, 0))
     return [
         letter
         for letter in letters
-        if window in {None, letter.window} and source in {None, letter.source}
+        if letter.generation == newest[letter.window]
+        and window in {None, letter.window}
+        and source in {None, letter.source}
     ]
 
 
@@ -83,6 +90,7 @@ def show(
         return
     for row in rows:
         place = "  ".join(f"{name}={value}" for name, value in row.items() if name != "row")
-        shown.line(f"{place}\n    {row['row'] or '(the row cannot be read)'}")
+        content = json.dumps(row["row"]) if row["row"] is not None else "(it cannot be read)"
+        shown.line(f"{place}\n    {content}")
     if len(letters) > rows_max:
         shown.line(f"… and {len(letters) - rows_max} more (--rows-max)")

@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    pipeline: Annotated[str, typer.Argument(help="Name of a pipeline.")],
+    pipeline: Annotated[str, typer.Argument(help="Name of a pipeline.", metavar="PIPELINE")],
     config: ConfigDir = DEFAULT_CONFIG,
     windows: Annotated[int, option("--windows", help="How many windows to show.", min=1)] = 3,
     output: Form = OutputFormat.TEXT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from forebay.demo.stores import (
     write_parquet,
 )
 
+# The windows of the demo end in the middle of June; the rest of the year would only cost time.
+END = datetime(2013, 7, 1, tzinfo=UTC)
 # Raised whenever this code would write something else from the same flights.
 REVISION = 1
 _MARKER = "built.json"
@@ -27,9 +29,14 @@ _MARKER = "built.json"
 
 @dataclass(frozen=True)
 class Built:
-    """What lies in the data folder: rows by source and how many of them never arrived."""
+    """What lies in the data folder: rows by source, and how many flights never arrived.
+
+    dataset_*: the same figures of the whole data set, of which the demo stores a part.
+    """
 
     content: str
+    dataset_flights: int
+    dataset_without_arrival: int
     flights: int
     without_arrival: int
     flights_table: int
@@ -41,9 +48,10 @@ class Built:
     def words(self) -> str:
         """One line about it."""
         return (
-            f"{self.flights:,} flights, {self.without_arrival:,} without arrival; "
-            f"flights_table {self.flights_table:,}, flights_files {self.flights_files:,}, "
-            f"departures {self.departures:,} rows; "
+            f"{self.flights:,} flights before {END:%Y-%m-%d} of {self.dataset_flights:,} in the "
+            f"data set, {self.without_arrival:,} of {self.dataset_without_arrival:,} without "
+            f"arrival; flights_table {self.flights_table:,}, flights_files "
+            f"{self.flights_files:,}, departures {self.departures:,} rows; "
             f"{int(100 * self.known_share)}% of the late flights are known at publication"
         )
 
@@ -69,13 +77,14 @@ def prepare(folder: Path, wait: timedelta, *, with_log: bool) -> tuple[Built, bo
 
 
 def stream_rows(wait: timedelta) -> pa.Table:
-    """All flights as published `wait` after their scheduled departure."""
-    return read_flights(source_file()).as_known(wait)
+    """The flights as published `wait` after their scheduled departure."""
+    return read_flights(source_file()).before(END).as_known(wait)
 
 
 def _build(
-    flights: Flights, folder: Path, wait: timedelta, content: str, *, with_log: bool
+    everything: Flights, folder: Path, wait: timedelta, content: str, *, with_log: bool
 ) -> Built:
+    flights = everything.before(END)
     complete, published = flights.complete(), flights.as_known(wait)
     table, files = origins(complete, ICEBERG_ORIGINS), origins(complete, FILE_ORIGINS)
     write_iceberg(table, folder / "flights_table", "flights.flights_table")
@@ -84,6 +93,8 @@ def _build(
         write_log(published, folder / "departures", wait)
     return Built(
         content=content,
+        dataset_flights=len(everything.rows),
+        dataset_without_arrival=int(everything.arrived_late.isna().sum()),
         flights=complete.num_rows,
         without_arrival=complete["late"].null_count,
         flights_table=table.num_rows,

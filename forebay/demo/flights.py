@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 
@@ -65,6 +65,11 @@ class Flights:
         """
         known = (self.known_after <= wait).astype("int64")
         return _table(self.rows, self.arrived_late * known)
+
+    def before(self, instant: datetime) -> Flights:
+        """The flights that were to depart before an instant."""
+        kept = self.rows["sched_dep"] < instant
+        return Flights(self.rows[kept], self.arrived_late[kept], self.known_after[kept])
 
     def share_known(self, wait: timedelta) -> float:
         """The part of the late flights that is known to be late after `wait`."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from forebay.executors.job_folder import JobFolder
-from forebay.executors.process import ProcessIdentity
+from forebay.executors.job_models import JobStatus
+from forebay.executors.process import ProcessIdentity, processes_of_job
 from forebay.executors.progress import read_progress
 
 # Who dies when this share of all rows is trained. The trainer is last: it counts from 0 again.
@@ -34,16 +35,23 @@ class Kills:
         share, name = SCENES[len(self.struck)]
         if sum(progress.rows.values()) < share * self.expected_rows:
             return
-        victim = status.processes.get(name)
-        if victim is None or not self._replaced(status.processes):
+        victim = _process(job_dir, status, name)
+        if victim is None or not self._replaced(job_dir, status):
             return
         if victim.signal(signal.SIGKILL):
             self.struck.append(name)
             self._dead = victim
             self.say(f"KILLED {name} (pid {victim.pid}) in window {progress.window}")
 
-    def _replaced(self, processes: dict[str, ProcessIdentity]) -> bool:
+    def _replaced(self, job_dir: Path, status: JobStatus) -> bool:
         if self._dead is None:
             return True
-        successor = processes.get(self.struck[-1])
-        return successor is not None and successor != self._dead and successor.alive()
+        successor = _process(job_dir, status, self.struck[-1])
+        return successor is not None and successor != self._dead
+
+
+def _process(job_dir: Path, status: JobStatus, name: str) -> ProcessIdentity | None:
+    """A process of the job by name; one that only has the same pid is none of it."""
+    home = job_dir.parent.parent
+    living = processes_of_job(job_dir.name, home)
+    return next((one for one in living if one.pid == status.pids.get(name)), None)

@@ -236,10 +236,11 @@ class SourceSuite(SourceBase):
 
     def test_only_the_asked_columns_in_the_asked_order(self, source: Source) -> None:
         spans = hours(0, 0)
-        task = tasks_of(source.scan(spans), spans, 0)[0]
-        chunk = self.read(source, task, columns=["word", NUMBER])[0]
+        tasks = tasks_of(source.scan(spans), spans, 0)
+        chunk = self.read(source, tasks[0], columns=["word", NUMBER])[0]
         assert chunk.batch.schema.names == ["word", NUMBER]
-        assert sum(len(each.rows) for each in self.read(source, task, columns=[])) == 40
+        bare = [each for task in tasks for each in self.read(source, task, columns=[])]
+        assert sum(len(each.rows) for each in bare) == 40
 
     def test_the_fingerprint_changes_with_the_data_and_only_then(
         self, tmp_path: Path, batches: list[Batch]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.summaries import summary
+from support.summaries import summary
 
 
 def forebay(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -164,8 +164,11 @@ def test_a_new_supervisor_ends_what_the_old_one_left(jobs: ToyJobs) -> None:
     with subprocess.Popen(["sleep", "300"], env=marks) as stray:
         os.kill(status.pids["supervisor"], signal.SIGKILL)
         eventually(lambda: handle.status().state == "lost")
-        jobs.submit()
-        assert stray.wait(10) == -signal.SIGKILL
+        try:
+            jobs.submit()
+            assert stray.wait(10) == -signal.SIGKILL
+        finally:
+            stray.kill()
 
 
 def test_cancel_of_a_lost_job(jobs: ToyJobs) -> None:

@@ -42,7 +42,9 @@ def schema() -> dict:
 @cache
 def keys() -> list[Key]:
     """Each key of each model once."""
-    return list({(key.definition, key.key): key for key in keys_of_models(schema(), FILES)}.values())
+    return list(
+        {(key.definition, key.key): key for key in keys_of_models(schema(), FILES)}.values()
+    )
 
 
 def test_the_whole_project_is_valid(tmp_path: Path) -> None:

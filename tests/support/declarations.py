@@ -207,26 +207,31 @@ def keys_of_models(schema: Value, files: dict[str, Value]) -> Iterator[Key]:
 
 def _follow(schema: Value, node: Value, value: Any, file: str, path: KeyPath) -> Iterator[Key]:
     name = node.get("$ref", "").rpartition("/")[2]
-    if name:
-        node = schema["$defs"][name]
-    if isinstance(value, list) and "items" in node:
+    node = schema["$defs"][name] if name else node
+    if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _follow(schema, node["items"], item, file, (*path, index))
+            yield from _follow(schema, node.get("items", {}), item, file, (*path, index))
     if not isinstance(value, dict):
         return
-    for branch in [*node.get("anyOf", []), *node.get("oneOf", [])]:
-        if _fits(schema, branch, value):
-            yield from _follow(schema, branch, value, file, path)
-    for branch in node.get("allOf", []):
-        if value.get("kind") == branch["if"]["properties"]["kind"]["const"]:
-            options = branch["then"]["properties"]["options"]
-            yield from _follow(schema, options, value["options"], file, (*path, "options"))
+    for branch, part in _branches(schema, node, value):
+        yield from _follow(schema, branch, value.get(part, value), file, (*path, *part.split()))
+    others = node.get("additionalProperties")
     for key, item in value.items():
         if key in node.get("properties", {}):
             yield Key(file, path, name, key, key in node.get("required", []))
             yield from _follow(schema, node["properties"][key], item, file, (*path, key))
-        elif isinstance(node.get("additionalProperties"), dict):
-            yield from _follow(schema, node["additionalProperties"], item, file, (*path, key))
+        elif isinstance(others, dict):
+            yield from _follow(schema, others, item, file, (*path, key))
+
+
+def _branches(schema: Value, node: Value, value: Value) -> Iterator[tuple[Value, str]]:
+    """Further schemas that hold for this value, or for the part of it that is named."""
+    for branch in [*node.get("anyOf", []), *node.get("oneOf", [])]:
+        if _fits(schema, branch, value):
+            yield branch, ""
+    for branch in node.get("allOf", []):
+        if value.get("kind") == branch["if"]["properties"]["kind"]["const"]:
+            yield branch["then"]["properties"]["options"], "options"
 
 
 def _fits(schema: Value, branch: Value, value: Value) -> bool:

@@ -189,14 +189,14 @@ def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed:
     table = rows_of_day(day, rows, seed)
     at = table.column("at").to_numpy()
     start = np.datetime64(day.replace(tzinfo=None), "h")
-    writer = LogWriter(folder)
+    writers = [LogWriter(folder, partition) for partition in range(partitions)]
     for hour in range(24):
         low, high = np.searchsorted(at, [start + hour, start + hour + 1])
         part = table.slice(low, high - low)
         for partition in range(partitions):
             mine = part.take(pa.array(np.arange(partition, part.num_rows, partitions)))
             commit = day + timedelta(hours=hour, minutes=59)
-            writer.append(str(partition), mine, commit)
+            writers[partition].append(mine, commit)
 
 
 def ads_project(

@@ -171,6 +171,7 @@ def test_an_event_id_is_one_value(declared: Declared) -> None:
         ({"column": "tags", "positive": "a"}, "label-type", "column: tags"),
         ({"column": "at"}, "label-rule", "column: at"),
         ({"column": "user", "positive": 1}, "positive-type", "positive: 1"),
+        ({"column": "user", "positive": []}, "label-rule", "positive: []"),
         ({"column": "clicked", "positive": "1"}, "positive-type", "positive: '1'"),
         ({"column": "clicked", "positive": True}, "positive-type", "positive: true"),
         ({"column": "mobile", "positive": 1}, "positive-type", "positive: 1"),
@@ -220,9 +221,7 @@ def test_an_unquoted_no_for_a_text_column(declared: Declared) -> None:
         ("user", "at", "event_time: user"),
     ],
 )
-def test_event_time(
-    declared: Declared, event_time: str | None, hint: str, line: str
-) -> None:
+def test_event_time(declared: Declared, event_time: str | None, hint: str, line: str) -> None:
     declared.sources["history"]["event_time"] = event_time
     if event_time is None:
         del declared.sources["history"]["event_time"]
@@ -315,6 +314,11 @@ def test_sources_unknown_or_twice(declared: Declared) -> None:
     assert declared.only() == ("source-twice", "", "- history")
     declared.dataset["streams"]["new"]["sources"] = ["klicks"]
     assert declared.only() == ("unknown-source", "clicks", "- klicks")
+
+
+def test_stream_names_are_file_names(declared: Declared) -> None:
+    declared.dataset["streams"]["a/b"] = declared.dataset["streams"].pop("new")
+    assert declared.only() == ("name", "", "a/b:")
 
 
 def test_a_bad_source_hides_what_depends_on_it(declared: Declared) -> None:

@@ -117,6 +117,9 @@ def test_several_missing_keys_are_all_named(files: Files) -> None:
         ("{column: clicked}", "[clicked]", (4, 10), "wrong-type", ""),
         ("encode: hash, ", "", (8, 5), "missing-key", ""),
         ("encode: hash, buckets", "encode: hash, bucketts", (8, 26), "unknown-key", "buckets"),
+        ("{encode: hash, buckets: 100}", "", (8, 10), "wrong-type", ""),
+        ("{encode: hash, buckets: 100}", "hash", (8, 11), "wrong-type", ""),
+        ("{paradigm: batch}", "", (9, 7), "wrong-type", ""),
         ("buckets: 100", "buckets: 1", (8, 35), "wrong-value", ""),
         ("buckets: 100", "buckets: yes", (8, 35), "wrong-type", ""),
         ("buckets: 100", "buckets: many", (8, 35), "wrong-type", ""),
@@ -129,6 +132,8 @@ def test_several_missing_keys_are_all_named(files: Files) -> None:
         ),
         ("[history]", "[histroy]", (6, 25), "unknown-source", "history"),
         ("[history]", "[history, history]", (6, 34), "source-twice", ""),
+        ("[history]", "history", (6, 24), "wrong-type", "[history]"),
+        ("{column: clicked}", "{column: clicked, positive: {}}", (4, 38), "wrong-type", ""),
         ("[history]", "[]", (6, 24), "wrong-value", ""),
         ("start: 2026-03-01", "timezone: Mars\n  start: 2026-03-01", (2, 13), "wrong-value", ""),
         ("start: 2026-03-01", "window: 1w\n  start: 2026-03-01", (2, 11), "wrong-value", "1d"),
@@ -155,13 +160,21 @@ def test_far_from_any_key_the_known_keys_are_listed(files: Files) -> None:
 def test_messages_name_thing_value_and_way_out(files: Files) -> None:
     files.change("pipelines/ads.yaml", "buckets: 100", "buckets: -4")
     files.change("pipelines/ads.yaml", "event_id: event", "event_id: no")
-    messages = [str(problem) for problem in files.load().problems]
+    first, second = (str(problem) for problem in files.load().problems)
     file = files.config / "pipelines/ads.yaml"
-    assert messages == [
+    assert first == (
         f"{file}:3:13: dataset.event_id: text or a list is expected, not no (true/false); YAML "
-        'reads it so unless it stands in quotes (did you mean "no"?)',
-        f"{file}:8:35: dataset.features.user.buckets: -4 has to be at least 2",
-    ]
+        'reads it so unless it stands in quotes (did you mean "no"?)'
+    )
+    assert second == f"{file}:8:35: dataset.features.user.buckets: -4 has to be at least 2"
+
+
+def test_a_union_says_all_that_it_takes(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "{column: clicked}", "{column: clicked, positive: {}}")
+    assert files.load().problems[0].message == (
+        "dataset.label.positive: true or false, a whole number, a number, text or a list is "
+        "expected, not {} (a mapping)"
+    )
 
 
 def test_variables_come_from_the_environment(files: Files) -> None:
@@ -204,6 +217,7 @@ def test_bad_files_leave_the_others_usable(files: Files) -> None:
 
 def test_a_pipeline_with_a_bad_source_names_the_source_s_problems(files: Files) -> None:
     files.change("sources/history.yaml", "event_time: at", "event_time: att")
+    assert files.load().pipelines == {}
     with pytest.raises(ConfigError, match=r"history\.yaml:5:13: .*did you mean at\?"):
         files.load().pipeline("ads")
 
@@ -211,7 +225,7 @@ def test_a_pipeline_with_a_bad_source_names_the_source_s_problems(files: Files) 
 def test_names_that_are_not_declared(files: Files) -> None:
     with pytest.raises(ConfigError, match=r"no pipeline 'adds' .*did you mean ads\?"):
         files.load().pipeline("adds")
-    with pytest.raises(ConfigError, match="no source 'zebra'.*Declared: history"):
+    with pytest.raises(ConfigError, match=r"no source 'zebra'.*Declared: history"):
         files.load().source("zebra")
 
 

@@ -53,7 +53,9 @@ def test_scalars_follow_the_safe_loader() -> None:
 
 
 def test_anchors_and_merge_keys() -> None:
-    document = read("base: &b {x: 1, y: 2}\nsame: *b\nmerged:\n  <<: *b\n  y: 3\nmore: {<<: [*b]}\n")
+    document = read(
+        "base: &b {x: 1, y: 2}\nsame: *b\nmerged:\n  <<: *b\n  y: 3\nmore: {<<: [*b]}\n"
+    )
     assert document.value["same"] == {"x": 1, "y": 2}
     assert document.value["merged"] == {"x": 1, "y": 3}
     assert document.value["more"] == {"x": 1, "y": 2}
@@ -91,7 +93,7 @@ def test_what_cannot_be_read_is_one_problem(text: str, expected: tuple[int, int,
 def test_anchors_cannot_blow_a_file_up() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for level in range(1, 9):
-        lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]")
+        lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]"]
     assert only_problem("\n".join(lines))[2] == "syntax"
 
 

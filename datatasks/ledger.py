@@ -1,0 +1,314 @@
+"""The ledger: which tasks a window has, in immutable generations, and which of them were trained.
+
+`<window>/g<generation>/<stream>.arrow` holds the tasks of one stream, `plan.json` beside them says
+what they stand for and carries their checksums, `trained.json` appears once a model is sealed. A
+generation becomes visible by one rename, so nobody ever reads half of one. `log.jsonl` is history
+for people: nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+
+from forebay.config.datasets import Feed
+from forebay.datatasks.durable import append_line, file_digest, read_lines, sync_folder, write_file
+from forebay.datatasks.tasks import TASK_SCHEMA, DataTask, Unit, Wire
+from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.home import Home
+
+PLAN, TRAINED, LOG = "plan.json", "trained.json", "log.jsonl"
+SKIPPED = "skipped: "
+MANIFEST_SCHEMA = pa.schema(
+    [
+        pa.field("task_id", pa.string()),
+        pa.field("source", pa.string()),
+        *(field for field in TASK_SCHEMA if field.name != "span"),
+    ]
+)
+
+
+class SourcePlan(Wire):
+    """What one source gives to one window: rows of [data_from, data_to).
+
+    rows: None where only reading can tell. reason: why there are no tasks ("before start",
+    "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the data behind it.
+    slot_base: hours that the source starts into the window's data.
+    """
+
+    stream: str
+    source: str
+    feed: Feed
+    data_from: datetime
+    data_to: datetime
+    tasks: int
+    files: int
+    rows: int | None
+    reason: str = ""
+    fingerprint: str = ""
+    slot_base: int = 0
+
+
+class WindowPlan(Wire):
+    """One generation of one window. `sources` stand in the pipeline's order."""
+
+    window: str
+    generation: int
+    start: datetime
+    end: datetime
+    sources: dict[str, SourcePlan]
+    fingerprint: str
+
+
+class _PlanFile(Wire):
+    plan: WindowPlan
+    checksums: dict[str, str]
+
+
+class Ledger:
+    """Plans and window states of one pipeline."""
+
+    def __init__(self, home: Home, pipeline: str) -> None:
+        """Nothing is read or created yet."""
+        self.folder = home.ledger(pipeline)
+        self._models = home.line(pipeline).parent
+        self._dead_letters = home.dead_letters(pipeline)
+
+    def windows(self) -> list[str]:
+        """Keys of all windows that have a generation, in order."""
+        if not self.folder.is_dir():
+            return []
+        names = (path.name for path in self.folder.iterdir() if path.is_dir())
+        return sorted(name for name in names if not name.startswith(".") and self._numbers(name))
+
+    def generations(self, window: str) -> list[int]:
+        """Numbers of the whole generations of a window, ascending."""
+        return [number for number in self._numbers(window) if self._read(window, number)]
+
+    def next_generation(self, window: str) -> int:
+        """A number that no generation of the window has had.
+
+        Damaged ones count, and those of a forgotten window that left models or dead letters: what
+        is trained anew must not pass for what was trained before.
+        """
+        left = [*self._models.glob(f"*/{window}/g*"), *self._dead_letters.glob(f"{window}/g*")]
+        numbers = [int(path.name[1:]) for path in left if path.name[1:].isdigit()]
+        return max([*self._numbers(window), *numbers], default=0) + 1
+
+    def latest_plan(self, window: str) -> WindowPlan | None:
+        """The newest whole generation."""
+        for number in reversed(self._numbers(window)):
+            found = self._read(window, number)
+            if found is not None:
+                return found.plan
+        return None
+
+    def plan(self, window: str, generation: int) -> WindowPlan:
+        """One generation.
+
+        Raises:
+            DataError: when it is not there or damaged.
+        """
+        found = self._read(window, generation)
+        if found is None:
+            raise DataError(
+                f"{self._at(window, generation)} is missing or damaged: "
+                f"remove {self.folder / window} and run again"
+            )
+        return found.plan
+
+    def tasks(self, window: str, generation: int) -> pa.Table:
+        """The tasks of all sources, ordered by (slot, source order, number)."""
+        plan = self.plan(window, generation)
+        streams = dict.fromkeys(source.stream for source in plan.sources.values())
+        folder = self._at(window, generation)
+        tables = [_read_table(folder / _file_name(stream)) for stream in streams]
+        table = pa.concat_tables([MANIFEST_SCHEMA.empty_table(), *tables]).combine_chunks()
+        names = pa.array(list(plan.sources), pa.string())
+        order = np.asarray(pc.index_in(table["source"], names))
+        slots = np.asarray(table["slot"])
+        if len(tables) > 1 or (np.diff(slots) < 0).any():
+            table = table.take(pa.array(np.lexsort((np.arange(len(slots)), order, slots))))
+        return table
+
+    @staticmethod
+    def data_task(table: pa.Table, row: int, plan: WindowPlan) -> DataTask:
+        """One task of `tasks` as an object."""
+        values = table.slice(row, 1).to_pylist()[0]
+        source = plan.sources[values["source"]]
+        return DataTask(
+            task_id=values["task_id"],
+            source=source.source,
+            window=plan.window,
+            generation=plan.generation,
+            slot=values["slot"],
+            partition=values["partition"],
+            units=tuple(Unit(**unit) for unit in values["units"]),
+            rows=values["rows"],
+            cut=values["cut"],
+            data_from=source.data_from,
+            data_to=source.data_to,
+            slot_base=source.slot_base,
+        )
+
+    def record_plan(self, plan: WindowPlan, tables: Mapping[str, pa.Table]) -> None:
+        """Store a generation as a whole.
+
+        Args:
+            plan: what the tables stand for.
+            tables: by stream; MANIFEST_SCHEMA, or TASK_SCHEMA's columns without `span` and with
+                `task_id` and `source`, in any column order.
+
+        Raises:
+            FencedError: when another process stored this generation in the meantime.
+        """
+        target = self._at(plan.window, plan.generation)
+        with _disk(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.parent / f".{target.name}-{uuid.uuid4().hex}"
+            temporary.mkdir()
+            try:
+                self._fill(temporary, plan, tables)
+                os.rename(temporary, target)  # noqa: PTH104 - fails where the target is not empty
+            except OSError as error:
+                if target.exists():
+                    raise FencedError(
+                        f"another process planned window {plan.window} at the same time"
+                    ) from error
+                raise
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+            for folder in (target.parent, self.folder):
+                sync_folder(folder)
+        self.note(plan.window, "planned", generation=plan.generation, fingerprint=plan.fingerprint)
+
+    def mark_trained(self, window: str, generation: int, facts: Mapping[str, Any]) -> None:
+        """Say that the model of a generation is sealed."""
+        document = {"window": window, "generation": generation, **facts}
+        with _disk(self.folder):
+            text = json.dumps(document, indent=1, default=str)
+            write_file(self._at(window, generation) / TRAINED, text.encode())
+        self.note(window, "trained", generation=generation)
+
+    def trained(self, window: str) -> int | None:
+        """The newest generation whose model is sealed."""
+        marked = (
+            number
+            for number in reversed(self._numbers(window))
+            if (self._at(window, number) / TRAINED).is_file()
+        )
+        return next((number for number in marked if self._read(window, number)), None)
+
+    def forget(self, window: str) -> bool:
+        """Remove a window: it will be planned and trained again. False when it is not there."""
+        folder = self.folder / window
+        if not folder.is_dir():
+            return False
+        with _disk(folder):
+            hidden = self.folder / f".forgotten-{uuid.uuid4().hex}"
+            folder.rename(hidden)
+            sync_folder(self.folder)
+            shutil.rmtree(hidden)
+        self.note(window, "forgotten")
+        return True
+
+    def note(self, window: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
+        """Append a line to the history."""
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        entry = {"at": at, "window": window, "event": event, **facts}
+        with _disk(self.folder):
+            append_line(self.folder / LOG, json.dumps(entry, default=str))
+
+    def history(self, window: str | None = None) -> list[dict[str, Any]]:
+        """Lines of the log, oldest first; torn lines are left out."""
+        entries: list[dict[str, Any]] = []
+        for line in read_lines(self.folder / LOG):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue  # the tail of a process that died while it wrote
+            if isinstance(entry, dict) and window in {None, entry.get("window")}:
+                entries.append(entry)
+        return entries
+
+    def _at(self, window: str, generation: int) -> Path:
+        return self.folder / window / f"g{generation}"
+
+    def _numbers(self, window: str) -> list[int]:
+        folder = self.folder / window
+        if not folder.is_dir():
+            return []
+        names = (path.name for path in folder.iterdir())
+        return sorted(int(name[1:]) for name in names if name[:1] == "g" and name[1:].isdigit())
+
+    def _fill(self, folder: Path, plan: WindowPlan, tables: Mapping[str, pa.Table]) -> None:
+        checksums = {}
+        for stream, table in tables.items():
+            path = folder / _file_name(stream)
+            write_table(path, table.select(MANIFEST_SCHEMA.names).cast(MANIFEST_SCHEMA))
+            checksums[path.name] = file_digest(path)
+        document = _PlanFile(plan=plan, checksums=checksums)
+        write_file(folder / PLAN, document.model_dump_json(indent=1).encode())
+
+    def _read(self, window: str, generation: int) -> _PlanFile | None:
+        """A generation whose files are all there and hold what was written."""
+        folder = self._at(window, generation)
+        try:
+            found = _PlanFile.model_validate_json((folder / PLAN).read_bytes())
+            whole = all(
+                file_digest(folder / name) == digest for name, digest in found.checksums.items()
+            )
+        except (FileNotFoundError, NotADirectoryError, ValidationError):
+            return None
+        return found if whole else None
+
+
+def with_ids(tasks: pa.Table, source: str) -> pa.Table:
+    """Tasks of one source (TASK_SCHEMA without or with span) as rows of a manifest, numbered."""
+    numbers = pa.array(np.arange(tasks.num_rows)).cast(pa.string())
+    ids = pc.binary_join_element_wise(pa.scalar(source), numbers, "/")
+    columns = {
+        "task_id": ids,
+        "source": pa.repeat(pa.scalar(source), tasks.num_rows),
+        **{name: tasks[name] for name in MANIFEST_SCHEMA.names if name in tasks.column_names},
+    }
+    return pa.table(columns, schema=MANIFEST_SCHEMA)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a manifest durably."""
+    with path.open("wb") as handle:
+        with pa.ipc.new_file(handle, table.schema) as writer:
+            writer.write_table(table, max_chunksize=1 << 17)
+        handle.flush()
+        os.fsync(handle.fileno())
+
+
+def _read_table(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as handle:
+        return pa.ipc.open_file(handle).read_all()
+
+
+def _file_name(stream: str) -> str:
+    return quote(stream, safe="") + ".arrow"
+
+
+@contextmanager
+def _disk(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(f"{place}: {error}") from error

@@ -1,0 +1,252 @@
+"""What the operations of the graph do: wait for data, list tasks, record windows."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.datasets import Feed, StreamSpec
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.registry import kind_named
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import HOUR, Interval, Window
+from forebay.datatasks.ledger import MANIFEST_SCHEMA, SKIPPED, SourcePlan, with_ids
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.base import Scan, Source
+from forebay.errors import ConfigError, NotReadyError
+
+Clock = Callable[[], datetime]
+_POLL_FIRST_SECONDS = 0.05
+_POLL_MAX_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The answer of one source operation: what is planned, and the tasks."""
+
+    plan: SourcePlan
+    tasks: pa.Table
+
+
+@dataclass(frozen=True)
+class Share:
+    """One source's part of one window, before anything is looked at.
+
+    span: the rows' time, clipped to the source's start and end; None when nothing is left.
+    """
+
+    window: Window
+    stream: str
+    source: str
+    feed: Feed
+    whole: Interval
+    span: Interval | None
+    reason: str
+
+    @property
+    def slot_base(self) -> int:
+        """Hours from the start of the window's data to the source's first instant in it."""
+        return 0 if self.span is None else (self.span.start - self.whole.start) // HOUR
+
+    def plan(self, **facts: object) -> SourcePlan:
+        """A source plan of this share."""
+        span = self.span or self.whole
+        values: dict[str, object] = {
+            "stream": self.stream,
+            "source": self.source,
+            "feed": self.feed,
+            "data_from": span.start,
+            "data_to": span.end,
+            "tasks": 0,
+            "files": 0,
+            "rows": 0,
+            "reason": self.reason,
+            "slot_base": self.slot_base,
+        }
+        return SourcePlan.model_validate(values | facts)
+
+
+def share_of(window: Window, stream: str, spec: StreamSpec, source: SourceSpec) -> Share:
+    """Which rows of a source a window reads: moved by the offset, clipped to its start and end."""
+    whole = window.span.shifted_back(spec.offset)
+    span = whole.clipped(source.starts, source.ends)
+    reason = ""
+    if span is None:
+        early = source.starts is not None and whole.end <= source.starts
+        reason = "before start" if early else "after end"
+    bounded = kind_named(source.kind).bounded
+    feed: Feed = spec.feed or ("batch" if bounded else "stream")
+    return Share(window, stream, source.name, feed, whole, span, reason)
+
+
+def shares_of(
+    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], windows: Sequence[Window]
+) -> dict[str, list[Share]]:
+    """The shares of every source in the windows, by source name in the pipeline's order.
+
+    Raises:
+        ConfigError: for a source that is not declared, or stands in two streams.
+    """
+    found: dict[str, list[Share]] = {}
+    for stream, spec in pipeline.dataset.streams.items():
+        for name in spec.sources:
+            if name not in sources:
+                raise ConfigError(f"pipeline {pipeline.name!r} reads source {name!r}: not declared")
+            if name in found:
+                raise ConfigError(
+                    f"pipeline {pipeline.name!r}: source {name!r} stands in two streams"
+                )
+            found[name] = [share_of(window, stream, spec, sources[name]) for window in windows]
+    return found
+
+
+@dataclass
+class SourceOperation:
+    """Lists the tasks of one source in many windows with as few scans as readiness allows.
+
+    Called for one window at a time, by one thread at a time. The first call scans all windows
+    that are complete, up to `ahead` of them; calls for those then find their tasks here.
+    """
+
+    spec: SourceSpec
+    root: Path
+    shares: Sequence[Share]
+    clock: Clock
+    ahead: int
+    waiting: Callable[[str, str, str], None] = lambda window, source, reason: None  # noqa: ARG005
+    storage_calls: int = 0
+    _found: dict[str, Listed] = field(default_factory=dict)
+    _deadline: datetime | None = None
+
+    def is_listed(self, window: str) -> bool:
+        """Whether an earlier call has found the window's tasks."""
+        return window in self._found
+
+    def list_window(self, window: str) -> Listed:
+        """The tasks of one window.
+
+        Raises:
+            NotReadyError: when the data is not complete in time and the policy is `fail`.
+            DataError: when the storage holds something that cannot be planned.
+        """
+        if window not in self._found:
+            source = open_source(self.spec, self.root)
+            try:
+                self._list(source, window)
+            finally:
+                source.close()
+        return self._found[window]
+
+    def _list(self, source: Source, window: str) -> None:
+        at = next(i for i, share in enumerate(self.shares) if share.window.key == window)
+        share = self.shares[at]
+        if share.span is None:
+            self._found[window] = Listed(share.plan(), MANIFEST_SCHEMA.empty_table())
+            return
+        late = self._wait(source, share.window.key, share.span)
+        if late:
+            plan = share.plan(reason=SKIPPED + late, fingerprint="skipped")
+            self._found[window] = Listed(plan, MANIFEST_SCHEMA.empty_table())
+            return
+        fused = [share, *self._complete(source, self.shares[at + 1 :])][: self.ahead]
+        spans = [each.span for each in fused if each.span is not None]
+        scan = source.scan(spans)
+        self.storage_calls += scan.storage_calls
+        for index, each in enumerate(fused):
+            self._found[each.window.key] = listed(each, scan, index)
+
+    def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
+        """Later windows that can be planned in the same scan."""
+        return [
+            share
+            for share in shares
+            if share.span is not None
+            and share.window.key not in self._found
+            and share.window.end <= self.clock()
+            and source.readiness(share.span).ready
+        ]
+
+    def _wait(self, source: Source, window: str, span: Interval) -> str:
+        """Wait for the span; the reason when the source's policy is to skip what stays away."""
+        ready = self.spec.ready
+        if self._deadline is None:
+            self._deadline = self.clock() + ready.wait
+        pause, told = _POLL_FIRST_SECONDS, False
+        while True:
+            found = source.readiness(span)
+            if found.ready:
+                return ""
+            if self.clock() >= self._deadline:
+                break
+            if not told:
+                self.waiting(window, self.spec.name, found.reason)
+                told = True
+            left = (self._deadline - self.clock()).total_seconds()
+            time.sleep(max(0.0, min(pause, left)))
+            pause = min(pause * 1.5, _POLL_MAX_SECONDS)
+        if ready.late == "skip":
+            return found.reason
+        waited = f" after {ready.wait}" if ready.wait else ""
+        raise NotReadyError(
+            f"window {window}: source {self.spec.name!r} is not complete{waited}: {found.reason} "
+            "(wait for it, raise `ready.wait`, or let `ready.late: skip` go on without it)"
+        )
+
+
+def listed(share: Share, scan: Scan, index: int) -> Listed:
+    """One span of a scan as the answer for a window."""
+    spans = np.asarray(scan.tasks["span"])
+    low, high = np.searchsorted(spans, [index, index + 1])
+    tasks = scan.tasks.slice(low, high - low)
+    slots = pc.add(tasks["slot"], pa.scalar(share.slot_base, pa.int32()))
+    tasks = tasks.set_column(tasks.schema.get_field_index("slot"), "slot", slots)
+    counts = tasks["rows"]
+    rows = None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+    plan = share.plan(
+        tasks=tasks.num_rows,
+        files=_files(tasks),
+        rows=rows,
+        reason="" if tasks.num_rows else "no rows",
+        fingerprint=scan.fingerprints[index],
+    )
+    return Listed(plan, with_ids(tasks, share.source))
+
+
+def _files(tasks: pa.Table) -> int:
+    units = pc.list_flatten(tasks["units"].combine_chunks())
+    return int(pc.count_distinct(units.field("path")).as_py()) if len(units) else 0
+
+
+def fingerprint_of(plans: Mapping[str, SourcePlan]) -> str:
+    """A digest of everything that decides which rows a window has."""
+    digest = hashlib.sha256()
+    for name, plan in plans.items():
+        facts = (name, plan.stream, plan.feed, plan.data_from, plan.data_to, plan.fingerprint)
+        digest.update("|".join(str(fact) for fact in facts).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()[:32]
+
+
+def by_stream(found: Sequence[Listed]) -> dict[str, pa.Table]:
+    """The joiner: one table for each stream, ordered by (slot, source order)."""
+    tables: dict[str, list[pa.Table]] = {}
+    for each in found:
+        tables.setdefault(each.plan.stream, []).append(each.tasks)
+    return {stream: _ordered(parts) for stream, parts in tables.items()}
+
+
+def _ordered(parts: Sequence[pa.Table]) -> pa.Table:
+    table = pa.concat_tables(parts).combine_chunks()
+    slots: npt.NDArray[np.int32] = np.asarray(table["slot"])
+    if (np.diff(slots) < 0).any():
+        table = table.take(pa.array(np.argsort(slots, kind="stable")))
+    return table

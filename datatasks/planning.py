@@ -1,0 +1,273 @@
+"""Planning windows: the graph's operations on a thread pool, results recorded in window order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Window
+from forebay.datatasks.graph import Kind, Operation, WindowGraph
+from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan
+from forebay.datatasks.operations import (
+    Clock,
+    Listed,
+    Share,
+    SourceOperation,
+    by_stream,
+    fingerprint_of,
+    shares_of,
+)
+from forebay.errors import ForebayError, NotReadyError
+
+_THREADS = 8
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What planning found.
+
+    plans: one for each window asked for, in order of time (the warm start first).
+    storage_calls: listings, footers and metadata reads. reused: plans that were there already.
+    notes: things that a person should know and that stop nothing.
+    """
+
+    plans: list[WindowPlan]
+    storage_calls: int
+    reused: int
+    notes: list[str] = field(default_factory=list)
+
+
+def plan_windows(
+    project_root: Path,
+    pipeline: PipelineSpec,
+    sources: Mapping[str, SourceSpec],
+    ledger: Ledger,
+    windows: Sequence[Window],
+    *,
+    warm_start: Window | None,
+    reprocess: bool,
+    clock: Clock,
+    check_trained: bool = False,
+    generation_used: Callable[[str], int] = lambda _window: 0,
+) -> PlanReport:
+    """Plan windows that need it and record them.
+
+    A trained window keeps its generation and is not looked at again, unless `reprocess` wants a
+    new one (never of the warm start: forget that one to have it again) or `check_trained` wants
+    to know whether its data changed. A planned window keeps its generation while its data has
+    the same fingerprint. `generation_used` names the highest generation of a window that a model
+    has used already, so that a window whose ledger entry was removed gets a number of its own.
+
+    Raises:
+        NotReadyError: when a window is not closed, or a source is late and may not be skipped.
+        DataError: when stored data cannot be planned.
+    """
+    asked = sorted([*([warm_start] if warm_start else []), *windows])
+    shares = shares_of(pipeline, sources, asked)
+    again = {window.key for window in windows} if reprocess else set()
+    done = _trained_plans(ledger, [window for window in asked if window.key not in again])
+    todo = [window for window in asked if check_trained or window.key not in done]
+    keys = [window.key for window in todo]
+    planner = _Planner(
+        ledger, again, clock, {each.key: each for each in todo}, generation_used
+    )
+    for name, found in shares.items():
+        planner.operations[name] = SourceOperation(
+            spec=sources[name],
+            root=project_root,
+            shares=[share for share in found if share.window.key in planner.windows],
+            clock=clock,
+            ahead=pipeline.dataset.plan_ahead_windows,
+            waiting=planner.waiting,
+        )
+    planner.run(WindowGraph.of(keys, list(shares)))
+    plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
+    notes = planner.notes + _declared_notes(plans, done, shares)
+    calls = sum(operation.storage_calls for operation in planner.operations.values())
+    return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
+
+
+def _trained_plans(ledger: Ledger, windows: Sequence[Window]) -> dict[str, WindowPlan]:
+    """Windows whose newest generation is trained. A newer one that is not is still to be done."""
+    newest = [ledger.latest_plan(window.key) for window in windows]
+    return {
+        plan.window: plan
+        for plan in newest
+        if plan is not None and ledger.trained(plan.window) == plan.generation
+    }
+
+
+def _declared_notes(
+    plans: Sequence[WindowPlan], done: Mapping[str, WindowPlan], shares: Mapping[str, list[Share]]
+) -> list[str]:
+    """Trained windows whose declaration now asks for other rows."""
+    declared: dict[str, list[tuple[object, ...]]] = {}
+    for found in shares.values():
+        for share in found:
+            declared.setdefault(share.window.key, []).append(_identity(share.plan()))
+    return [
+        f"window {plan.window}: streams or offsets were changed since it was trained; "
+        "run with --reprocess to train it on them"
+        for plan in plans
+        if plan.window in done
+        and [_identity(source) for source in plan.sources.values()] != declared[plan.window]
+    ]
+
+
+def _identity(plan: SourcePlan) -> tuple[object, ...]:
+    return plan.source, plan.stream, plan.feed, plan.data_from, plan.data_to
+
+
+class _Running:
+    """Which operations of a graph have started, ended or failed."""
+
+    def __init__(self, graph: WindowGraph) -> None:
+        self.started: dict[Future[Exception | None], Operation] = {}
+        self.failed: dict[Operation, Exception] = {}
+        self._graph = graph
+        self._done: set[Operation] = set()
+        self._blocked: set[Operation] = set()
+
+    def can_start(self, operation: Operation) -> bool:
+        """Whether nothing is in its way: of one source only one window is listed at a time."""
+        if operation in self._done or operation in self._blocked:
+            return False
+        if not self._graph.dependencies[operation] <= self._done:
+            return False
+        busy = self.started.values()
+        lanes = {each.source for each in busy if each.source}
+        return operation not in busy and operation.source not in lanes
+
+    def finish(self, operation: Operation, error: Exception | None) -> None:
+        """Take an end; what waits for a failed operation never starts."""
+        if error is None:
+            self._done.add(operation)
+        else:
+            self.failed[operation] = error
+            self._blocked = self._graph.blocked_by(self.failed)
+
+
+class _Planner:
+    """Runs a graph. `again` names windows that get a new generation whatever their data says.
+
+    Sinks run in window order, so that what is recorded has no hole.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        again: AbstractSet[str],
+        clock: Clock,
+        windows: Mapping[str, Window],
+        generation_used: Callable[[str], int],
+    ) -> None:
+        self._generation_used = generation_used
+        self.windows = windows
+        self.operations: dict[str, SourceOperation] = {}
+        self.plans: dict[str, WindowPlan] = {}
+        self.notes: list[str] = []
+        self.recorded = 0
+        self._ledger = ledger
+        self._again = again
+        self._clock = clock
+        self._listed: dict[tuple[str, str], Listed] = {}
+        self._log_lock = threading.Lock()
+
+    def run(self, graph: WindowGraph) -> None:
+        """Run everything that can run; then raise the first error in window order."""
+        run = _Running(graph)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="plan") as pool:
+            while True:
+                for operation in graph.operations:
+                    if not run.can_start(operation):
+                        continue
+                    if self._is_quick(operation):
+                        run.finish(operation, self._attempt(operation))
+                    else:
+                        run.started[pool.submit(self._attempt, operation)] = operation
+                if not run.started:
+                    break
+                for future in wait(run.started, return_when=FIRST_COMPLETED).done:
+                    run.finish(run.started.pop(future), future.result())
+        if run.failed:
+            self._raise(graph, run.failed)
+
+    def _is_quick(self, operation: Operation) -> bool:
+        """Whether an operation only computes, or writes the ledger, which takes turns anyway."""
+        if operation.kind is not Kind.SOURCE:
+            return True
+        return self.operations[operation.source].is_listed(operation.window)
+
+    def _attempt(self, operation: Operation) -> Exception | None:
+        try:
+            self._act(operation)
+        except Exception as error:  # noqa: BLE001 - raised by `run`, after all that can run has run
+            return error
+        return None
+
+    def waiting(self, window: str, source: str, reason: str) -> None:
+        """Write down that a source is waited for, so that `why` can tell."""
+        with self._log_lock:
+            self._ledger.note(window, "waiting", source=source, reason=reason)
+
+    def _act(self, operation: Operation) -> None:
+        if operation.kind is Kind.TIMER:
+            self._timer(self.windows[operation.window])
+        elif operation.kind is Kind.SOURCE:
+            found = self.operations[operation.source].list_window(operation.window)
+            self._listed[operation.window, operation.source] = found
+        elif operation.kind is Kind.SINK:
+            self._sink(self.windows[operation.window])
+        # The joiner has nothing to do: being reached says that all sources are listed.
+
+    def _timer(self, window: Window) -> None:
+        now = self._clock()
+        if now < window.end:
+            raise NotReadyError(
+                f"window {window.key} is not over: it ends at {window.end.isoformat()}, "
+                f"now it is {now.isoformat(timespec='seconds')}"
+            )
+
+    def _sink(self, window: Window) -> None:
+        found = [self._listed[window.key, name] for name in self.operations]
+        plans = {each.plan.source: each.plan for each in found}
+        fingerprint = fingerprint_of(plans)
+        newest = self._ledger.latest_plan(window.key)
+        if newest is not None and window.key not in self._again:
+            trained = self._ledger.trained(window.key) == newest.generation
+            if trained and newest.fingerprint != fingerprint:
+                self.notes.append(
+                    f"window {window.key}: its data changed since it was trained; "
+                    "run with --reprocess to train it on the new data"
+                )
+            if trained or newest.fingerprint == fingerprint:
+                self.plans[window.key] = newest
+                return
+        generation = max(
+            self._ledger.next_generation(window.key), self._generation_used(window.key) + 1
+        )
+        plan = WindowPlan(
+            window=window.key,
+            generation=generation,
+            start=window.start,
+            end=window.end,
+            sources=plans,
+            fingerprint=fingerprint,
+        )
+        self._ledger.record_plan(plan, by_stream(found))
+        self.plans[window.key] = plan
+        self.recorded += 1
+
+    def _raise(self, graph: WindowGraph, failed: Mapping[Operation, Exception]) -> None:
+        first = next(operation for operation in graph.operations if operation in failed)
+        for operation, error in failed.items():
+            if isinstance(error, ForebayError):
+                reason = {"operation": str(operation), "error": type(error).__name__}
+                self._ledger.note(operation.window, "not planned", reason=str(error), **reason)
+        raise failed[first]

@@ -1,0 +1,141 @@
+"""One Iceberg table: its catalog, its snapshot, its files as the Parquet loop opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.config.spelling import nearest
+from forebay.errors import ConfigError, InfrastructureError, MissingExtraError
+
+_SQLITE = "sqlite:///"
+_FILE = "file://"
+_DEFAULT_NAME = "default"
+
+
+class NoTableError(Exception):
+    """The catalog or the table does not exist; the message says what does."""
+
+
+def resolved(properties: Mapping[str, Any], root: Path) -> dict[str, str]:
+    """Catalog properties as pyiceberg takes them: texts, relative local paths from `root`."""
+    found = {}
+    for name, value in properties.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        for scheme in (_SQLITE, _FILE):
+            if text.startswith(scheme) and not text[len(scheme) :].startswith("/"):
+                text = f"{scheme}{(root / text[len(scheme) :]).absolute()}"
+        if name == "warehouse" and "://" not in text:
+            text = f"{_FILE}{(root / text).absolute()}"
+        found[name] = text
+    return found
+
+
+class IcebergTable:
+    """Opens the catalog at the first use. `calls` counts what the storage was asked."""
+
+    def __init__(self, properties: Mapping[str, Any], identifier: str, root: Path) -> None:
+        """`name` among the properties is the catalog's own name (default: `default`)."""
+        self.identifier = identifier
+        self.calls = 0
+        self._properties = resolved(properties, root)
+        self._catalog: Any = None
+        self._table: Any = None
+
+    def load(self, *, fresh: bool = True) -> Any:  # noqa: ANN401 - pyiceberg's Table, lazily imported
+        """The table at its newest snapshot, or as it was loaded before when not `fresh`.
+
+        Raises:
+            NoTableError: when the catalog's database or the table is not there.
+            InfrastructureError: when the catalog does not answer.
+        """
+        if self._table is not None and not fresh:
+            return self._table
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        catalog = self._opened_catalog()
+        self.calls += 1
+        try:
+            self._table = catalog.load_table(self.identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise NoTableError(self._missing(catalog)) from None
+        except Exception as error:
+            raise InfrastructureError(
+                f"table {self.identifier} cannot be loaded: {error}"
+            ) from error
+        return self._table
+
+    def close(self) -> None:
+        """Give the catalog's connections back."""
+        catalog, self._catalog, self._table = self._catalog, None, None
+        if catalog is not None:
+            catalog.close()
+
+    def relative(self, path: str) -> str:
+        """A data file's path relative to the table's location; the whole path when elsewhere."""
+        prefix = self.load(fresh=False).location().rstrip("/") + "/"
+        return path.removeprefix(prefix)
+
+    def full(self, relative: str) -> str:
+        """The inverse of `relative`."""
+        if "://" in relative or relative.startswith("/"):
+            return relative
+        return f"{self.load(fresh=False).location().rstrip('/')}/{relative}"
+
+    @contextmanager
+    def opened(self, relative: str) -> Iterator[Any]:
+        """A file of the table, through the table's own file system."""
+        self.calls += 1
+        with self.load(fresh=False).io.new_input(self.full(relative)).open() as handle:
+            yield (
+                pa.PythonFile(handle, mode="r") if not isinstance(handle, pa.NativeFile) else handle
+            )
+
+    def exists(self, relative: str) -> bool:
+        """Whether a file lies there."""
+        self.calls += 1
+        return bool(self.load(fresh=False).io.new_input(self.full(relative)).exists())
+
+    def _opened_catalog(self) -> Any:  # noqa: ANN401
+        if self._catalog is not None:
+            return self._catalog
+        try:
+            from pyiceberg.catalog import load_catalog
+        except ImportError as error:
+            raise MissingExtraError(
+                "reading Iceberg needs pyiceberg: pip install 'forebay[iceberg]'"
+            ) from error
+        uri = self._properties.get("uri", "")
+        if uri.startswith(_SQLITE) and not Path(uri.removeprefix(_SQLITE)).is_file():
+            raise NoTableError(f"there is no catalog file {uri.removeprefix(_SQLITE)}")
+        settings = {name: value for name, value in self._properties.items() if name != "name"}
+        # A reader creates nothing: a wrong address must not become an empty catalog.
+        settings.setdefault("init_catalog_tables", "false")
+        try:
+            self._catalog = load_catalog(self._properties.get("name", _DEFAULT_NAME), **settings)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigError(f"options.catalog cannot be used: {error}") from error
+        except Exception as error:
+            raise InfrastructureError(f"the catalog at {uri} does not answer: {error}") from error
+        return self._catalog
+
+    def _missing(self, catalog: Any) -> str:  # noqa: ANN401
+        try:
+            names = [
+                ".".join(name)
+                for namespace in catalog.list_namespaces()
+                for name in catalog.list_tables(namespace)
+            ]
+        except Exception as error:  # noqa: BLE001 - the listing only serves the hint
+            return f"there is no table {self.identifier!r} (its catalog cannot be listed: {error})"
+        guess = nearest(self.identifier, names)
+        catalog_name = self._properties.get("name", _DEFAULT_NAME)
+        known = (
+            ", ".join(names[:8]) or f"no table in catalog {catalog_name!r} (options.catalog.name)"
+        )
+        way_out = f"did you mean {guess!r}?" if guess else f"there is {known}"
+        return f"there is no table {self.identifier!r}: {way_out}"

@@ -1,0 +1,38 @@
+"""What a data executor serves, derived from the pipeline's declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from forebay.config.feeds import stream_feed
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.mixture.queue import Lanes, Limits
+
+
+def lanes_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> Lanes:
+    """Sources in index order; a source named by two streams belongs to the first."""
+    streams = list(pipeline.dataset.streams.values())
+    groups = [
+        next(n for n, stream in enumerate(streams) if name in stream.sources)
+        for name in pipeline.source_names
+    ]
+    return Lanes(
+        names=pipeline.source_names,
+        feeds=[stream_feed(streams[group], sources) for group in groups],
+        weights=[streams[group].weight for group in groups],
+        groups=groups,
+        floors=[stream.floor for stream in streams],
+        queue_unit=pipeline.dataset.queue_unit,
+    )
+
+
+def limits_of(pipeline: PipelineSpec) -> Limits:
+    """Bounds of the queue."""
+    buffers = pipeline.job.buffers
+    return Limits(
+        minibatch_rows=pipeline.train.minibatch_rows,
+        rows_max=buffers.rows_max,
+        bytes_max=buffers.bytes_max,
+        flush_seconds=buffers.flush_seconds,
+    )

@@ -1,0 +1,54 @@
+"""`forebay forget PIPELINE WINDOW`: let one window be planned and trained again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    ConfigDir,
+    Form,
+    Output,
+    OutputFormat,
+)
+from forebay.config.load import load_project
+from forebay.errors import InfrastructureError, UsageError
+from forebay.home import Home
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("forget")(forget)
+
+
+def forget(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    window: Annotated[str, typer.Argument(help="Its key, as `forebay plan` shows it.")],
+    config: ConfigDir = DEFAULT_CONFIG,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Remove a window from the ledger: the next run trains exactly this window again.
+
+    Its models stay until they are replaced; later windows are stale then.
+    """
+    from forebay.commands.jobs import jobs_with
+    from forebay.datatasks.ledger import Ledger
+
+    spec = load_project(config).pipeline(pipeline)
+    home = Home.from_environment()
+    ledger = Ledger(home, spec.name)
+    running = [job for job in jobs_with(home, spec.name, window) if not job.over]
+    if running:
+        raise InfrastructureError(
+            f"job {running[0].status.job_id} is working on window {window}: let it end first"
+        )
+    if not ledger.forget(window):
+        known = ", ".join(ledger.windows()[-5:]) or "none"
+        raise UsageError(f"the ledger has no window {window!r} (its last windows: {known})")
+    shown = Output(output)
+    if shown.is_json:
+        shown.json({"pipeline": spec.name, "forgotten": window})
+    else:
+        shown.line(f"window {window} is forgotten; the next run plans and trains it again")

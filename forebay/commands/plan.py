@@ -1,0 +1,83 @@
+"""`forebay plan PIPELINE`: list the data tasks of windows and record them in the ledger."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    ConfigDir,
+    Form,
+    Output,
+    OutputFormat,
+    note,
+    option,
+)
+from forebay.config.load import load_project
+from forebay.home import Home
+
+if TYPE_CHECKING:
+    from forebay.datatasks.ledger import WindowPlan
+
+COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan")(plan)
+
+
+def plan(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    first: Annotated[str, option("--from", help="First window, for example 2026-03-01.")],
+    last: Annotated[str, option("--to", help="Last window, included.")],
+    config: ConfigDir = DEFAULT_CONFIG,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Plan windows as `run` would, and record the plans; a run then finds them.
+
+    Trained windows are compared with their data too, and a note says where it changed.
+    """
+    from forebay.datatasks.ledger import Ledger
+    from forebay.datatasks.planning import plan_windows
+    from forebay.executors.run import Run
+
+    project = load_project(config)
+    spec = project.pipeline(pipeline)
+    home = Home.from_environment()
+    report = plan_windows(
+        project.root,
+        spec,
+        project.sources,
+        Ledger(home, spec.name),
+        Run(project, spec, home).windows(first, last),
+        warm_start=None,
+        reprocess=False,
+        clock=lambda: datetime.now(UTC),
+        check_trained=True,
+    )
+    shown = Output(output)
+    rows = [row for plan in report.plans for row in _rows(plan)]
+    shown.table(rows, COLUMNS if shown.is_json else (*COLUMNS, "reason"))
+    for text in report.notes:
+        note(f"note: {text}")
+    if not shown.is_json:
+        shown.line()
+        shown.line(
+            f"{len(report.plans)} windows, {report.reused} of them planned before, "
+            f"{report.storage_calls} storage calls"
+        )
+
+
+def _rows(plan: WindowPlan) -> list[dict[str, object]]:
+    return [
+        {
+            "window": plan.window,
+            "generation": plan.generation,
+            **{name: getattr(source, name) for name in (*COLUMNS[1:2], *COLUMNS[3:], "reason")},
+        }
+        for source in plan.sources.values()
+    ]

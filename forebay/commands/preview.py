@@ -1,0 +1,164 @@
+"""`forebay preview SOURCE`: what lies there, or why nothing matched."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    ConfigDir,
+    Form,
+    Output,
+    OutputFormat,
+    instant,
+    option,
+)
+from forebay.config.base import format_duration
+from forebay.config.load import load_project
+from forebay.config.windows import Interval
+from forebay.errors import NotReadyError
+
+if TYPE_CHECKING:
+    from forebay.config.sources import SourceSpec
+    from forebay.datatasks.sources.base import Description, Source
+
+# Wide enough for any data; nanosecond clocks begin and end outside it too.
+_EVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
+_PARTITIONS_SHOWN = 8
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("preview")(preview)
+
+
+def preview(
+    source: Annotated[str, typer.Argument(help="The source's name.")],
+    config: ConfigDir = DEFAULT_CONFIG,
+    rows: Annotated[int, option("--rows", help="How many rows to show.", min=0, max=1000)] = 5,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Show a source's stored schema beside the declared one, partitions, freshness, first rows."""
+    from forebay.datatasks.open_source import open_source
+
+    project = load_project(config)
+    spec = project.source(source).model_copy(update={"bad_rows": "dead_letter"})
+    opened = open_source(spec, project.root)
+    try:
+        found = opened.describe()
+        wrong = [] if found.nothing_because else [str(each.message) for each in opened.findings()]
+        # Rows can be shown only where declaration and storage agree.
+        read = _first_rows(opened, rows) if not (found.nothing_because or wrong) else ([], [])
+    finally:
+        opened.close()
+    shown = Output(output)
+    facts = _facts(spec, found, wrong, *read)
+    if shown.is_json:
+        shown.json(facts)
+    else:
+        _print(shown, facts)
+    if found.nothing_because:
+        raise NotReadyError(f"source {source!r}: {found.nothing_because}")
+
+
+def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """The first rows in declared types, and the reasons of dead rows among them."""
+    from forebay.datatasks.tasks import DataTask, Unit
+
+    span = Interval(source.spec.starts or _EVER[0], source.spec.ends or _EVER[1])
+    tasks = source.scan([span]).tasks
+    columns = list(source.spec.columns)
+    if not tasks.num_rows or not count:
+        return [], []
+    first = tasks.slice(0, 1).to_pylist()[0]
+    task = DataTask(
+        task_id=f"{source.spec.name}/0",
+        source=source.spec.name,
+        window="preview",
+        generation=1,
+        slot=first["slot"],
+        partition=first["partition"],
+        units=tuple(Unit(**unit) for unit in first["units"]),
+        rows=first["rows"],
+        cut=first["cut"],
+        data_from=span.start,
+        data_to=span.end,
+    )
+    shown: list[dict[str, Any]] = []
+    dead: list[str] = []
+    for chunk in itertools.islice(source.open(task, None, columns, max(count, 64)), 8):
+        shown += chunk.batch.slice(0, count - len(shown)).to_pylist()
+        dead += [row.reason for row in chunk.dead]
+        if len(shown) >= count:
+            break
+    return shown, dead
+
+
+def _facts(
+    spec: SourceSpec,
+    found: Description,
+    wrong: list[str],
+    rows: list[dict[str, Any]],
+    dead: list[str],
+) -> dict[str, Any]:
+    columns = [
+        {"column": name, "declared": str(declared), "stored": found.columns.get(name)}
+        for name, declared in spec.columns.items()
+    ]
+    others = [name for name in found.columns if name not in spec.columns]
+    columns += [{"column": n, "declared": None, "stored": found.columns[n]} for n in others]
+    return {
+        "source": spec.name,
+        "kind": spec.kind,
+        "columns": columns,
+        "partitions": found.partitions,
+        "newest": found.newest,
+        "nothing_because": found.nothing_because,
+        "problems": wrong,
+        "dead": dead,
+        "rows": [{key: _plain(value) for key, value in row.items()} for row in rows],
+    }
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, (datetime, int, float, bool, type(None))) else _text(value)
+
+
+def _text(value: object) -> object:
+    return list(value) if isinstance(value, list) else str(value)
+
+
+def _print(shown: Output, facts: dict[str, Any]) -> None:
+    shown.line(f"source      {facts['source']} (kind {facts['kind']})")
+    if facts["nothing_because"]:
+        shown.line(f"nothing     {facts['nothing_because']}")
+        return
+    partitions = facts["partitions"]
+    more = f" and {len(partitions) - _PARTITIONS_SHOWN} more" * (
+        len(partitions) > _PARTITIONS_SHOWN
+    )
+    if partitions:
+        shown.line(f"partitions  {', '.join(partitions[:_PARTITIONS_SHOWN])}{more}")
+    if facts["newest"] is not None:
+        shown.line(f"newest      {instant(facts['newest'])} ({_age(facts['newest'])})")
+    for problem in facts["problems"]:
+        shown.line(f"problem     {problem}")
+    for reason in facts["dead"][:3]:
+        shown.line(f"dead row    {reason}")
+    shown.line()
+    shown.table(facts["columns"], ("column", "declared", "stored"))
+    if facts["rows"]:
+        shown.line()
+        shown.table(facts["rows"], list(facts["rows"][0]))
+
+
+def _age(newest: datetime) -> str:
+    age = datetime.now(UTC) - newest
+    if age.total_seconds() < 0:
+        return "in the future"
+    days = age.days
+    return f"{days} days ago" if days > 1 else f"{format_duration(age)} ago"

@@ -1,0 +1,75 @@
+"""`forebay sources`: declared sources and installed kinds."""
+
+from __future__ import annotations
+
+import typer
+
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    ConfigDir,
+    Form,
+    Output,
+    OutputFormat,
+    note,
+)
+from forebay.config.load import Project, load_project
+from forebay.config.problems import errors
+from forebay.config.registry import installed_kinds
+
+_SOURCE_COLUMNS = ("source", "kind", "columns", "event_time", "starts", "ends", "pipelines")
+_KIND_COLUMNS = ("kind", "bounded", "cut_by", "options")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sources")(sources)
+
+
+def sources(config: ConfigDir = DEFAULT_CONFIG, output: Form = OutputFormat.TEXT) -> None:
+    """List the sources declared in a project and the kinds of storage that are installed."""
+    project = load_project(config)
+    shown = Output(output)
+    declared, kinds = _declared(project), _kinds()
+    if shown.is_json:
+        shown.json({"sources": declared, "kinds": kinds})
+    else:
+        if declared:
+            shown.table(declared, _SOURCE_COLUMNS)
+        else:
+            shown.line(f"no source is declared below {project.config_dir / 'sources'}")
+        shown.line()
+        shown.table(kinds, _KIND_COLUMNS)
+    wrong = errors(project.problems)
+    if wrong:
+        note(f"{len(wrong)} problems in the YAML files: forebay check --config {config}")
+
+
+def _declared(project: Project) -> list[dict[str, object]]:
+    return [
+        {
+            "source": name,
+            "kind": spec.kind,
+            "columns": len(spec.columns),
+            "event_time": spec.event_time,
+            "starts": spec.starts,
+            "ends": spec.ends,
+            "pipelines": [
+                pipeline.name
+                for pipeline in project.pipelines.values()
+                if name in pipeline.source_names
+            ],
+        }
+        for name, spec in sorted(project.sources.items())
+    ]
+
+
+def _kinds() -> list[dict[str, object]]:
+    return [
+        {
+            "kind": name,
+            "bounded": kind.bounded,
+            "cut_by": "event time" if kind.bounded else "publication time",
+            "options": list(kind.options.model_fields),
+        }
+        for name, kind in installed_kinds().items()
+    ]

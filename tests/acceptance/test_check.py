@@ -1,0 +1,162 @@
+"""`forebay check`: text and JSON, exit codes, caret on a terminal, storage, and what it imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.declarations import declarations, write
+
+HEAVY = ["pyarrow", "tensorflow", "kafka", "pyiceberg", "pandas", "numpy", "rich", "grpc"]
+TYPES = "string, int, float, bool, timestamp, list<string>, list<int>, list<float>"
+HISTORY = """\
+kind: parquet
+options: {path: data}
+columns: {event: int, at: timestamp, user: string, clicked: int}
+event_time: at
+"""
+
+
+def forebay(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "forebay.cli", *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "config/sources").mkdir(parents=True)
+    (tmp_path / "config/sources/history.yaml").write_text(HISTORY)
+    return tmp_path
+
+
+def change(project: Path, old: str, new: str) -> None:
+    file = project / "config/sources/history.yaml"
+    file.write_text(file.read_text().replace(old, new))
+
+
+def test_no_problems(tmp_path: Path) -> None:
+    write(tmp_path / "config", declarations())
+    result = forebay(tmp_path, "check")
+    assert result.returncode == 0
+    assert (result.stdout, result.stderr) == ("5 sources, 3 pipelines: no problems\n", "")
+    result = forebay(tmp_path, "check", "--output", "json")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "[]\n", "")
+
+
+def test_all_problems_as_text(project: Path) -> None:
+    change(project, "path: data", "paht: data")
+    change(project, "clicked: int", "clicked: itn")
+    result = forebay(project, "check")
+    assert result.returncode == 1
+    wrong_type = (
+        f"config/sources/history.yaml:3:61: columns.clicked: 'itn' is not one of {TYPES} "
+        "(did you mean int?)"
+    )
+    assert result.stdout.splitlines() == [
+        "config/sources/history.yaml:2:11: unknown key 'paht' in options (did you mean path?)",
+        wrong_type,
+    ]
+    assert result.stderr == "1 source, 0 pipelines: 2 problems\n"
+
+
+def test_the_fixed_form_of_json(project: Path) -> None:
+    change(project, "event_time", "event_tmie")
+    result = forebay(project, "check", "--output", "json")
+    assert result.returncode == 1
+    assert result.stderr == ""
+    assert json.loads(result.stdout) == [
+        {
+            "file": "config/sources/history.yaml",
+            "line": 4,
+            "column": 1,
+            "code": "unknown-key",
+            "message": "unknown key 'event_tmie' at the top of the file",
+            "hint": "event_time",
+        }
+    ]
+
+
+def test_notes_fail_nothing_and_are_no_data(tmp_path: Path) -> None:
+    files = declarations()
+    files["pipelines/ads.yaml"]["dataset"]["streams"]["history"]["weight"] = 8
+    write(tmp_path / "config", files)
+    result = forebay(tmp_path, "check", "--output", "json")
+    assert (result.returncode, result.stdout) == (0, "[]\n")
+    assert "note: stream 'history' has 8 times the weight of 'fresh'" in result.stderr
+
+
+def test_options_from_the_environment(project: Path) -> None:
+    (project / "config").rename(project / "declared")
+    result = forebay(project, "check", FOREBAY_CONFIG="declared", FOREBAY_OUTPUT="json")
+    assert (result.returncode, result.stdout) == (0, "[]\n")
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    result = forebay(tmp_path, "check", "--config", "nowhere")
+    assert result.returncode == 1
+    assert result.stdout.startswith("nowhere:1:1: there is no such folder")
+
+
+def test_a_terminal_shows_the_line_and_a_caret(project: Path) -> None:
+    change(project, "event_time", "event_tmie")
+    reader, writer = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "forebay", "check"], cwd=project, stdout=writer, stderr=writer
+    ) as process:
+        assert process.wait(60) == 1
+    os.close(writer)
+    shown = os.read(reader, 65536).decode().replace("\r\n", "\n")
+    os.close(reader)
+    assert "    event_tmie: at\n    ^\n" in shown
+
+
+def test_connect_compares_with_the_storage(project: Path) -> None:
+    columns = {"event": [1], "at": pa.array([0], pa.timestamp("us")), "usr": ["a"]}
+    (project / "data").mkdir()
+    pq.write_table(pa.table({**columns, "clicked": [1]}), project / "data/a.parquet")
+    assert forebay(project, "check").returncode == 0
+    result = forebay(project, "check", "--connect")
+    assert result.returncode == 1
+    assert result.stdout.startswith("config/sources/history.yaml:3:38: ")
+    assert "user" in result.stdout
+    pq.write_table(pa.table({**columns, "user": ["a"], "clicked": [1]}), project / "data/a.parquet")
+    result = forebay(project, "check", "--connect")
+    assert (result.returncode, result.stdout) == (0, "1 source, 0 pipelines: no problems\n")
+
+
+def test_connect_to_a_storage_that_is_down(project: Path) -> None:
+    change(project, "kind: parquet", "kind: kafka")
+    options = "{bootstrap: 'localhost:1', topic: clicks}"
+    change(project, "{path: data}", options)
+    assert forebay(project, "check").returncode == 0
+    result = forebay(project, "check", "--connect", "--output", "json")
+    assert result.returncode == 4
+    assert json.loads(result.stdout) == []
+    assert result.stderr.startswith("error: source 'history': ")
+    assert "Traceback" not in result.stderr
+
+
+def test_check_imports_nothing_heavy(tmp_path: Path) -> None:
+    write(tmp_path / "config", declarations())
+    code = (
+        "import sys; from forebay.cli import run; code = run(['check']);"
+        f"print([name for name in {HEAVY} if name in sys.modules]); sys.exit(code)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "[]"

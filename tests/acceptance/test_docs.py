@@ -1,0 +1,66 @@
+"""What the documents claim: links and tests that exist, a script that computes the row sums."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support import independent
+
+PAGES = [Path("README.md"), Path("CHANGELOG.md"), *sorted(Path("docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    for target in targets:
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_named_test_exists(page: Path) -> None:
+    for file, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text()):
+        tree = ast.parse(Path(file).read_text())
+        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, (
+            f"{file}::{name}"
+        )
+
+
+def script() -> str:
+    (found,) = re.findall(r"```python\n(.*?)```", Path("docs/guarantees.md").read_text(), re.DOTALL)
+    return str(found)
+
+
+def test_the_script_is_short() -> None:
+    lines = [line for line in script().splitlines() if line and "import" not in line]
+    assert len(lines) <= 20
+
+
+def test_the_script_computes_the_row_sums(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    for day in range(3):
+        times = np.datetime64(f"2026-03-0{day + 1}", "s") + random.integers(0, 86_400, 500)
+        labels = pa.array([None if one < 0.1 else one > 0.5 for one in random.random(500)])
+        folder = tmp_path / f"date=2026-03-0{day + 1}"
+        folder.mkdir()
+        table = pa.table({"happened": pa.array(times.astype("datetime64[us]")), "label": labels})
+        pq.write_table(table, folder / "part.parquet", row_group_size=100)
+    span = ("2026-03-01T06:00:00", "2026-03-03")
+    ended = subprocess.run(
+        [sys.executable, "-c", script(), str(tmp_path), "happened", *span, "label"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    where = f"happened >= '{span[0]}' and happened < '{span[1]}' and label is not null"
+    expected = independent.parquet_sums(tmp_path, where)
+    assert [int(part) for part in ended.stdout.split()] == list(expected.values())
+    assert 0 < expected["rows"] < 1000

@@ -1,0 +1,195 @@
+"""`forebay explain`, `schema` and `init` as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.declarations import declarations, write
+
+from forebay.cli import run
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: str, code: int = 0) -> tuple[str, str]:
+        assert run(arguments) == code
+        streams = capsys.readouterr()
+        return streams.out, streams.err
+
+    return call
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    files = declarations()
+    files["pipelines/ads.yaml"]["dataset"] |= {"timezone": "UTC"}
+    write(tmp_path / "config", files)
+    return tmp_path / "config"
+
+
+def test_explain_as_text(config: Path, printed: Any) -> None:
+    text, _ = printed("explain", "ads", "--config", str(config), "--windows", "1")
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[:4] == [
+        "pipeline ads: text",
+        "windows 1d (UTC) from 2026-03-01 to 2026-04-01",
+        "event event, user",
+        "label clicked is 1",
+    ]
+    assert "learns mixture, compared with stream, mixed; minibatches of 256 rows" in lines
+    assert "history parquet parquet batch 1d 1.5 0.1" in lines
+    assert "steps bucketise price float 4 4" in lines
+    assert "2026-02-01_2026-03-01 kafka 2026-02-01 2026-03-01" in lines
+    assert "2026-03-01 parquet 2026-02-28 2026-03-01" in lines
+
+
+def test_explain_as_json(config: Path, printed: Any) -> None:
+    value = json.loads(printed("explain", "ads", "--config", str(config), "--output", "json")[0])
+    assert value["paradigms"] == ["mixture", "stream", "mixed"]
+    assert value["streams"][3] == {
+        "stream": "fresh",
+        "source": "kafka",
+        "kind": "kafka",
+        "feed": "stream",
+        "offset": "0s",
+        "weight": 1.0,
+        "floor": 0.0,
+    }
+    assert value["windows"][-1] == {
+        "window": "2026-03-03",
+        "source": "log",
+        "data_from": "2026-03-03T00:00:00Z",
+        "data_to": "2026-03-04T00:00:00Z",
+        "reason": "",
+    }
+    assert value["declaration"]["dataset"]["streams"]["history"]["offset"] == "1d"
+
+
+def test_explain_of_a_bad_pipeline_lists_its_problems(config: Path, printed: Any) -> None:
+    file = config / "pipelines/ads.yaml"
+    file.write_text(file.read_text().replace("queue_unit", "queue_unti"))
+    out, err = printed("explain", "ads", "--config", str(config), code=1)
+    assert out == ""
+    assert "error: pipeline 'ads' is not usable:\n" in err
+    assert "(did you mean queue_unit?)" in err
+
+
+def test_schema(printed: Any) -> None:
+    both = json.loads(printed("schema")[0])
+    files = declarations()
+    for value in files.values():
+        jsonschema.validate(value, both)
+    source = json.loads(printed("schema", "--for", "source")[0])
+    jsonschema.validate(files["sources/log.yaml"], source)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(files["pipelines/ads.yaml"], source)
+
+
+def test_an_empty_project(tmp_path: Path, printed: Any) -> None:
+    out, _ = printed("init", str(tmp_path / "shop"))
+    assert f"written  {tmp_path}/shop/README.md" in out
+    hook = yaml.safe_load((tmp_path / "shop/.pre-commit-config.yaml").read_text())
+    assert hook["repos"][0]["hooks"][0]["entry"] == "forebay check"
+    out, _ = printed("check", "--config", str(tmp_path / "shop/config"))
+    assert out == "0 sources, 0 pipelines: no problems\n"
+
+
+def test_what_is_there_stays(tmp_path: Path, printed: Any) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    out, _ = printed("init", str(tmp_path))
+    assert f"kept     {tmp_path}/README.md" in out
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+def table() -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([1], pa.uint32()),
+            "no": ["x"],
+            "placed": pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("ns")),
+            "paid": pa.array([None], pa.date32()),
+            "price": pa.array([1], pa.decimal128(9, 2)),
+            "kind": pa.array(["a"]).dictionary_encode(),
+            "tags": pa.array([["a"]], pa.large_list(pa.string())),
+            "ok": [True],
+            "where": [{"lat": 1.0}],
+            "raw": [b"x"],
+            "flags": [[True]],
+        }
+    )
+
+
+def test_a_source_out_of_a_parquet_file(
+    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    pq.write_table(table(), "data/orders 2026.parquet")
+    _, err = printed("init", ".", "--from", "parquet://data/orders 2026.parquet")
+    value = yaml.safe_load(Path("config/sources/orders_2026.yaml").read_text())
+    assert value == {
+        "kind": "parquet",
+        "options": {"path": "data/orders 2026.parquet"},
+        "columns": {
+            "id": "int",
+            "no": "string",
+            "placed": "timestamp",
+            "paid": "timestamp",
+            "price": "float",
+            "kind": "string",
+            "tags": "list<string>",
+            "ok": "bool",
+        },
+        "event_time": "placed",
+    }
+    assert err.splitlines() == [
+        "event_time is a guess: placed, the first timestamp column",
+        "left out: 'where' (struct<lat: double>)",
+        "left out: 'raw' (binary)",
+        "left out: 'flags' (list<element: bool>)",
+    ]
+    assert printed("check")[0] == "1 source, 0 pipelines: no problems\n"
+    assert printed("check", "--connect")[0] == "1 source, 0 pipelines: no problems\n"
+    _, err = printed("init", ".", "--from", "parquet://data/orders 2026.parquet", code=1)
+    assert "is there already: choose another --name" in err
+
+
+def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
+    (tmp_path / "lake/date=2026-01-01").mkdir(parents=True)
+    pq.write_table(table().select(["id", "no"]), tmp_path / "lake/date=2026-01-01/a.parquet")
+    shop = tmp_path / "shop"
+    printed("init", str(shop), "--from", f"parquet://{tmp_path}/lake", "--name", "orders")
+    value = yaml.safe_load((shop / "config/sources/orders.yaml").read_text())
+    assert value["options"] == {
+        "path": f"{tmp_path}/lake",
+        "window_path": "date={date}/*.parquet",
+    }
+    out, _ = printed("check", "--connect", "--config", str(shop / "config"))
+    assert out == "1 source, 0 pipelines: no problems\n"
+
+
+def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> None:
+    pq.write_table(table().select(["id", "no"]), tmp_path / "timeless.parquet")
+    pq.write_table(table().select(["raw"]), tmp_path / "typeless.parquet")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    (tmp_path / "empty").mkdir()
+    for origin, code, message in [
+        ("parquet://{}/nothing.parquet", 1, "there is no"),
+        ("csv://{}/a.csv", 1, "write parquet://PATH"),
+        ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
+        ("parquet://{}/typeless.parquet", 1, "no column has a type"),
+        ("parquet://{}/empty", 1, "holds no *.parquet file"),
+        ("parquet://{}/broken.parquet", 3, "is no Parquet file"),
+    ]:
+        shop = tmp_path / "shop"
+        _, err = printed("init", str(shop), "--from", origin.format(tmp_path), code=code)
+        assert message in err
+        assert not shop.exists()

@@ -1,0 +1,358 @@
+"""The data path with real processes: exact row sums whoever is killed, and closed doors."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.executors.dead_letters import letters_folder, read_letters
+from forebay.executors.messages import Done, ErrorReport, Registration, StatusCall, TaskFailure
+from forebay.executors.rpc import SERVICE, DriverClient
+from forebay.executors.tokens import read_token
+from forebay.executors.transport import FlightTransport
+from pyarrow import flight
+
+from support import independent
+from support.data_path import Counter, DataPath, serving
+from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history, write_log
+
+ROWS = 120_000
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two windows of history and clicks."""
+    root = tmp_path_factory.mktemp("data")
+    for day in range(2):
+        write_history(root / "data/history", FIRST_DAY + (day - 1) * DAY, ROWS, 4, seed=day)
+        write_log(root / "data/clicks", FIRST_DAY + day * DAY, ROWS // 2, seed=day + 10)
+    return root
+
+
+@pytest.fixture
+def path(data: Path, tmp_path: Path) -> Iterator[DataPath]:
+    """The generated data below a project folder of its own."""
+    (tmp_path / "data").symlink_to(data / "data")
+    pipeline = ads_pipeline(buffers={"credits": 3, "chunk_rows": 4096, "rows_max": 16_384})
+    pipeline["train"]["minibatch_rows"] = 512
+    made = DataPath.of(tmp_path, pipeline)
+    made.plan("2026-03-01", "2026-03-02")
+    yield made
+    made.stop()
+
+
+def expected(root: Path, day: int) -> list[independent.Sums]:
+    """Row sums of a window, from the files alone."""
+    batch = FIRST_DAY + (day - 1) * DAY
+    first = int((FIRST_DAY + day * DAY).timestamp() * 1000)
+    return [
+        independent.parquet_sums(
+            root / "data/history", files=f"date={batch:%Y-%m-%d}/*.parquet"
+        ),
+        independent.log_sums(root / "data/clicks", first, first + 86_400_000),
+    ]
+
+
+def in_order(path: DataPath) -> list[int]:
+    """Index of history and clicks in the pipeline's sources."""
+    names = path.pipeline.source_names
+    return [names.index("history"), names.index("clicks")]
+
+
+def assert_exact(path: DataPath, counter: Counter, days: list[int]) -> None:
+    sums = counter.sums()
+    found = [sums[index] for index in in_order(path)]
+    wanted = [
+        independent.added(*several)
+        for several in zip(*(expected(path.root, day) for day in days), strict=True)
+    ]
+    assert found == wanted
+
+
+def test_windows_follow_each_other_without_delay(path: DataPath) -> None:
+    counter = Counter(path)
+    with serving(path):
+        reader = path.reader()
+        try:
+            for window in path.windows:
+                reader.begin(window.key, window.generation, {}, counter.steps)
+                counter.consume(reader)
+                reader.sealed(counter.steps, reader.progress())
+            status = path.status()
+            # Everything is sealed: opening it again is over at once, as for a window of 0 tasks.
+            started = time.monotonic()
+            reader.begin(window.key, window.generation, reader.progress(), counter.steps)
+            assert reader.finished()
+            assert time.monotonic() - started < 0.5
+        finally:
+            reader.close()
+    assert_exact(path, counter, [0, 1])
+    assert status.tasks["sealed"] == sum(status.tasks.values()) > 0
+    assert status.rows_used == {"history": ROWS, "clicks": ROWS // 2}
+    assert reader.dropped_rows() == 0
+    slots = [slot for feed, slot, _ in counter.frames if feed == "batch"]
+    assert max(slots) >= 20
+
+
+@pytest.mark.parametrize("victim", ["data-0", "driver-0"])
+def test_a_killed_process_loses_and_repeats_nothing(path: DataPath, victim: str) -> None:
+    counter = Counter(path)
+    total_steps = (ROWS + ROWS // 2) // 512
+
+    def kill_midway(step: int) -> None:
+        if step == total_steps // 2:
+            path.kill(victim)
+
+    window = path.windows[0]
+    with serving(path):
+        reader = path.reader()
+        reader.begin(window.key, window.generation, {}, 0)
+        counter.consume(reader, after_step=kill_midway)
+        reader.sealed(counter.steps, reader.progress())
+        status = path.status()
+        read_again = reader.dropped_rows()
+        reader.close()
+    assert_exact(path, counter, [0])
+    assert counter.steps >= total_steps  # the trainer went on counting in this very process
+    assert read_again <= 2 * 3 * 512  # executors x credits x minibatch
+    assert status.incarnation == (2 if victim == "driver-0" else 1)
+    assert status.tasks["sealed"] == sum(status.tasks.values())
+
+
+def test_executor_and_driver_die_together(path: DataPath) -> None:
+    counter = Counter(path)
+
+    def kill_both(step: int) -> None:
+        if step == 100:
+            path.processes["data-1"].kill()
+            path.kill("driver-0")
+            path.kill("data-1")
+
+    window = path.windows[0]
+    with serving(path):
+        reader = path.reader()
+        reader.begin(window.key, window.generation, {}, 0)
+        counter.consume(reader, after_step=kill_both)
+        reader.close()
+    assert_exact(path, counter, [0])
+
+
+def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -> None:
+    window = path.windows[0]
+    with serving(path):
+        old = path.reader()
+        old.begin(window.key, window.generation, {}, 0)
+        first = Counter(path)
+        while first.steps < 100:
+            frame = old.next(5.0)
+            assert frame is not None
+            first.use(old, frame)
+        sealed, model = old.progress(), first.learner.seen()
+        old.sealed(first.steps, sealed)
+        while first.steps < 150:  # learnt, but not sealed
+            frame = old.next(5.0)
+            assert frame is not None
+            first.use(old, frame)
+
+        new = path.reader()
+        new.begin(window.key, window.generation, sealed, 100)
+        second = Counter(path)
+        second.consume(new)
+        with pytest.raises(FencedError):
+            while True:
+                old.next(1.0)
+        with pytest.raises(FencedError):
+            old.begin(window.key, window.generation, sealed, 100)
+        old.close()
+        new.close()
+    both = [
+        independent.added(one.model_dump(), two)
+        for one, two in zip(model, second.sums(), strict=True)
+    ]
+    assert [both[index] for index in in_order(path)] == expected(path.root, 0)
+
+
+def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
+    """SIGSTOP: its leases expire; what it still sends after SIGCONT is refused."""
+    changed = path.pipeline.model_dump(mode="json")
+    changed["job"]["failover"]["heartbeat_timeout"] = "1s"
+    slow = DataPath.of(path.root, changed)
+    slow.plan("2026-03-01", "2026-03-01")
+    counter = Counter(slow)
+    window = slow.windows[0]
+
+    def stop_and_wake(step: int) -> None:
+        if step == 60:
+            process = slow.processes["data-0"]
+            process.send_signal(signal.SIGSTOP)
+            threading.Timer(2.5, process.send_signal, [signal.SIGCONT]).start()
+
+    with serving(slow):
+        reader = slow.reader()
+        reader.begin(window.key, window.generation, {}, 0)
+        counter.consume(reader, after_step=stop_and_wake)
+        reader.close()
+        assert "is silent" in slow.log("driver-0")
+    assert_exact(slow, counter, [0])
+
+
+def test_bad_data_reaches_the_trainer_with_its_cause(tmp_path: Path) -> None:
+    write_history(tmp_path / "data/history", FIRST_DAY - DAY, 20_000)
+    file = next((tmp_path / "data/history").rglob("*.parquet"))
+    table = pq.read_table(file)
+    nulls = pa.array([None if row == 77 else 1 for row in range(len(table))], pa.int64())
+    pq.write_table(table.set_column(table.column_names.index("clicked"), "clicked", nulls), file)
+    path = _history_only(tmp_path)
+    with serving(path, executors=1):
+        reader = path.reader()
+        reader.begin("2026-03-01", 1, {}, 0)
+        with pytest.raises(DataError, match=f"{file.name}.*row 77.*the label is null"):
+            Counter(path).consume(reader)
+        reader.close()
+
+
+def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
+    write_history(tmp_path / "data/history", FIRST_DAY - DAY, 40_000, files=2)
+    for file in (tmp_path / "data/history").rglob("*.parquet"):
+        table = pq.read_table(file)
+        nulls = pa.array([None if row % 100 == 0 else 1 for row in range(len(table))], pa.int64())
+        changed = table.set_column(table.column_names.index("clicked"), "clicked", nulls)
+        pq.write_table(changed, file, row_group_size=5000)
+    path = _history_only(tmp_path, label_null="dead_letter")
+    counter = Counter(path)
+
+    def kill(step: int) -> None:
+        if step == 10:
+            path.kill("data-0")
+
+    with serving(path, executors=1):
+        reader = path.reader()
+        reader.begin("2026-03-01", 1, {}, 0)
+        counter.consume(reader, after_step=kill)
+        progress = reader.progress()
+        reader.close()
+    assert sum(each.rows_read for each in progress.values()) == 40_000
+    assert sum(each.dead_rows for each in progress.values()) == 400
+    files = path.root / "data/history"
+    assert counter.sums() == [independent.parquet_sums(files, "clicked is not null")]
+    letters = list(read_letters(letters_folder(path.home, "ads", "2026-03-01", 1)))
+    assert len(letters) == 400
+    assert {letter.location["row"] for letter in letters} == set(range(0, 20_000, 100))
+    assert all(isinstance(letter.row, dict) and letter.row["user"] for letter in letters)
+
+    limited = _history_only(tmp_path, label_null="dead_letter", dead_letter_rows_max=250)
+    with serving(limited, executors=1):
+        reader = limited.reader()
+        reader.begin("2026-03-01", 1, {}, 0)
+        with pytest.raises(DataError, match="dead_letter_rows_max"):
+            Counter(limited).consume(reader)
+        reader.close()
+
+
+def test_a_file_that_vanished_is_tried_again_and_then_named(tmp_path: Path) -> None:
+    write_history(tmp_path / "data/history", FIRST_DAY - DAY, 2_000, files=1)
+    path = _history_only(tmp_path)
+    file = next((tmp_path / "data/history").rglob("*.parquet"))
+    file.unlink()
+    with serving(path, executors=1):
+        reader = path.reader()
+        reader.begin("2026-03-01", 1, {}, 0)
+        with pytest.raises((InfrastructureError, DataError), match=file.name):
+            Counter(path).consume(reader)
+        reader.close()
+
+
+def test_strangers_are_refused_at_every_port(path: DataPath) -> None:
+    with serving(path, executors=1):
+        reader = path.reader()
+        reader.begin(path.windows[0].key, 1, {}, 0)
+        assert reader.next(10.0) is not None
+        client = DriverClient(path.job_dir, "a-token-that-is-not-the-jobs", 2.0)
+        with pytest.raises(InfrastructureError, match="UNAUTHENTICATED"):
+            client.call("status", StatusCall(), Done)
+        client.close()
+        address = client_address(path)
+        with (
+            grpc.insecure_channel(address) as channel,
+            pytest.raises(grpc.RpcError) as refused,
+        ):
+            channel.unary_unary(f"/{SERVICE}/status")(b"{}", timeout=5)
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+        port = listening_ports(path.processes["data-0"].pid)
+        assert port
+        for each in port:
+            bare = flight.FlightClient(f"grpc://127.0.0.1:{each}")
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                list(bare.list_flights())
+            bare.close()
+            stranger = FlightTransport("a-token-that-is-not-the-jobs")
+            with pytest.raises(InfrastructureError, match="token"):
+                stranger.connect(f"127.0.0.1:{each}", 1).receive()
+        token = read_token(path.job_dir)
+        for name in path.processes:
+            assert token not in path.log(name)
+        reader.close()
+
+
+def test_reports_of_a_lost_lease_are_refused(path: DataPath) -> None:
+    path.start("driver")
+    client = DriverClient(path.job_dir, read_token(path.job_dir), 5.0)
+    registration = Registration(
+        executor=0, instance="new", started_ns=2, address="127.0.0.1:1", pid=1
+    )
+    client.call("register", registration, Done.__base__ and _Any)  # type: ignore[arg-type]
+    older = registration.model_copy(update={"instance": "old", "started_ns": 1})
+    with pytest.raises(FencedError, match="newer process"):
+        client.call("register", older, _Any)
+    failure = TaskFailure(
+        executor=0,
+        instance="new",
+        epoch=7,
+        task_id="history/0",
+        attempt=1,
+        cause=ErrorReport(error="DataError", message="late", exit_code=3),
+    )
+    with pytest.raises(FencedError, match="epoch 7 is over"):
+        client.call("failed", failure, Done)
+    client.close()
+
+
+class _Any(Done):
+    model_config = {"extra": "allow"}
+
+
+def client_address(path: DataPath) -> str:
+    import json
+
+    address: str = json.loads((path.job_dir / "endpoints/driver.json").read_text())["address"]
+    return address
+
+
+def listening_ports(pid: int) -> list[int]:
+    import psutil
+
+    ports = []
+    for connection in psutil.Process(pid).net_connections("inet"):
+        if connection.status == psutil.CONN_LISTEN:
+            assert connection.laddr.ip == "127.0.0.1"
+            assert connection.family is socket.AF_INET
+            ports.append(connection.laddr.port)
+    return ports
+
+
+def _history_only(root: Path, **changes: object) -> DataPath:
+    pipeline = ads_pipeline()
+    del pipeline["dataset"]["streams"]["clicks"]
+    path = DataPath.of(root, pipeline, {"history": history_source(**changes)})
+    path.plan("2026-03-01", "2026-03-01")
+    return path

@@ -1,0 +1,246 @@
+"""Iceberg tables as others leave them: deletes, evolved schemas, partitions, wrong addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.iceberg_tables import (
+    CATALOG,
+    TABLE,
+    append,
+    delete_positions,
+    opened_catalog,
+    opened_table,
+)
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import HOUR, Interval
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.row_ids import row_ids
+from forebay.datatasks.sources.base import Source
+from forebay.errors import ConfigError, DataError
+from forebay.testing.source_suite import tasks_of
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+DAYS = [Interval(START + timedelta(days=n), START + timedelta(days=n + 1)) for n in range(3)]
+
+
+def rows(first: int, last: int, step: timedelta = HOUR) -> pa.Table:
+    """One row for each step; `id` counts from START."""
+    numbers = range(first, last)
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "at": pa.array([START + step * n for n in numbers], pa.timestamp("us", tz="UTC")),
+            "shop": [f"shop {n % 3}" for n in numbers],
+        }
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Source]:
+    opened = open_at(tmp_path)
+    yield opened
+    opened.close()
+
+
+def open_at(place: Path, **more: Any) -> Source:
+    fields: dict[str, Any] = {
+        "name": "clicks",
+        "kind": "iceberg",
+        "options": {"catalog": CATALOG, "table": TABLE},
+        "columns": {"id": "int", "at": "timestamp", "shop": "string"},
+        "event_time": "at",
+    }
+    return open_source(SourceSpec.model_validate(fields | more), place)
+
+
+def read(
+    source: Source, spans: list[Interval], columns: tuple[str, ...] = ("id",)
+) -> list[list[Any]]:
+    """The rows of each span; planned rows have to equal them."""
+    scan = source.scan(spans)
+    found = []
+    for index in range(len(spans)):
+        values: list[Any] = []
+        for task in tasks_of(scan, spans, index):
+            chunks = list(source.open(task, None, columns, 7))
+            got = [row for chunk in chunks for row in chunk.batch.to_pylist()]
+            assert task.rows == len(got)
+            assert all((chunk.slots >= 0).all() and (chunk.slots < 24).all() for chunk in chunks)
+            values += [row["id"] if columns == ("id",) else tuple(row.values()) for row in got]
+        found.append(sorted(values))
+    return found
+
+
+def split(ids: list[int]) -> list[list[int]]:
+    """Ids of the first three days."""
+    return [[n for n in ids if n // 24 == day] for day in range(3)]
+
+
+def test_files_that_cross_days_are_cut_by_time(tmp_path: Path, source: Source) -> None:
+    append(tmp_path, rows(0, 30))
+    append(tmp_path, rows(30, 80))
+    assert read(source, DAYS) == split(list(range(80)))
+
+
+def test_row_ids_are_those_of_path_and_row_number(tmp_path: Path, source: Source) -> None:
+    append(tmp_path, rows(0, 30))
+    (file,) = (tmp_path / "lake" / "warehouse").rglob("*.parquet")
+    relative = f"data/{file.name}"
+    (task,) = tasks_of(source.scan(DAYS), DAYS, 1)
+    ids = [int(each) for chunk in source.open(task, None, ["id"], 100) for each in chunk.row_ids]
+    numbers = pa.array(range(24, 30)).to_numpy()
+    assert ids == row_ids(relative, numbers).tolist()
+
+
+def test_a_real_delete_is_respected(tmp_path: Path, source: Source) -> None:
+    append(tmp_path, rows(0, 72))
+    before = source.scan(DAYS).fingerprints
+    with opened_table(tmp_path) as table:
+        table.delete("id >= 30 and id < 40")
+    assert read(source, DAYS) == split([n for n in range(72) if not 30 <= n < 40])
+    assert source.scan(DAYS).fingerprints != before
+
+
+def test_positional_deletes_are_applied_and_resumed(tmp_path: Path, source: Source) -> None:
+    append(tmp_path, rows(0, 72))
+    append(tmp_path, rows(72, 75))
+    before = source.scan(DAYS).fingerprints
+    with opened_table(tmp_path) as table:
+        path = next(
+            task.file.file_path
+            for task in table.scan().plan_files()
+            if task.file.record_count == 72
+        )
+        delete_positions(table, path, [0, 25, 26, 71])
+    left = [n for n in range(72) if n not in {0, 25, 26, 71}]
+    assert read(source, DAYS) == split(left)
+    assert all(a != b for a, b in zip(before, source.scan(DAYS).fingerprints, strict=True))
+    whole = [Interval(START, START + timedelta(days=3))]
+    (task,) = [t for t in tasks_of(source.scan(whole), whole, 0) if t.rows == len(left)]
+    chunks = list(source.open(task, None, ["id"], 7))
+    for chunk in chunks:
+        again = [
+            value
+            for each in source.open(task, chunk.position(3), ["id"], 7)
+            for value in each.batch.column(0).to_pylist()
+        ]
+        assert (
+            again == left[left.index(chunk.batch.column(0)[3].as_py()) :]
+            if len(chunk.rows) > 3
+            else True
+        )
+
+
+def test_renamed_and_added_columns(tmp_path: Path) -> None:
+    append(tmp_path, rows(0, 24))
+    with opened_table(tmp_path) as table, table.update_schema() as update:
+        update.rename_column("shop", "store")
+        update.add_column("price", _double())
+    later = rows(24, 48).rename_columns(["id", "at", "store"])
+    append(tmp_path, later.append_column("price", pa.array([1.5] * 24)))
+    source = open_at(
+        tmp_path, columns={"id": "int", "at": "timestamp", "store": "string", "price": "float"}
+    )
+    assert source.findings() == []
+    found = read(source, DAYS, ("id", "store", "price"))
+    assert found[0] == [(n, f"shop {n % 3}", None) for n in range(24)]
+    assert found[1] == [(n, f"shop {n % 3}", 1.5) for n in range(24, 48)]
+    source.close()
+
+
+def test_a_plan_is_read_as_it_was_made(tmp_path: Path, source: Source) -> None:
+    """Rows deleted after the plan are read: the task names its files and its snapshot."""
+    append(tmp_path, rows(0, 24))
+    with opened_table(tmp_path) as table:
+        (planned,) = table.scan().plan_files()
+        delete_positions(table, planned.file.file_path, [3])
+    (task,) = tasks_of(source.scan(DAYS), DAYS, 0)
+    with opened_table(tmp_path) as table:
+        delete_positions(table, planned.file.file_path, [4, 5])
+    later = open_at(tmp_path)
+    ids = [v for c in later.open(task, None, ["id"], 100) for v in c.batch.column(0).to_pylist()]
+    assert ids == [n for n in range(24) if n != 3]
+    later.close()
+
+
+def test_a_table_partitioned_by_day(tmp_path: Path, source: Source) -> None:
+    from pyiceberg.transforms import IdentityTransform
+
+    dated = rows(0, 72).append_column(
+        "day", pa.array([date(2026, 3, 1 + n // 24) for n in range(72)], pa.date32())
+    )
+    with opened_catalog(tmp_path) as catalog:
+        catalog.create_namespace("shop")
+        table = catalog.create_table(TABLE, dated.schema)
+        with table.update_spec() as update:
+            update.add_field("day", IdentityTransform())
+        table.append(dated)
+    scan = source.scan(DAYS)
+    assert scan.tasks.num_rows == 3
+    assert source.describe().partitions == [f"day=2026-03-0{n}" for n in (1, 2, 3)]
+    assert read(source, DAYS) == split(list(range(72)))
+
+
+def test_rows_without_a_time_are_dead_letters(tmp_path: Path) -> None:
+    table = rows(0, 24)
+    times = table["at"].to_pylist()
+    times[5] = None
+    append(tmp_path, table.set_column(1, "at", pa.array(times, pa.timestamp("us", tz="UTC"))))
+    source = open_at(tmp_path, bad_rows="dead_letter")
+    (task,) = tasks_of(source.scan(DAYS), DAYS, 0)
+    chunks = list(source.open(task, None, ["id"], 100))
+    assert sum(len(chunk.rows) for chunk in chunks) == 23
+    assert [row.position.row for chunk in chunks for row in chunk.dead] == [5]
+    assert task.rows == 24
+    source.close()
+
+
+def test_one_scan_reads_the_manifests_once(tmp_path: Path, source: Source) -> None:
+    for day in range(3):
+        append(tmp_path, rows(24 * day, 24 * day + 24))
+    assert source.scan(DAYS).storage_calls == source.scan(DAYS[:1]).storage_calls
+
+
+def test_an_empty_table_is_an_error_unless_starts_says_when_rows_begin(tmp_path: Path) -> None:
+    with opened_catalog(tmp_path) as catalog:
+        catalog.create_namespace("shop")
+        catalog.create_table(TABLE, rows(0, 1).schema)
+    source = open_at(tmp_path)
+    assert "no snapshot" in source.describe().nothing_because
+    with pytest.raises(DataError, match="no snapshot"):
+        source.scan(DAYS)
+    source.close()
+    source = open_at(tmp_path, starts="2026-03-01")
+    assert source.scan(DAYS).tasks.num_rows == 0
+    source.close()
+
+
+def test_wrong_addresses_say_what_is_there(tmp_path: Path) -> None:
+    nowhere = open_at(tmp_path)
+    assert "no catalog file" in nowhere.describe().nothing_because
+    assert nowhere.findings()[0].path == ("options", "table")
+    with pytest.raises(DataError, match="no catalog file"):
+        nowhere.scan(DAYS)
+    assert not (tmp_path / "lake").exists(), "a reader creates nothing"
+    append(tmp_path, rows(0, 3))
+    misspelt = open_at(tmp_path, options={"catalog": CATALOG, "table": "shop.click"})
+    assert "did you mean 'shop.clicks'" in misspelt.findings()[0].message
+    misspelt.close()
+    other = open_at(tmp_path, options={"catalog": {**CATALOG, "name": "x"}, "table": TABLE})
+    assert "options.catalog.name" in other.findings()[0].message
+    other.close()
+    with pytest.raises(ConfigError, match=r"options\.catalog"):
+        open_at(tmp_path, options={"catalog": {"type": "no"}, "table": TABLE}).scan(DAYS)
+
+
+def _double() -> Any:
+    from pyiceberg.types import DoubleType
+
+    return DoubleType()

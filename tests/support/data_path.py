@@ -1,0 +1,186 @@
+"""A job's data path without supervisor: driver and data executors as real processes, and a trainer
+in the test's own process that counts rows with numpy."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.planning import plan_windows
+from forebay.datatasks.tasks import TaskProgress
+from forebay.executors.job import JobRequest, WindowRequest
+from forebay.executors.job_folder import JobFolder
+from forebay.executors.messages import StatusCall, StatusReply
+from forebay.executors.remote_reader import Frame, RemoteReader
+from forebay.executors.rpc import DriverClient
+from forebay.executors.tokens import read_token
+from forebay.home import Home
+from forebay.mixture.counting import CountingLearner
+from forebay.mixture.layout import FeatureLayout, union_columns
+from support.projects import ads_pipeline, clicks_source, history_source
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@dataclass
+class DataPath:
+    """One job folder and the processes that serve it."""
+
+    root: Path
+    pipeline: PipelineSpec
+    sources: dict[str, SourceSpec]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    windows: list[WindowRequest] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        root: Path,
+        pipeline: dict[str, Any] | None = None,
+        sources: dict[str, dict[str, Any]] | None = None,
+    ) -> DataPath:
+        written = sources or {"history": history_source(), "clicks": clicks_source()}
+        return cls(
+            root,
+            PipelineSpec.model_validate({"name": "ads", **(pipeline or ads_pipeline())}),
+            {
+                name: SourceSpec.model_validate({"name": name, **spec})
+                for name, spec in written.items()
+            },
+        )
+
+    @property
+    def home(self) -> Home:
+        return Home(self.root / ".forebay")
+
+    @property
+    def job_dir(self) -> Path:
+        return self.home.job("job")
+
+    def plan(self, first: str, last: str) -> None:
+        """Plan the windows and write the job's folder."""
+        ledger = Ledger(self.home, "ads")
+        windows = self.pipeline.dataset.grid.between(first, last)
+        report = plan_windows(
+            self.root,
+            self.pipeline,
+            self.sources,
+            ledger,
+            windows,
+            warm_start=None,
+            reprocess=False,
+            clock=lambda: NOW,
+        )
+        self.windows = [
+            WindowRequest(key=p.window, generation=p.generation, start=p.start, end=p.end)
+            for p in report.plans
+        ]
+        request = JobRequest.of(
+            "job", self.home.root, self.root, self.pipeline, self.sources, self.windows
+        )
+        folder = JobFolder(self.job_dir)
+        folder.create()
+        folder.prepare(request, 1)
+
+    def start(self, role: str, index: int = 0) -> subprocess.Popen[bytes]:
+        """Start `driver` or `data`; its log is in the job's folder."""
+        module = {"driver": "driver", "data": "data_executor"}[role]
+        command = [sys.executable, "-m", f"forebay.executors.{module}", "--job", str(self.job_dir)]
+        if role == "data":
+            command += ["--index", str(index)]
+        log = (self.job_dir / "logs" / f"{role}-{index}.log").open("ab")
+        with log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        self.processes[f"{role}-{index}"] = process
+        return process
+
+    def kill(self, name: str) -> None:
+        """SIGKILL a process and start its successor, as a supervisor would."""
+        process = self.processes[name]
+        process.send_signal(signal.SIGKILL)
+        process.wait(5)
+        role, _, index = name.partition("-")
+        self.start(role, int(index))
+
+    def status(self) -> StatusReply:
+        client = DriverClient(self.job_dir, read_token(self.job_dir), 5.0)
+        try:
+            return client.call("status", StatusCall(), StatusReply)
+        finally:
+            client.close()
+
+    def reader(self) -> RemoteReader:
+        layout = FeatureLayout.of(self.pipeline.dataset, union_columns(self.sources.values()))
+        return RemoteReader(self.job_dir, layout, self.pipeline.source_names)
+
+    def log(self, name: str) -> str:
+        return (self.job_dir / "logs" / f"{name}.log").read_text()
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+        for process in self.processes.values():
+            process.wait(5)
+
+
+@contextmanager
+def serving(path: DataPath, executors: int = 2) -> Iterator[DataPath]:
+    """Driver and data executors run inside the block."""
+    try:
+        path.start("driver")
+        for index in range(executors):
+            path.start("data", index)
+        yield path
+    finally:
+        path.stop()
+
+
+class Counter:
+    """A trainer that only counts: steps, row sums, and seals as checkpoints would hold them."""
+
+    def __init__(self, path: DataPath) -> None:
+        self.learner = CountingLearner(len(path.pipeline.source_names))
+        self.steps = 0
+        self.frames: list[tuple[str, int, int]] = []  # feed, slot, rows
+
+    def consume(
+        self,
+        reader: RemoteReader,
+        *,
+        after_step: Callable[[int], None] | None = None,
+        seconds: float = 20,
+    ) -> None:
+        """Use frames until the window is finished."""
+        deadline = time.monotonic() + seconds
+        while not reader.finished():
+            assert time.monotonic() < deadline, "the window does not end"
+            frame = reader.next(0.1)
+            if frame is not None:
+                self.use(reader, frame)
+                if after_step is not None and frame.minibatch is not None:
+                    after_step(self.steps)
+
+    def use(self, reader: RemoteReader, frame: Frame) -> None:
+        if frame.minibatch is not None:
+            self.learner.learn(frame.minibatch)
+            self.steps += 1
+            self.frames.append((frame.feed, frame.slot, frame.rows))
+        reader.used(frame)
+
+    def sums(self) -> list[dict[str, int]]:
+        return [each.model_dump() for each in self.learner.seen()]
+
+
+def rows_of(progress: dict[str, TaskProgress], source: str) -> int:
+    return sum(p.rows_read for name, p in progress.items() if name.startswith(f"{source}/"))

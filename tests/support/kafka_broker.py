@@ -1,0 +1,38 @@
+"""One real Kafka broker for the whole test session, and topics that no other test has."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from forebay.datatasks.producer import create_topic
+from forebay.errors import InfrastructureError
+from forebay.executors.broker import Broker
+from forebay.home import Home
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the session's broker, or of KAFKA_BOOTSTRAP's."""
+    broker = Broker(Home(tmp_path_factory.mktemp("kafka-home")))
+    try:
+        status = broker.start()
+    except InfrastructureError as error:
+        pytest.fail(f"no Kafka broker: {error}\n`make test-embedded` runs the tests without one.")
+    yield status.bootstrap
+    broker.stop()
+
+
+@pytest.fixture
+def new_topic(kafka_bootstrap: str) -> Callable[..., str]:
+    """Creates a topic with a name of its own: new_topic(partitions, **settings)."""
+
+    def create(partitions: int = 1, **settings: str) -> str:
+        name = f"test-{uuid.uuid4().hex[:12]}"
+        named = {key.replace("_", "."): value for key, value in settings.items()}
+        create_topic(kafka_bootstrap, name, partitions, named)
+        return name
+
+    return create

@@ -1,0 +1,77 @@
+"""What a pipeline would run, before anything is planned."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from support.declarations import Value, declarations, write
+
+from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
+from forebay.config.load import load_project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+
+
+def project(root: Path, **dataset: Value) -> tuple[PipelineSpec, dict[str, SourceSpec]]:
+    files = declarations()
+    files["pipelines/ads.yaml"]["dataset"] |= dataset
+    write(root / "config", files)
+    loaded = load_project(root / "config", {})
+    return loaded.pipeline("ads"), loaded.sources
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def test_streams_with_derived_feeds(tmp_path: Path) -> None:
+    rows = stream_rows(*project(tmp_path))
+    assert [(row["source"], row["feed"], row["offset"], row["weight"]) for row in rows] == [
+        ("parquet", "batch", "1d", 1.5),
+        ("iceberg", "batch", "1d", 1.5),
+        ("memory", "batch", "1d", 1.5),
+        ("kafka", "stream", "0s", 1.0),
+        ("log", "stream", "0s", 1.0),
+    ]
+
+
+def test_features_with_their_sizes(tmp_path: Path) -> None:
+    rows = {row["feature"]: row for row in feature_rows(*project(tmp_path))}
+    sizes = {name: row["cardinality"] for name, row in rows.items()}
+    assert sizes["user"] == 100
+    assert sizes["mobile"] == 4
+    assert sizes["steps"] == 4
+    assert sizes["price"] is None
+    assert rows["pair"]["columns"] == ["user", "mobile"]
+    assert rows["pair"]["types"] == ["string", "bool"]
+
+
+def test_first_windows_after_a_warm_start(tmp_path: Path) -> None:
+    pipeline, _ = project(tmp_path, timezone="UTC")
+    keys = [window.key for window in first_windows(pipeline, 2)]
+    assert keys == ["2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"]
+
+
+def test_the_first_window_starts_at_or_after_the_start(tmp_path: Path) -> None:
+    pipeline, _ = project(tmp_path, timezone="UTC", start="2026-03-01T07:00:00Z")
+    assert first_windows(pipeline, 1)[-1].key == "2026-03-02"
+
+
+def test_no_window_starts_at_the_end(tmp_path: Path) -> None:
+    pipeline, _ = project(tmp_path, timezone="UTC", end="2026-03-02T12:00:00Z")
+    assert [w.key for w in first_windows(pipeline, 9)][1:] == ["2026-03-01", "2026-03-02"]
+
+
+def test_spans_are_shifted_and_clipped_to_each_source(tmp_path: Path) -> None:
+    pipeline, sources = project(tmp_path, timezone="UTC")
+    starts, ends = day("2026-02-28T06:00"), day("2026-03-01")
+    sources["parquet"] = sources["parquet"].model_copy(update={"starts": starts, "ends": ends})
+    rows = window_rows(pipeline, sources, first_windows(pipeline, 2)[1:])
+    found = [tuple(row.values())[2:] for row in rows if row["source"] in {"parquet", "kafka"}]
+    assert found == [
+        (starts, ends, ""),
+        (day("2026-03-01"), day("2026-03-02"), ""),
+        (day("2026-03-01"), day("2026-03-02"), "after end"),
+        (day("2026-03-02"), day("2026-03-03"), ""),
+    ]

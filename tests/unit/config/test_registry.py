@@ -1,0 +1,90 @@
+"""Source kinds by entry point: ours, an unknown one, and one of another package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forebay.config.registry import installed_kinds, kind_named, kind_names
+from forebay.errors import ConfigError
+
+KIND = """\
+from typing import ClassVar
+from forebay.config.base import Spec
+from forebay.config.registry import SourceKind
+
+class Options(Spec):
+    address: str
+
+class Tape(SourceKind):
+    name: ClassVar[str] = "tape"
+    bounded: ClassVar[bool] = False
+    options: ClassVar[type[Spec]] = Options
+
+    @classmethod
+    def open(cls, spec, options, root):
+        raise NotImplementedError
+"""
+
+
+def test_our_kinds() -> None:
+    assert {"iceberg", "kafka", "log", "memory", "parquet"} <= set(kind_names())
+    assert all(kind.name == name for name, kind in installed_kinds().items())
+    assert not kind_named("kafka").bounded
+
+
+def test_an_unknown_kind_says_what_is_installed() -> None:
+    with pytest.raises(ConfigError, match=r"unknown kind 'kakfa' \(did you mean kafka\?\).*log"):
+        kind_named("kakfa")
+
+
+def package(folder: Path, module: str | None) -> None:
+    """Installs a package with a kind, as its wheel would do it."""
+    info = folder / "tapes-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tapes\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[forebay.sources]\ntape = tapes:Tape\n")
+    if module is not None:
+        (folder / "tapes.py").write_text(module)
+
+
+def check(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    (folder / "config/sources").mkdir(parents=True)
+    (folder / "config/sources/reel.yaml").write_text(source)
+    return subprocess.run(
+        [sys.executable, "-m", "forebay", "check"],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_kind_of_another_package(tmp_path: Path) -> None:
+    package(tmp_path, KIND)
+    result = check(tmp_path, "kind: tape\noptions: {adress: x}\ncolumns: {a: int}\n")
+    assert result.returncode == 1
+    assert result.stdout == (
+        "config/sources/reel.yaml:2:11: unknown key 'adress' in options (did you mean address?)\n"
+    )
+
+
+def test_a_kind_whose_package_cannot_be_imported(tmp_path: Path) -> None:
+    package(tmp_path, "import a_module_that_is_not_there\n")
+    result = check(tmp_path, "kind: tape\ncolumns: {a: int}\n")
+    assert result.returncode == 4
+    assert result.stderr == (
+        "error: kind 'tape' is registered as tapes:Tape and cannot be imported: "
+        "No module named 'a_module_that_is_not_there'\n"
+    )
+
+
+def test_what_is_no_kind(tmp_path: Path) -> None:
+    package(tmp_path, "class Tape:\n    pass\n")
+    result = check(tmp_path, "kind: tape\ncolumns: {a: int}\n")
+    assert result.returncode == 4
+    assert "tapes:Tape is no SourceKind" in result.stderr

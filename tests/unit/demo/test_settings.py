@@ -1,0 +1,47 @@
+"""STREAM, KILL and WAIT."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forebay.demo.settings import Settings
+from forebay.errors import UsageError
+
+
+def test_defaults() -> None:
+    settings = Settings.of({"STREAM": "", "KILL": "", "WAIT": ""})
+    assert not settings.kafka
+    assert not settings.kill
+    assert settings.wait == timedelta(hours=9)
+    assert settings.home.root == Path(".forebay").absolute()
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"STREAM": "kafka"}, ".forebay-kafka"),
+        ({"KILL": "1"}, ".forebay-kill"),
+        ({"WAIT": "3h"}, ".forebay-wait-3h"),
+        ({"STREAM": "kafka", "KILL": "1", "WAIT": "90m"}, ".forebay-kafka-kill-wait-90m"),
+        ({"WAIT": "540m"}, ".forebay"),
+        ({"FOREBAY_HOME": "/somewhere/else", "KILL": "1"}, "/somewhere/else-kill"),
+    ],
+)
+def test_every_way_has_its_own_home(environ: dict[str, str], name: str) -> None:
+    assert Settings.of(environ).home.root == Path(name).absolute()
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"STREAM": "kafak"}, "STREAM=kafak"),
+        ({"KILL": "yes"}, "KILL=yes"),
+        ({"WAIT": "3"}, "WAIT=3"),
+    ],
+)
+def test_other_values_are_refused(environ: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Settings.of(environ)
