@@ -74,15 +74,17 @@ class Demo:
         say(f"data  {'reused' if reused else 'built'}: {built.words}")
         topic = Topic(settings.home, self.environ, built.content) if settings.kafka else None
         try:
-            code = self._perform(topic)
+            code, closing = self._perform(topic)
         finally:
             if topic is not None:
                 topic.stop()
         self.phases["in all"] = time.monotonic() - started
         say("time  " + ", ".join(f"{name} {spent:.1f} s" for name, spent in self.phases.items()))
+        say(closing)
         return code
 
-    def _perform(self, topic: Topic | None) -> int:
+    def _perform(self, topic: Topic | None) -> tuple[int, str]:
+        """The exit code and the last line."""
         config = CONFIG
         if topic is not None:
             with self._phase("kafka"):
@@ -94,11 +96,9 @@ class Demo:
         with self._phase("run"):
             code = self._run(config, kills)
         if code != 0:
-            say(f"forebay run ended with exit code {code}")
-            return code
+            return code, f"forebay run ended with exit code {code}"
         with self._phase("check and report"):
-            self._conclude(stored, kills)
-        return 0
+            return 0, self._conclude(stored, kills)
 
     def _forget_models(self) -> None:
         """Killing needs something to train, so this home's models do not stay."""
@@ -146,8 +146,11 @@ class Demo:
         if job is not None:
             attach(self.settings.home, job.name).cancel()
 
-    def _conclude(self, stored: dict[str, Stored], kills: Kills | None) -> None:
+    def _conclude(self, stored: dict[str, Stored], kills: Kills | None) -> str:
         """Check the model's own row sums and that nobody is left; write the report.
+
+        Returns:
+            The last line: what the check came to.
 
         Raises:
             RowsLostError: when the summary and the stored data differ.
@@ -166,16 +169,12 @@ class Demo:
         program = str(Path(sys.executable).with_name("forebay"))
         score = [program, "score", summary["model"], "--row", json.dumps(EXAMPLE_ROW)]
         say(f"score a row  {shlex.join(score)}")
-        if kills is not None:
-            self._bow(kills, summary, stored)
-
-    def _bow(self, kills: Kills, summary: dict[str, object], stored: dict[str, Stored]) -> None:
-        if len(kills.struck) < len(SCENES):
-            raise InfrastructureError(f"the job ended before all kills: {kills.struck}")
         lost, repeated = lost_and_repeated(summary, stored)
-        say(
-            f"{len(kills.struck)} kills, {lost} rows lost, {repeated} repeated "
-            "(checked in the model)"
+        struck = kills.struck if kills else []
+        if kills and len(struck) < len(SCENES):
+            raise InfrastructureError(f"the job ended before all kills: {struck}")
+        return (f"{len(struck)} kills, " if kills else "") + (
+            f"{lost} rows lost, {repeated} repeated (checked in the model)"
         )
 
     def _nobody_left(self) -> None:

@@ -42,6 +42,7 @@ class Facts:
     differences: list[str]
     warnings: list[str]
     label: str
+    positives_known: float | None
     rows_agree: bool
     rows_line: str
     phases_seconds: dict[str, float]
@@ -96,6 +97,7 @@ def facts_of(summary: Json) -> Facts:
         differences=[row["words"] for row in pooled.get("differences", [])],
         warnings=list(pooled.get("warnings", [])),
         label=pooled.get("label", "complete"),
+        positives_known=(pooled.get("label_completeness") or {}).get("share"),
         rows_agree=summary["rows_agree"],
         rows_line=summary["rows_line"],
         phases_seconds=dict(summary.get("phases_seconds") or {}),

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from forebay import __version__
 from forebay.report.facts import Facts
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
-from forebay.report.text import estimate_text
+from forebay.report.text import estimate_text, share_words
 
 
 def render_html(facts: Facts) -> str:
@@ -21,6 +21,7 @@ def render_html(facts: Facts) -> str:
         lstrip_blocks=True,
     )
     environment.filters["estimate"] = estimate_text
+    environment.filters["share"] = share_words
     plots = {
         "AUC by window": auc_plot(facts),
         "Rows by window and source": rows_plot(facts),

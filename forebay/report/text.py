@@ -54,6 +54,8 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         )
     judged = "" if facts.label == "complete" else " (fresh labels)"
     yield from (f"verdict  {words}{judged}" for words in facts.differences)
+    if facts.positives_known is not None:
+        yield f"labels  {share_words(facts.positives_known)}"
     yield from (f"WARNING  {words}" for words in facts.warnings)
     yield facts.rows_line
     if facts.restarts:
@@ -65,6 +67,11 @@ def closing_lines(facts: Facts) -> Iterator[str]:
     if facts.model:
         yield f"model  {facts.model}"
     yield from (f"{name}  {command}" for name, command in facts.commands.items())
+
+
+def share_words(share: float) -> str:
+    """How many positives were known in time; never rounded up."""
+    return f"{int(100 * share)}% of positives were known when their stream row was published"
 
 
 def estimate_text(estimate: Estimate | None) -> str:
@@ -110,7 +117,7 @@ def _fresh_table(facts: Facts) -> Table:
     for paradigm in facts.paradigms:
         table.add_column(paradigm, justify="right")
     for window in facts.windows:
-        known = "" if window.positives_known is None else f"{window.positives_known:.0%}"
+        known = "" if window.positives_known is None else f"{int(100 * window.positives_known)}%"
         table.add_row(window.window, known, *_cells(facts, window.auc_fresh))
     pooled = {name: labels["auc_fresh"] for name, labels in facts.pooled.items()}
     table.add_section()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from support.parquet_files import unreadable_numbers
+
 from forebay.datatasks.sources.log import LogWriter
 from forebay.testing.source_data import Batch, batch
 from forebay.testing.source_suite import (
@@ -13,7 +15,6 @@ from forebay.testing.source_suite import (
     MissingColumnSuite,
     SourceSuite,
 )
-from tests.contract.test_parquet_source import unreadable_numbers
 
 
 class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):

@@ -7,34 +7,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from support.parquet_files import damage_file, unreadable_numbers, write_table
 
-from forebay.testing.source_data import NUMBER, Batch, batch
+from forebay.testing.source_data import Batch, batch
 from forebay.testing.source_suite import (
     BadRowSuite,
     DamageSuite,
     MissingColumnSuite,
     SourceSuite,
 )
-
-
-def write_table(path: Path, table: pa.Table, row_group_size: int = 9) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, row_group_size=row_group_size)
-
-
-def unreadable_numbers(table: pa.Table, bad: set[int]) -> pa.Table:
-    """NUMBER as unsigned integers; those of `bad` do not fit a signed one."""
-    values = [2**63 + n if n in bad else n for n in table[NUMBER].to_pylist()]
-    index = table.schema.get_field_index(NUMBER)
-    return table.set_column(index, NUMBER, pa.array(values, pa.uint64()))
-
-
-def damage_file(path: Path) -> None:
-    """Overwrite the first bytes of data; the footer stays whole."""
-    content = bytearray(path.read_bytes())
-    content[4:200] = b"\xff" * 196
-    path.write_bytes(content)
 
 
 class TestOneFilePerBatch(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):

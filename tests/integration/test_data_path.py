@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from forebay.errors import DataError, FencedError, InfrastructureError
-from forebay.executors.dead_letters import letters_folder, read_letters
-from forebay.executors.messages import Done, ErrorReport, Registration, StatusCall, TaskFailure
-from forebay.executors.rpc import SERVICE, DriverClient
-from forebay.executors.tokens import read_token
-from forebay.executors.transport import FlightTransport
 from pyarrow import flight
-
 from support import independent
 from support.data_path import Counter, DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history, write_log
+
+from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.executors.dead_letters import letters_folder, read_letters
+from forebay.executors.messages import (
+    Done,
+    ErrorReport,
+    Registered,
+    Registration,
+    StatusCall,
+    TaskFailure,
+)
+from forebay.executors.rpc import SERVICE, DriverClient
+from forebay.executors.tokens import read_token
+from forebay.executors.transport import FlightTransport
 
 ROWS = 120_000
 
@@ -55,9 +63,7 @@ def expected(root: Path, day: int) -> list[independent.Sums]:
     batch = FIRST_DAY + (day - 1) * DAY
     first = int((FIRST_DAY + day * DAY).timestamp() * 1000)
     return [
-        independent.parquet_sums(
-            root / "data/history", files=f"date={batch:%Y-%m-%d}/*.parquet"
-        ),
+        independent.parquet_sums(root / "data/history", files=f"date={batch:%Y-%m-%d}/*.parquet"),
         independent.log_sums(root / "data/clicks", first, first + 86_400_000),
     ]
 
@@ -220,13 +226,18 @@ def test_bad_data_reaches_the_trainer_with_its_cause(tmp_path: Path) -> None:
         reader.close()
 
 
-def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
-    write_history(tmp_path / "data/history", FIRST_DAY - DAY, 40_000, files=2)
-    for file in (tmp_path / "data/history").rglob("*.parquet"):
+def _without_some_labels(root: Path) -> None:
+    """40,000 rows in two files; each hundredth row of a file has no label."""
+    write_history(root / "data/history", FIRST_DAY - DAY, 40_000, files=2)
+    for file in (root / "data/history").rglob("*.parquet"):
         table = pq.read_table(file)
         nulls = pa.array([None if row % 100 == 0 else 1 for row in range(len(table))], pa.int64())
         changed = table.set_column(table.column_names.index("clicked"), "clicked", nulls)
         pq.write_table(changed, file, row_group_size=5000)
+
+
+def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
+    _without_some_labels(tmp_path)
     path = _history_only(tmp_path, label_null="dead_letter")
     counter = Counter(path)
 
@@ -249,6 +260,9 @@ def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
     assert {letter.location["row"] for letter in letters} == set(range(0, 20_000, 100))
     assert all(isinstance(letter.row, dict) and letter.row["user"] for letter in letters)
 
+
+def test_too_many_dead_letters_end_the_window(tmp_path: Path) -> None:
+    _without_some_labels(tmp_path)
     limited = _history_only(tmp_path, label_null="dead_letter", dead_letter_rows_max=250)
     with serving(limited, executors=1):
         reader = limited.reader()
@@ -288,9 +302,9 @@ def test_strangers_are_refused_at_every_port(path: DataPath) -> None:
             channel.unary_unary(f"/{SERVICE}/status")(b"{}", timeout=5)
         assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
-        port = listening_ports(path.processes["data-0"].pid)
-        assert port
-        for each in port:
+        ports = listening_ports(path.processes["data-0"].pid)
+        assert ports
+        for each in ports:
             bare = flight.FlightClient(f"grpc://127.0.0.1:{each}")
             with pytest.raises(flight.FlightUnauthenticatedError):
                 list(bare.list_flights())
@@ -310,10 +324,10 @@ def test_reports_of_a_lost_lease_are_refused(path: DataPath) -> None:
     registration = Registration(
         executor=0, instance="new", started_ns=2, address="127.0.0.1:1", pid=1
     )
-    client.call("register", registration, Done.__base__ and _Any)  # type: ignore[arg-type]
+    client.call("register", registration, Registered)
     older = registration.model_copy(update={"instance": "old", "started_ns": 1})
     with pytest.raises(FencedError, match="newer process"):
-        client.call("register", older, _Any)
+        client.call("register", older, Registered)
     failure = TaskFailure(
         executor=0,
         instance="new",
@@ -327,25 +341,16 @@ def test_reports_of_a_lost_lease_are_refused(path: DataPath) -> None:
     client.close()
 
 
-class _Any(Done):
-    model_config = {"extra": "allow"}
-
-
 def client_address(path: DataPath) -> str:
-    import json
-
     address: str = json.loads((path.job_dir / "endpoints/driver.json").read_text())["address"]
     return address
 
 
 def listening_ports(pid: int) -> list[int]:
-    import psutil
-
     ports = []
     for connection in psutil.Process(pid).net_connections("inet"):
         if connection.status == psutil.CONN_LISTEN:
-            assert connection.laddr.ip == "127.0.0.1"
-            assert connection.family is socket.AF_INET
+            assert connection.laddr.ip in ("127.0.0.1", "::ffff:127.0.0.1")
             ports.append(connection.laddr.port)
     return ports
 

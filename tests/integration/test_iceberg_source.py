@@ -125,17 +125,14 @@ def test_positional_deletes_are_applied_and_resumed(tmp_path: Path, source: Sour
     whole = [Interval(START, START + timedelta(days=3))]
     (task,) = [t for t in tasks_of(source.scan(whole), whole, 0) if t.rows == len(left)]
     chunks = list(source.open(task, None, ["id"], 7))
-    for chunk in chunks:
+    assert len(chunks) > 5
+    for chunk in filter(lambda each: len(each.rows), chunks):
         again = [
             value
-            for each in source.open(task, chunk.position(3), ["id"], 7)
+            for each in source.open(task, chunk.position(1), ["id"], 7)
             for value in each.batch.column(0).to_pylist()
         ]
-        assert (
-            again == left[left.index(chunk.batch.column(0)[3].as_py()) :]
-            if len(chunk.rows) > 3
-            else True
-        )
+        assert again == left[left.index(chunk.batch.column(0)[0].as_py()) + 1 :]
 
 
 def test_renamed_and_added_columns(tmp_path: Path) -> None:

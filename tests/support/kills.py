@@ -54,7 +54,7 @@ def wait_for_rows(project: Project, window: str, rows: int, run: subprocess.Pope
 
 def kill_role(project: Project, role: str) -> int:
     """SIGKILL one process of a role (`driver`, `data`, `trainer`, `supervisor`); its pid."""
-    name = next(name for name in sorted(status(project)["processes"]) if name.startswith(role))
+    name = next(name for name in sorted(status(project)["pids"]) if name.startswith(role))
     pid = pid_of(project, name)
     os.kill(pid, signal.SIGKILL)
     return pid
@@ -62,7 +62,7 @@ def kill_role(project: Project, role: str) -> int:
 
 def pid_of(project: Project, name: str) -> int:
     """The pid of a live process of the newest job by name, such as `trainer-0`."""
-    return int(status(project)["processes"][name]["pid"])
+    return int(status(project)["pids"][name])
 
 
 def job_processes(project: Project) -> list[psutil.Process]:

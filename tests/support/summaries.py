@@ -67,6 +67,11 @@ def summary() -> dict[str, Any]:
                 name: {"auc_true": estimate(0.68, 0.005), "auc_fresh": None} for name in PARADIGMS
             },
             "label": "complete",
+            "label_completeness": {
+                "fresh_positives": 319,
+                "complete_positives": 1000,
+                "share": 0.319,
+            },
             "differences": [
                 {
                     "a": "mixture",

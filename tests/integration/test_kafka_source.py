@@ -1,0 +1,295 @@
+"""The kind `kafka` against what a real topic and a real broker do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import HOUR, Interval
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.producer import create_topic, ipc_message, publish, publish_batches
+from forebay.datatasks.row_ids import row_ids, splitmix64
+from forebay.datatasks.sources.base import Source
+from forebay.datatasks.sources.kafka import KafkaSource
+from forebay.datatasks.sources.kafka_client import Cluster
+from forebay.datatasks.sources.kafka_read import Access
+from forebay.datatasks.tasks import Position
+from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.executors.broker import Broker
+from forebay.home import Home
+from forebay.testing.source_suite import tasks_of
+
+pytestmark = pytest.mark.kafka
+NewTopic = Callable[..., str]
+START = datetime(2013, 6, 1, tzinfo=UTC)
+DAYS = [Interval(START + timedelta(days=n), START + timedelta(days=n + 1)) for n in range(3)]
+GROUP = "forebay.test"
+
+
+@pytest.fixture
+def opened(kafka_bootstrap: str) -> Iterator[Callable[..., KafkaSource]]:
+    sources: list[Source] = []
+
+    def make(topic: str, **more: Any) -> KafkaSource:
+        options = {"bootstrap": kafka_bootstrap, "topic": topic, **more.pop("options", {})}
+        fields: dict[str, Any] = {
+            "name": "clicks",
+            "kind": "kafka",
+            "options": options,
+            "columns": {"id": "int"},
+        }
+        source = open_source(SourceSpec.model_validate(fields | more), Path())
+        assert isinstance(source, KafkaSource)
+        sources.append(source)
+        return source
+
+    yield make
+    for source in sources:
+        source.close()
+
+
+def batch_of(first: int, last: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, last), pa.int64())})
+
+
+def ids(source: Source, task: Any, position: Position | None = None) -> list[int]:
+    chunks = source.open(task, position, ["id"], 100)
+    return [value for chunk in chunks for value in chunk.batch.column(0).to_pylist()]
+
+
+def test_windows_are_cut_by_record_timestamps(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(2)
+    batches = [(batch_of(10 * n, 10 * n + 10), START + n * HOUR, n % 2) for n in range(60)]
+    publish_batches(kafka_bootstrap, topic, batches)
+    source = opened(topic)
+    scan = source.scan(DAYS)
+    assert scan.tasks["partition"].to_pylist() == ["0", "1"] * 3
+    assert scan.tasks["slot"].to_pylist() == [0, 1] * 3
+    assert scan.tasks["rows"].null_count == 6
+    read = [sorted(v for t in tasks_of(scan, DAYS, n) for v in ids(source, t)) for n in range(3)]
+    assert read == [list(range(240)), list(range(240, 480)), list(range(480, 600))]
+    (task, _) = tasks_of(scan, DAYS, 1)
+    slots = np.concatenate([chunk.slots for chunk in source.open(task, None, ["id"], 7)])
+    assert slots.tolist() == [hour for hour in range(0, 24, 2) for _ in range(10)]
+    assert scan.storage_calls <= 8, "one lookup for each border, whatever the partitions"
+
+
+def test_row_ids_follow_the_definition(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    publish_batches(
+        kafka_bootstrap, topic, [(batch_of(0, 3), START, 0), (batch_of(3, 5), START, 0)]
+    )
+    source = opened(topic)
+    (task,) = tasks_of(source.scan(DAYS), DAYS, 0)
+    found = [int(each) for chunk in source.open(task, None, ["id"], 2) for each in chunk.row_ids]
+    messages = row_ids(f"{topic}/0", np.array([0, 0, 0, 1, 1])).view(np.uint64)
+    wanted = splitmix64(messages + np.array([0, 1, 2, 0, 1], np.uint64)).view(np.int64)
+    assert found == wanted.tolist()
+
+
+def test_rows_of_json_are_counted_before_reading(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    publish(kafka_bootstrap, topic, [(b'{"id": %d}' % n, START + n * HOUR, 0) for n in range(30)])
+    scan = opened(topic, options={"format": "json"}).scan(DAYS)
+    assert scan.tasks["rows"].to_pylist() == [24, 6]
+    compacted = new_topic(1, cleanup_policy="compact,delete")
+    from kafka import KafkaProducer
+
+    with KafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:
+        producer.send(compacted, key=b"k", value=b"{}", timestamp_ms=1370044800000).get(10)
+    scan = opened(compacted, options={"format": "json"}).scan(DAYS)
+    assert scan.tasks["rows"].to_pylist() == [None], "compaction leaves gaps"
+
+
+def test_poison_stops_the_job_or_becomes_a_dead_letter(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    good = ipc_message(batch_of(0, 5))
+    sent = [good, b"poison", good, None, ipc_message(pa.table({"other": [1]})), good]
+    publish(kafka_bootstrap, topic, [(value, START, 0) for value in sent])
+    strict = opened(topic)
+    (task,) = tasks_of(strict.scan(DAYS), DAYS, 0)
+    with pytest.raises(DataError, match=f"topic {topic}, partition 0, offset 1"):
+        ids(strict, task)
+    lenient = opened(topic, bad_rows="dead_letter")
+    chunks = list(lenient.open(task, None, ["id"], 4))
+    assert [v for c in chunks for v in c.batch.column(0).to_pylist()] == list(range(5)) * 3
+    dead = [row for chunk in chunks for row in chunk.dead]
+    assert [row.location["offset"] for row in dead] == [1, 3, 4]
+    assert dead[0].row == '"poison"'
+    assert all(row.reason for row in dead)
+    for chunk in chunks:
+        again = [row.position for c in lenient.open(task, chunk.end, ["id"], 4) for row in c.dead]
+        assert again == [row.position for row in dead if row.position >= chunk.end]
+
+
+def test_committed_offsets_are_the_sealed_positions(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(2)
+    sent = [(batch_of(n, n + 2), START, n % 2) for n in range(20)]
+    publish_batches(kafka_bootstrap, topic, sent)
+    source = opened(topic)
+    tasks = tasks_of(source.scan(DAYS), DAYS, 0)
+    for task in tasks:
+        ids(source, task)
+    with Cluster(kafka_bootstrap) as cluster:
+        found = cluster.topic(topic)
+        assert found is not None
+        assert cluster.committed(GROUP, found) == {}, "reading commits nothing"
+        progress = {t.task_id: (t, Position(4 + n, n)) for n, t in enumerate(tasks)}
+        source.commit(GROUP, progress)
+        source.commit(GROUP, progress)
+        assert cluster.committed(GROUP, found) == {0: 4, 1: 5}
+
+
+def test_a_topic_that_does_not_exist(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    source = opened(topic[:-1])
+    (finding,) = source.findings()
+    assert finding.path == ("options", "topic")
+    assert f"did you mean {topic!r}" in finding.message
+    assert topic in source.describe().nothing_because
+    with pytest.raises(DataError, match="did you mean"):
+        source.scan(DAYS)
+    with Cluster(kafka_bootstrap) as cluster:
+        assert topic[:-1] not in cluster.topic_names(), "asking creates nothing"
+
+
+def test_findings_about_formats_and_types(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    assert opened(topic).findings() == []
+    assert "no records" in opened(topic).describe().nothing_because
+    publish_batches(kafka_bootstrap, topic, [(pa.table({"id": ["text"]}), START, 0)])
+    (finding,) = opened(topic).findings()
+    assert (finding.path, finding.code) == (("columns", "id"), "column-type")
+    (finding,) = opened(topic, options={"format": "json"}).findings()
+    assert finding.path == ("options", "format")
+    with pytest.raises(ConfigError, match="did you mean security_protocol"):
+        opened(topic, options={"client": {"security_protocoll": "SSL"}}).findings()
+    with pytest.raises(ConfigError, match="cannot be set"):
+        opened(topic, options={"client": {"enable_auto_commit": True}}).findings()
+
+
+def test_deleted_records_are_never_silent(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    from kafka import KafkaAdminClient, TopicPartition
+
+    topic = new_topic(1)
+    sent = [(batch_of(n, n + 1), START + n * HOUR, 0) for n in range(60)]
+    publish_batches(kafka_bootstrap, topic, sent)
+    (before,) = tasks_of(opened(topic).scan(DAYS), DAYS, 0)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_records({TopicPartition(topic, 0): 6})
+    admin.close()
+    with pytest.raises(DataError, match="declare `starts`"):
+        opened(topic).scan(DAYS)
+    with pytest.raises(DataError, match="retention"):
+        ids(opened(topic), before)
+    assert opened(topic).scan(DAYS[1:]).tasks.num_rows == 2
+    since = START + 6 * HOUR
+    clipped = [Interval(since, DAYS[0].end), *DAYS[1:]]
+    assert opened(topic, starts=since).scan(clipped).tasks.num_rows == 3
+
+
+def test_a_recreated_topic_has_another_fingerprint(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    publish_batches(kafka_bootstrap, topic, [(batch_of(0, 1), START, 0)])
+    before = opened(topic).scan(DAYS).fingerprints
+    with Cluster(kafka_bootstrap) as cluster:
+        cluster.delete_topic(topic)
+        deadline = time.monotonic() + 10
+        while cluster.topic(topic) is not None and time.monotonic() < deadline:
+            time.sleep(0.05)
+    create_topic(kafka_bootstrap, topic, 1)
+    publish_batches(kafka_bootstrap, topic, [(batch_of(0, 1), START, 0)])
+    after = opened(topic).scan(DAYS).fingerprints
+    assert all(a != b for a, b in zip(before, after, strict=True))
+
+
+def test_a_broker_that_is_down_is_named_in_bounded_time(
+    opened: Callable[..., KafkaSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.datatasks.sources.kafka_client.CONNECT_SECONDS", 1.0)
+    source = opened("clicks", options={"bootstrap": "127.0.0.1:9"})
+    started = time.monotonic()
+    with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1:9"):
+        source.findings()
+    assert time.monotonic() - started < 5
+
+
+def test_a_restart_of_the_broker_does_not_stop_a_reader(tmp_path: Path) -> None:
+    """A broker of its own. A second stop, for good, ends the reader with its address."""
+    broker = Broker(Home(tmp_path), {**_environ(), "KAFKA_BOOTSTRAP": ""})
+    bootstrap = broker.start().bootstrap
+    source: KafkaSource | None = None
+    try:
+        create_topic(bootstrap, "clicks", 1)
+        wide = pa.table({"id": range(200), "text": ["x" * 1000] * 200})
+        publish_batches(bootstrap, "clicks", [(wide, START, 0)] * 200)
+        spec = SourceSpec.model_validate(
+            {
+                "name": "clicks",
+                "kind": "kafka",
+                "options": {"bootstrap": bootstrap, "topic": "clicks"},
+                "columns": {"id": "int", "text": "string"},
+            }
+        )
+        source = KafkaSource(spec, _options(spec), tmp_path)
+        source.access = Access(bootstrap, {}, 20.0)
+        (task,) = tasks_of(source.scan(DAYS), DAYS, 0)
+        reading = source.open(task, None, ["id", "text"], 1000)
+        rows = len(next(reading).rows)
+        restart = threading.Thread(target=lambda: (broker.stop(), broker.start()))
+        restart.start()
+        for chunk in reading:
+            rows += len(chunk.rows)
+            time.sleep(0.02)
+        restart.join()
+        assert rows == 40_000
+        source.commit(GROUP, {task.task_id: (task, Position(200, 0))})
+        source.access = Access(bootstrap, {}, 2.0)
+        reading = source.open(task, None, ["id"], 1000)
+        next(reading)
+        broker.stop()
+        with pytest.raises(InfrastructureError, match=bootstrap):
+            list(reading)
+    finally:
+        broker.stop()
+        if source is not None:
+            source.close()
+
+
+def _options(spec: SourceSpec) -> Any:
+    from forebay.datatasks.kinds import KafkaOptions
+
+    return KafkaOptions.model_validate(spec.options)
+
+
+def _environ() -> dict[str, str]:
+    import os
+
+    return dict(os.environ)

@@ -1,0 +1,29 @@
+"""Parquet files for tests of sources: written, made unreadable, damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.testing.source_data import NUMBER
+
+
+def write_table(path: Path, table: pa.Table, row_group_size: int = 9) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=row_group_size)
+
+
+def unreadable_numbers(table: pa.Table, bad: set[int]) -> pa.Table:
+    """NUMBER as unsigned integers; those of `bad` do not fit a signed one."""
+    values = [2**63 + n if n in bad else n for n in table[NUMBER].to_pylist()]
+    index = table.schema.get_field_index(NUMBER)
+    return table.set_column(index, NUMBER, pa.array(values, pa.uint64()))
+
+
+def damage_file(path: Path) -> None:
+    """Overwrite the first bytes of data; the footer stays whole."""
+    content = bytearray(path.read_bytes())
+    content[4:200] = b"\xff" * 196
+    path.write_bytes(content)
