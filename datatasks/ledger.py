@@ -8,6 +8,7 @@ for people: nothing is decided by it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -76,6 +77,7 @@ class WindowPlan(Wire):
 class _PlanFile(Wire):
     plan: WindowPlan
     checksums: dict[str, str]
+    plan_checksum: str
 
 
 class Ledger:
@@ -260,7 +262,7 @@ class Ledger:
             path = folder / _file_name(stream)
             write_table(path, table.select(MANIFEST_SCHEMA.names).cast(MANIFEST_SCHEMA))
             checksums[path.name] = file_digest(path)
-        document = _PlanFile(plan=plan, checksums=checksums)
+        document = _PlanFile(plan=plan, checksums=checksums, plan_checksum=_digest(plan))
         write_file(folder / PLAN, document.model_dump_json(indent=1).encode())
 
     def _read(self, window: str, generation: int) -> _PlanFile | None:
@@ -268,12 +270,16 @@ class Ledger:
         folder = self._at(window, generation)
         try:
             found = _PlanFile.model_validate_json((folder / PLAN).read_bytes())
-            whole = all(
+            whole = found.plan_checksum == _digest(found.plan) and all(
                 file_digest(folder / name) == digest for name, digest in found.checksums.items()
             )
         except (FileNotFoundError, NotADirectoryError, ValidationError):
             return None
         return found if whole else None
+
+
+def _digest(plan: WindowPlan) -> str:
+    return hashlib.sha256(plan.model_dump_json().encode()).hexdigest()
 
 
 def with_ids(tasks: pa.Table, source: str) -> pa.Table:

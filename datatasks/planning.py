@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -54,15 +54,13 @@ def plan_windows(
     reprocess: bool,
     clock: Clock,
     check_trained: bool = False,
-    generation_used: Callable[[str], int] = lambda _window: 0,
 ) -> PlanReport:
     """Plan windows that need it and record them.
 
     A trained window keeps its generation and is not looked at again, unless `reprocess` wants a
     new one (never of the warm start: forget that one to have it again) or `check_trained` wants
     to know whether its data changed. A planned window keeps its generation while its data has
-    the same fingerprint. `generation_used` names the highest generation of a window that a model
-    has used already, so that a window whose ledger entry was removed gets a number of its own.
+    the same fingerprint.
 
     Raises:
         NotReadyError: when a window is not closed, or a source is late and may not be skipped.
@@ -74,9 +72,7 @@ def plan_windows(
     done = _trained_plans(ledger, [window for window in asked if window.key not in again])
     todo = [window for window in asked if check_trained or window.key not in done]
     keys = [window.key for window in todo]
-    planner = _Planner(
-        ledger, again, clock, {each.key: each for each in todo}, generation_used
-    )
+    planner = _Planner(ledger, again, clock, {each.key: each for each in todo})
     for name, found in shares.items():
         planner.operations[name] = SourceOperation(
             spec=sources[name],
@@ -165,9 +161,7 @@ class _Planner:
         again: AbstractSet[str],
         clock: Clock,
         windows: Mapping[str, Window],
-        generation_used: Callable[[str], int],
     ) -> None:
-        self._generation_used = generation_used
         self.windows = windows
         self.operations: dict[str, SourceOperation] = {}
         self.plans: dict[str, WindowPlan] = {}
@@ -249,12 +243,9 @@ class _Planner:
             if trained or newest.fingerprint == fingerprint:
                 self.plans[window.key] = newest
                 return
-        generation = max(
-            self._ledger.next_generation(window.key), self._generation_used(window.key) + 1
-        )
         plan = WindowPlan(
             window=window.key,
-            generation=generation,
+            generation=self._ledger.next_generation(window.key),
             start=window.start,
             end=window.end,
             sources=plans,

@@ -93,7 +93,13 @@ def publish(
     )
     try:
         sent = [
-            producer.send(topic, value=value, partition=partition, timestamp_ms=to_us(at) // 1000)
+            producer.send(
+                topic,
+                value=value,
+                key=b"" if value is None else None,  # a tombstone has to have one
+                partition=partition,
+                timestamp_ms=to_us(at) // 1000,
+            )
             for value, at, partition in messages
         ]
         producer.flush(FLUSH_SECONDS)

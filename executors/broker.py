@@ -15,11 +15,12 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from filelock import FileLock
 
 from forebay.config.base import Spec
-from forebay.datatasks.sources.kafka_client import Cluster
+from forebay.datatasks.sources.kafka_client import Cluster, wait_for_port
 from forebay.errors import InfrastructureError
 from forebay.executors.broker_runtime import find_java, kafka_jars
 from forebay.executors.files import read_json, write_atomically
@@ -29,6 +30,7 @@ from forebay.home import Home
 BOOTSTRAP_NAME = "KAFKA_BOOTSTRAP"
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
+_OWN_SECONDS = 3.0  # a user's own broker is there or not
 _POLL_SECONDS = 0.1
 _LOG_LINES = 15
 # The second compiler would save nothing in the minutes that a demo or a test runs.
@@ -39,7 +41,8 @@ _JVM_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config.AbstractConfig=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaConfig=warn",
 )
-# Records keep the stamps of their producers, which may lie years back, and are never deleted.
+# Records keep the stamps of their producers, which may lie years back, and are never deleted. A
+# killed broker may register again when its session is over, so sessions are short.
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -65,6 +68,8 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 """
 
 
@@ -106,6 +111,7 @@ class Broker:
             InfrastructureError: when Java, Maven or the broker fail; the message says which.
         """
         if external := self._environ.get(BOOTSTRAP_NAME):
+            wait_for_port(external, _OWN_SECONDS)
             with Cluster(external, timeout_seconds) as cluster:
                 cluster.ping()
             return BrokerStatus(running=True, bootstrap=external, own=False)
@@ -240,7 +246,8 @@ class Broker:
 
     def _last_lines(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join(lines[-_LOG_LINES:])
+        told = [line for line in lines if not line.startswith("\tat ")]  # no Java stacks
+        return "\n".join(told[-_LOG_LINES:])
 
 
 def _free_port(wanted: int) -> int:
@@ -267,10 +274,18 @@ def _listens(address: tuple[str, int]) -> bool:
 def _ended(process: ProcessIdentity, timeout_seconds: float) -> bool:
     """Whether the process ended before the deadline. One of our own children is reaped."""
     deadline = time.monotonic() + timeout_seconds
-    while process.alive():
+    while process.alive() or _has_threads(process.pid):
         if time.monotonic() >= deadline:
             return False
         time.sleep(_POLL_SECONDS)
     with contextlib.suppress(ChildProcessError):  # its parent is another process, which reaps it
         os.waitpid(process.pid, os.WNOHANG)
     return True
+
+
+def _has_threads(pid: int) -> bool:
+    """Whether threads of an ended process still run: they hold its ports and files."""
+    try:
+        return len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -104,6 +104,10 @@ class Crew:
         _LOG.info("%s %s", name, _describe(event.exit_code))
         if member.command.role == "trainer" and event.exit_code == 0:
             return Verdict(None)
+        command = member.command
+        failure = read_failure(self._folder.path, command.role, command.index)
+        if failure is not None and failure.final:
+            return Verdict(failure)
         decision = member.policy.decide(self.ends.get(name, 0), event.exit_code)
         self.ends[name] = self.ends.get(name, 0) + decision.counted
         if decision.action == "fail":

@@ -19,6 +19,7 @@ from forebay.errors import (
     DataError,
     ForebayError,
     InfrastructureError,
+    MissingExtraError,
     NotReadyError,
 )
 from forebay.executors.files import write_atomically
@@ -32,22 +33,32 @@ _LOG = logging.getLogger(__name__)
 class RoleFailure(Spec):
     """Why a process failed.
 
-    error: the exception's class name. exit_code: by remedy, as in `forebay.errors`.
+    error: the exception's class name. exit_code: by remedy, as in `forebay.errors`. final: a
+    restart would end the same way (a missing package, a bug), so the job ends at once.
     """
 
     error: str
     message: str
     exit_code: int
+    final: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> RoleFailure:
         """Describe an exception; one that is not ours counts as infrastructure (4)."""
         if isinstance(error, ForebayError):
-            return cls(error=type(error).__name__, message=str(error), exit_code=error.exit_code)
+            return cls(
+                error=type(error).__name__,
+                message=str(error),
+                exit_code=error.exit_code,
+                final=isinstance(error, MissingExtraError),
+            )
+        name = type(error).__name__
         return cls(
-            error=type(error).__name__,
-            message=str(error) or type(error).__name__,
+            error=name,
+            message=f"{name}: {error}" if str(error) else name,
             exit_code=InfrastructureError.exit_code,
+            # Memory and disks come back; a programming error does not go away.
+            final=not isinstance(error, (OSError, MemoryError)),
         )
 
     def exception(self) -> ForebayError:

@@ -64,6 +64,7 @@ class Inbox:
     def __init__(self, sealed: Mapping[str, TaskProgress]) -> None:
         """Start from what the newest checkpoint holds."""
         self.used: dict[str, TaskProgress] = dict(sealed)
+        self._taken: dict[str, TaskProgress] = dict(sealed)
         self.ended = sum(progress.ended for progress in sealed.values())
         self.dead_rows: Counter[str] = Counter()
         self.received_rows = 0
@@ -87,7 +88,7 @@ class Inbox:
     def put(self, frame: Frame) -> bool:
         """Queue a frame; False, and the frame is thrown away, when its epoch is not open."""
         self.received_rows += frame.rows
-        lane = self._lanes.get(frame.epoch)
+        lane = self._lanes.setdefault(frame.epoch, _Lane())
         if lane is None:
             self.dropped_rows += frame.rows
             return False
@@ -108,6 +109,7 @@ class Inbox:
         _, _, lane, queue = min(heads, key=lambda head: head[:2])
         _, frame = queue.popleft()
         lane.taken.update(frame.progress)
+        self._taken.update(frame.progress)
         return frame
 
     def use(self, frame: Frame) -> None:
@@ -139,8 +141,6 @@ class Inbox:
 
     def fence_all(self) -> dict[str, TaskProgress]:
         """Refuse every epoch; how far each task was, or will be, learnt."""
-        positions = dict(self.used)
         for epoch in list(self._lanes):
-            for task_id, progress in self.fence(epoch).items():
-                positions[task_id] = further(positions.get(task_id), progress)
-        return positions
+            self.fence(epoch)
+        return dict(self._taken)

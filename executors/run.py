@@ -12,6 +12,7 @@ from typing import Any
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window, first_window_key, is_warm_start, warm_start_window
+from forebay.datatasks.asked import asked_windows
 from forebay.datatasks.ledger import Ledger, WindowPlan
 from forebay.datatasks.planning import PlanReport, plan_windows
 from forebay.errors import (
@@ -66,23 +67,7 @@ class Run:
         Raises:
             ConfigError: for texts that name no window, or windows outside the dataset.
         """
-        dataset = self.pipeline.dataset
-        try:
-            windows = dataset.grid.between(first, last)
-        except ValueError as error:
-            raise ConfigError(f"--from/--to of pipeline {self.pipeline.name!r}: {error}") from error
-        if windows[0].start < dataset.start:
-            first_key = dataset.grid.at(dataset.start).key
-            raise ConfigError(
-                f"window {windows[0].key} lies before the dataset's start "
-                f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {first_key}"
-            )
-        if dataset.end is not None and windows[-1].start >= dataset.end:
-            raise ConfigError(
-                f"window {windows[-1].key} lies behind the dataset's end "
-                f"({dataset.end:%Y-%m-%dT%H:%M}Z)"
-            )
-        return windows
+        return asked_windows(self.pipeline, first, last)
 
     def execute(self, first: str, last: str, *, reprocess: bool = False) -> Json:
         """Train every window of the range that is not trained, and return the summary.
@@ -134,7 +119,6 @@ class Run:
             warm_start=warm,
             reprocess=reprocess,
             clock=lambda: datetime.now(UTC),
-            generation_used=self.chain.highest_generation,
         )
         self._phases["plan"] = time.perf_counter() - phase
         return report

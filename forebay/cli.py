@@ -31,6 +31,7 @@ COMMANDS: tuple[str, ...] = (
     "score",
     "report",
     "dead",
+    "kafka",
 )
 
 INTERRUPTED = 130

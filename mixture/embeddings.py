@@ -101,7 +101,8 @@ def _locate(
     distinct: bool,
 ) -> Place:
     count = tf.shape(ids)[0]
-    mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, stack.ids, axis=1)
+    chosen = tf.constant(stack.ids, tf.int32, [len(stack.ids)])  # may be none: lists alone
+    mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, chosen, axis=1)
     parts = [tf.reshape(mine + tf.constant(stack.id_offsets, tf.int64, [len(stack.ids)]), [-1])]
     segments = []
     for place, offset in zip(stack.lists, stack.list_offsets, strict=True):

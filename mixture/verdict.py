@@ -38,8 +38,9 @@ def completeness_words(paradigms: Sequence[str], fresh: int, complete: int) -> s
     concerned = [name for name in paradigms if name in _TRUSTS_FRESH_LABELS]
     if not concerned:
         return f"labels of the stream are incomplete: {known}"
-    verb = "is a bad choice" if len(concerned) == 1 else "are bad choices"
-    return f"{' and '.join(concerned)} {verb} here: {known}"
+    first, *others = concerned
+    words = f"{first} is a bad choice here: {known}"
+    return f"{words}; the same holds for {' and '.join(others)}" if others else words
 
 
 def share_text(part: int, whole: int) -> str:

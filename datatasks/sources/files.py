@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,33 +47,48 @@ def is_hidden(name: str) -> bool:
 
 
 class Files:
-    """One place: a folder, a file or a glob. `calls` counts what the storage was asked.
-
-    folder: the place without its pattern; relative paths start here, those of row ids too.
-    regex: what relative paths have to match.
-    """
+    """One place: a folder, a file or a glob. `calls` counts what the storage was asked."""
 
     def __init__(self, place: str, root: Path, storage: Mapping[str, Any], suffix: str) -> None:
         """Without a pattern, a folder stands for all files below it that end with `suffix`."""
         self.place = place
         self.calls = 0
-        self._fs: Any = None
-        folder, pattern = split_root(place)
-        if "://" in place:
+        self._root = root
+        self._storage = dict(storage)
+        self._suffix = suffix
+
+    @cached_property
+    def _resolved(self) -> tuple[Any, str, str]:
+        """File system (None for local paths), folder and regular expression."""
+        folder, pattern = split_root(self.place)
+        system: Any = None
+        if "://" in self.place:
             import fsspec
 
             try:
-                self._fs, folder = fsspec.core.url_to_fs(folder, **storage)
+                system, folder = fsspec.core.url_to_fs(folder, **self._storage)
             except (ImportError, ValueError) as error:
-                raise InfrastructureError(f"{place}: {error}") from error
+                raise InfrastructureError(f"{self.place}: {error}") from error
         else:
-            folder = os.fspath(root / folder)
-        if not pattern and self._is_file(folder):
+            folder = os.fspath(self._root / folder)
+        if not pattern and _is_file(system, folder):
             folder, _, name = folder.rpartition("/")
-            self.regex = re.escape(name)
-        else:
-            self.regex = glob_regex(pattern or f"**/*{suffix}")
-        self.folder = folder.rstrip("/") or "/"
+            return system, folder or "/", re.escape(name)
+        return system, folder.rstrip("/") or "/", glob_regex(pattern or f"**/*{self._suffix}")
+
+    @property
+    def _fs(self) -> Any:  # noqa: ANN401 - fsspec ships no types
+        return self._resolved[0]
+
+    @property
+    def folder(self) -> str:
+        """The place without its pattern; relative paths start here, those of row ids too."""
+        return self._resolved[1]
+
+    @property
+    def regex(self) -> str:
+        """What relative paths have to match."""
+        return self._resolved[2]
 
     def full(self, relative: str) -> str:
         """A relative path as the file system knows it."""
@@ -101,8 +117,7 @@ class Files:
 
     @contextmanager
     def opened(self, relative: str) -> Iterator[Any]:
-        """A path (local) or a file object that Arrow can read."""
-        self.calls += 1
+        """A path (local) or a file object that Arrow can read. Whoever plans counts the calls."""
         if self._fs is None:
             yield self.full(relative)
             return
@@ -117,10 +132,6 @@ class Files:
         shown = ", ".join(listing.paths.slice(0, _SHOWN).to_pylist())
         more = f" and {len(listing) - _SHOWN} more" if len(listing) > _SHOWN else ""
         return f"below {self.folder} lie {shown}{more}"
-
-    def _is_file(self, path: str) -> bool:
-        with answering(path):
-            return Path(path).is_file() if self._fs is None else bool(self._fs.isfile(path))
 
     def _walk(self, hidden: bool) -> Iterator[tuple[str, int, str]]:  # noqa: FBT001 - private
         pending, seen = [self.folder], set[tuple[int, int]]()
@@ -164,6 +175,11 @@ class Files:
                 continue
             version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
             yield relative, int(info.get("size") or 0), version
+
+
+def _is_file(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec ships no types
+    with answering(path):
+        return Path(path).is_file() if system is None else bool(system.isfile(path))
 
 
 @contextmanager

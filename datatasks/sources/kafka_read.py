@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from forebay.datatasks.sources.kafka_client import kafka_library, new_client, wait_for_port
+from forebay.datatasks.sources.kafka_client import (
+    CONNECT_SECONDS,
+    kafka_library,
+    new_client,
+    wait_for_port,
+)
 from forebay.datatasks.sources.kafka_records import MessageBatch, batches_of, hand_out_batches
 from forebay.errors import DataError, InfrastructureError
 
@@ -58,27 +63,62 @@ def read_messages(
         DataError: when records of the stretch were deleted or are corrupt.
         InfrastructureError: when nothing comes for `fetch_seconds`.
     """
-    if stretch.first >= stretch.end:
-        return
-    partition = kafka_library().TopicPartition(stretch.topic, stretch.partition)
-    with _consumer(access, stock=stock) as consumer, _named_errors(access, stretch):
-        consumer.assign([partition])
-        consumer.seek(partition, stretch.first)
-        position, heard = stretch.first, time.monotonic()
-        while position < stretch.end:
-            found = consumer.poll(_POLL_MS, max_records=_BATCHES_PER_POLL).get(partition, [])
-            for batch in batches_of(found):
-                if trimmed := _inside(batch, stretch):
-                    yield trimmed
-            reached = consumer.position(partition, timeout_ms=_POLL_MS) or position
-            if reached > position:
-                position, heard = reached, time.monotonic()
-            elif time.monotonic() - heard > access.fetch_seconds:
-                raise InfrastructureError(
-                    f"Kafka at {access.bootstrap}: {stretch.path} gave no record at offset "
-                    f"{position} for {access.fetch_seconds:g} s (wanted: up to {stretch.end}); "
-                    "the broker is down, or a transaction stays open"
-                )
+    reading = _Reading(access, stretch, stock=stock)
+    while reading.position < stretch.end:
+        with _named_errors(access, stretch):
+            yield from reading.session()
+
+
+class _Reading:
+    """How far a stretch was read; outlives the connections that are lost on the way."""
+
+    def __init__(self, access: Access, stretch: Stretch, *, stock: bool) -> None:
+        self.position = stretch.first
+        self._access = access
+        self._stretch = stretch
+        self._stock = stock
+        self._heard = time.monotonic()
+        self._connected = False
+
+    def session(self) -> Iterator[MessageBatch]:
+        """Read with one consumer until the end, or until its connection is lost."""
+        library = kafka_library()
+        partition = library.TopicPartition(self._stretch.topic, self._stretch.partition)
+        left = self._heard + self._access.fetch_seconds - time.monotonic()
+        wait_for_port(
+            self._access.bootstrap, max(left, 0.0) if self._connected else CONNECT_SECONDS
+        )
+        with _consumer(self._access, stock=self._stock) as consumer:
+            self._connected = True
+            consumer.assign([partition])
+            consumer.seek(partition, self.position)
+            while self.position < self._stretch.end:
+                try:
+                    found = consumer.poll(_POLL_MS, max_records=_BATCHES_PER_POLL)
+                    reached = consumer.position(partition, timeout_ms=_POLL_MS)
+                except library.errors.KafkaError as error:
+                    if not error.retriable:
+                        raise
+                    self._give_up_when_silent(str(error))
+                    return  # a broker that restarts: connect again, go on from the position
+                for batch in batches_of(found.get(partition, [])):
+                    if trimmed := _inside(batch, self._stretch):
+                        yield trimmed
+                self._moved(reached)
+
+    def _moved(self, reached: int | None) -> None:
+        if reached is not None and reached > self.position:
+            self.position, self._heard = reached, time.monotonic()
+        else:
+            self._give_up_when_silent("a transaction stays open, or the broker is down")
+
+    def _give_up_when_silent(self, reason: str) -> None:
+        if time.monotonic() - self._heard > self._access.fetch_seconds:
+            raise InfrastructureError(
+                f"Kafka at {self._access.bootstrap}: {self._stretch.path} gave no record at offset "
+                f"{self.position} (of {self._stretch.end}) for {self._access.fetch_seconds:g} s: "
+                f"{reason}"
+            )
 
 
 def partitions_with_gaps(access: Access, stretches: list[Stretch]) -> set[int]:
@@ -113,7 +153,6 @@ def _inside(batch: MessageBatch, stretch: Stretch) -> MessageBatch | None:
 @contextmanager
 def _consumer(access: Access, *, stock: bool) -> Iterator[Any]:
     """No group: positions are ours to keep, and nothing is committed behind our back."""
-    wait_for_port(access.bootstrap)
     consumer = new_client(
         kafka_library().KafkaConsumer,
         access.bootstrap,

@@ -41,9 +41,9 @@ def plan(
 
     Trained windows are compared with their data too, and a note says where it changed.
     """
+    from forebay.datatasks.asked import asked_windows
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.planning import plan_windows
-    from forebay.executors.run import Run
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
@@ -53,7 +53,7 @@ def plan(
         spec,
         project.sources,
         Ledger(home, spec.name),
-        Run(project, spec, home).windows(first, last),
+        asked_windows(spec, first, last),
         warm_start=None,
         reprocess=False,
         clock=lambda: datetime.now(UTC),

@@ -66,7 +66,7 @@ def test_a_corrupt_file_is_dead_letters_by_policy(project: Project, damage: Any)
     assert source["served_rows"] == source["trained_rows"] + source["dead_letter_rows"]
     assert source["planned_rows"] == source["served_rows"]
     letters = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
-    assert {Path(letter["path"]).name for letter in letters} == {"part-1.parquet"}
+    assert {Path(letter["file"]).name for letter in letters} == {"part-1.parquet"}
     assert sum(letter["rows"] for letter in letters) == source["dead_letter_rows"]
 
 
@@ -103,7 +103,7 @@ def test_null_labels_are_dead_letters_by_policy(project: Project) -> None:
     assert sum(row["rows"] for row in listed) == nulls
     shown = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
     assert shown[0]["source"] == "history"
-    assert shown[0]["path"].endswith("part-0.parquet")
+    assert shown[0]["file"].endswith("part-0.parquet")
     assert "user" in shown[0]["row"]
 
 

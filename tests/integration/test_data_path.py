@@ -29,6 +29,7 @@ from forebay.executors.messages import (
     StatusCall,
     TaskFailure,
 )
+from forebay.executors.remote_reader import RemoteReader
 from forebay.executors.rpc import SERVICE, DriverClient
 from forebay.executors.tokens import read_token
 from forebay.executors.transport import FlightTransport
@@ -174,8 +175,7 @@ def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -
         second = Counter(path)
         second.consume(new)
         with pytest.raises(FencedError):
-            while True:
-                old.next(1.0)
+            until_told(old)
         with pytest.raises(FencedError):
             old.begin(window.key, window.generation, sealed, 100)
         old.close()
@@ -185,6 +185,12 @@ def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -
         for one, two in zip(model, second.sums(), strict=True)
     ]
     assert [both[index] for index in in_order(path)] == expected(path.root, 0)
+
+
+def until_told(reader: RemoteReader) -> None:
+    """Take frames until the reader learns that it is fenced."""
+    for _ in range(20):
+        reader.next(1.0)
 
 
 def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:

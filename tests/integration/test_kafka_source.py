@@ -213,6 +213,23 @@ def test_deleted_records_are_never_silent(
     assert opened(topic, starts=since).scan(clipped).tasks.num_rows == 3
 
 
+def test_a_time_limit_says_what_cannot_have_been_deleted(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    from kafka import KafkaAdminClient, TopicPartition
+
+    topic = new_topic(1, retention_ms=str(3_600_000))
+    now = datetime.now(UTC)
+    publish_batches(kafka_bootstrap, topic, [(batch_of(0, 1), now, 0)])
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_records({TopicPartition(topic, 0): 1})
+    admin.close()
+    recent = Interval(now - timedelta(minutes=50), now)
+    assert opened(topic).scan([recent]).tasks.num_rows == 0
+    with pytest.raises(DataError, match="were deleted"):
+        opened(topic).scan([Interval(now - 3 * HOUR, now)])
+
+
 def test_a_recreated_topic_has_another_fingerprint(
     kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
 ) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from forebay.mixture.floor import FlooredPriority
-from forebay.mixture.priority import take
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from forebay.mixture.floor import FlooredPriority
+from forebay.mixture.priority import take
 
 ROWS = st.lists(st.integers(0, 300), min_size=4, max_size=4)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
-from forebay.mixture.priority import next_buffer, take
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from forebay.mixture.priority import next_buffer, take
 
 Runs = list[tuple[int, int]]
 
@@ -65,7 +67,7 @@ def test_runs_expand_to_the_row_by_row_order(
     assert runs == row_by_row(weights, queued, rows_max, unit)
     first = next_buffer(weights, queued, unit)
     assert first == (row_by_row(weights, queued, 1, unit) or [(None, 0)])[0][0]
-    assert all(one != other for (one, _), (other, _) in zip(runs, runs[1:], strict=False))
+    assert all(one != other for (one, _), (other, _) in pairwise(runs))
 
 
 @settings(max_examples=100, deadline=None)
@@ -89,7 +91,7 @@ def test_where_a_request_ends_does_not_change_the_order(
 
 
 def test_known_orders() -> None:
-    # sigmoid saturates at 37 rows in doubles: the first of equals drains to 36, then they alternate.
+    # sigmoid is 1.0 from 37 rows on: the first of equals drains to 36, then they take turns.
     assert take([1.0, 1.0], [40, 40], 4) == [(0, 4)]
     assert take([1.0, 1.0], [100, 100], 130)[0] == (0, 64)
     # Strict priority from a ratio of 1 / sigmoid(1) = 1.368 on.

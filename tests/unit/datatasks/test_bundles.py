@@ -29,9 +29,11 @@ def test_no_pieces() -> None:
 def test_small_files_of_one_slot_are_bundled() -> None:
     tasks = to_tasks(whole_files([1000] * 200), paths(200))
     assert tasks.schema == TASK_SCHEMA
-    assert tasks["rows"].to_pylist() == [66_000, 66_000, 66_000, 2_000]
-    assert [len(units) for units in tasks["units"].to_pylist()] == [66, 66, 66, 2]
-    assert 66_000 - 1000 < BUNDLE_ROWS <= 66_000
+    rows = tasks["rows"].to_pylist()
+    assert sum(rows) == 200_000
+    assert len(rows) == -(-200_000 // BUNDLE_ROWS)
+    assert max(rows) < BUNDLE_ROWS + 1000
+    assert [len(units) * 1000 for units in tasks["units"].to_pylist()] == rows
 
 
 def test_files_of_different_slots_are_not() -> None:
@@ -44,10 +46,11 @@ def test_a_big_file_is_split_at_row_groups() -> None:
     group = 50_000
     pieces = Pieces.of([(0, 0, 0, n * group, (n + 1) * group, group, 1) for n in range(20)])
     tasks = to_tasks(pieces, paths(1))
-    units = [units for units in tasks["units"].to_pylist()]
-    assert all(len(each) == 1 for each in units)
-    assert [each[0]["first"] for each in units] == [0, 300_000, 600_000, 900_000]
-    assert 300_000 - group < SPLIT_ROWS <= 300_000
+    units = [unit for units in tasks["units"].to_pylist() for unit in units]
+    assert len(units) == tasks.num_rows == -(-1_000_000 // SPLIT_ROWS)
+    assert [unit["first"] for unit in units[1:]] == [unit["end"] for unit in units[:-1]]
+    assert all(unit["first"] % group == 0 for unit in units)
+    assert max(tasks["rows"].to_pylist()) < SPLIT_ROWS + group
 
 
 @settings(max_examples=60)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import independent
 
 from forebay.demo import count
 from forebay.demo.count import Stored, disagreements, lost_and_repeated, row_sums
-from support import independent
 
 DAY = 86_400_000_000
 

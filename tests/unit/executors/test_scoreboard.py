@@ -192,4 +192,4 @@ def test_the_summary_pools_windows_and_says_in_words_what_differs(tmp_path: Path
     assert better["words"].startswith("mixture is better than stream (difference 0.2")
     assert pooled["paradigms"]["stream"]["auc_true"]["value"] == 0.5
     (warning,) = pooled["warnings"]
-    assert warning.startswith("mixture and stream are bad choices here: only 3")
+    assert warning.startswith("mixture is a bad choice here: only 3")

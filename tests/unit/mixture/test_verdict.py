@@ -24,9 +24,9 @@ def test_few_known_positives_are_said_with_the_figure() -> None:
         "mixture is a bad choice here: only 31% of positives are known when the stream row is "
         "published (3,100 of 10,000); the others train as negatives"
     )
-    assert completeness_words(["mixture", "stream"], 1, 2) == (
-        "mixture and stream are bad choices here: only 50% of positives are known when the stream "
-        "row is published (1 of 2); the others train as negatives"
+    assert completeness_words(["mixture", "mixed", "stream"], 1, 2) == (
+        "mixture is a bad choice here: only 50% of positives are known when the stream row is "
+        "published (1 of 2); the others train as negatives; the same holds for stream"
     )
 
 

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
+from support.summaries import PARADIGMS, summary
 
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 from forebay.report.text import closing_lines, estimate_text, plain_lines, print_report
-from support.summaries import PARADIGMS, summary
 
 
 def test_plain_lines_hold_every_fact() -> None:

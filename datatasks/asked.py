@@ -1,0 +1,32 @@
+"""The windows that a person asks for by two texts."""
+
+from __future__ import annotations
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import Window
+from forebay.errors import ConfigError
+
+
+def asked_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
+    """The windows of a range, inside the dataset's start and end.
+
+    Raises:
+        ConfigError: for texts that name no window, or windows outside the dataset.
+    """
+    dataset = pipeline.dataset
+    try:
+        windows = dataset.grid.between(first, last)
+    except ValueError as error:
+        raise ConfigError(f"--from/--to of pipeline {pipeline.name!r}: {error}") from error
+    if windows[0].start < dataset.start:
+        first_key = dataset.grid.at(dataset.start).key
+        raise ConfigError(
+            f"window {windows[0].key} lies before the dataset's start "
+            f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {first_key}"
+        )
+    if dataset.end is not None and windows[-1].start >= dataset.end:
+        raise ConfigError(
+            f"window {windows[-1].key} lies behind the dataset's end "
+            f"({dataset.end:%Y-%m-%dT%H:%M}Z)"
+        )
+    return windows

@@ -1,0 +1,306 @@
+"""plan, preview, sources, why and forget: their text, their JSON, their exit codes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
+
+from forebay.cli import run
+from forebay.datatasks.ledger import Ledger
+from forebay.executors.chain import Link, ModelChain, Parent
+from forebay.executors.job_folder import JobFolder
+from forebay.executors.job_models import JobRequest, JobStatus, RoleFailure, WindowRequest
+from forebay.home import Home
+
+ROWS = 500
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ads_project(tmp_path_factory.mktemp("written"), days=3, rows=ROWS).root
+
+
+@pytest.fixture
+def project(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    found = Project(Path(shutil.copytree(written, tmp_path / "project")))
+    monkeypatch.chdir(found.root)
+    monkeypatch.setenv("FOREBAY_HOME", str(found.home))
+    return found
+
+
+class Caller:
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+        self.errors = ""
+
+    def text(self, *arguments: str, code: int = 0) -> str:
+        found = run(arguments)
+        captured = self.capsys.readouterr()
+        self.errors = captured.err
+        assert found == code, captured.out + captured.err
+        return captured.out
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.text(*arguments, "--output", "json"))
+
+
+@pytest.fixture
+def forebay(capsys: pytest.CaptureFixture[str]) -> Caller:
+    return Caller(capsys)
+
+
+PLAN = ("plan", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
+
+
+def test_plan_equals_a_count_by_duckdb(project: Project, forebay: Caller) -> None:
+    rows = forebay.json(*PLAN)
+    keys = ["window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows"]
+    assert [list(row) for row in rows] == [keys] * 6
+    for row in rows:
+        if row["source"] != "history":
+            continue
+        [[count, files]] = duckdb.execute(
+            "SELECT count(*), count(DISTINCT filename) FROM read_parquet(?, filename = true) "
+            'WHERE "at" >= ?::TIMESTAMPTZ AND "at" < ?::TIMESTAMPTZ',
+            [f"{project.files}/**/*.parquet", row["data_from"], row["data_to"]],
+        ).fetchall()
+        assert (row["rows"], row["files"]) == (count, files)
+        assert row["data_to"] == f"{row['window']}T00:00:00Z", "offset 24h"
+    assert [row["rows"] for row in rows if row["source"] == "clicks"] == [ROWS] * 3
+    assert forebay.json(*PLAN) == rows
+    text = forebay.text(*PLAN)
+    assert text.splitlines()[0].split() == [*keys, "reason"]
+    assert "3 windows, 3 of them planned before" in text
+
+
+def test_plan_in_time_that_is_not_over(project: Project, forebay: Caller) -> None:
+    forebay.text("plan", "ads", "--from", "2199-01-01", "--to", "2199-01-01", code=2)
+    assert "2199-01-01 is not over" in forebay.errors
+    forebay.text("plan", "ads", "--from", "2026-02-01", "--to", "2026-02-01", code=1)
+
+
+def test_plan_where_a_file_was_forgotten(project: Project, forebay: Caller) -> None:
+    project.write_source("history", history_source(options={"path": "data/histroy"}))
+    forebay.text(*PLAN, code=3)
+    assert "data/histroy does not exist" in forebay.errors
+    assert forebay.text("preview", "history", code=2)
+    assert "does not exist" in forebay.errors
+
+
+def test_plan_tells_when_trained_data_changed(project: Project, forebay: Caller) -> None:
+    forebay.text(*PLAN)
+    Ledger(Home(project.home), "ads").mark_trained("2026-03-02", 1, {})
+    changed = next(iter(sorted((project.files / "date=2026-03-01").glob("*.parquet"))))
+    changed.unlink()
+    assert forebay.json(*PLAN)[2]["generation"] == 1
+    assert "2026-03-02: its data changed since it was trained" in forebay.errors
+
+
+def test_sources(project: Project, forebay: Caller) -> None:
+    found = forebay.json("sources")
+    declared = {each["source"]: each for each in found["sources"]}
+    assert set(declared) == {"history", "clicks"}
+    assert declared["history"]["kind"] == "parquet"
+    assert declared["history"]["pipelines"] == ["ads"]
+    kinds = {each["kind"]: each for each in found["kinds"]}
+    assert {"parquet", "log", "iceberg", "kafka", "memory"} <= set(kinds)
+    assert kinds["kafka"]["cut_by"] == "publication time"
+    assert "window_path" in kinds["parquet"]["options"]
+    text = forebay.text("sources")
+    assert "history" in text
+    assert "publication time" in text
+
+
+@pytest.mark.parametrize("source", ["history", "clicks"])
+def test_preview(project: Project, forebay: Caller, source: str) -> None:
+    found = forebay.json("preview", source, "--rows", "3")
+    assert found["source"] == source
+    assert found["problems"] == []
+    assert len(found["rows"]) == 3
+    assert set(found["rows"][0]) == {"event", "at", "user", "price", "mobile", "tags", "clicked"}
+    assert found["newest"] > "2026-02-28"
+    assert found["partitions"]
+    assert {"column": "user", "declared": "string", "stored": "string"} in found["columns"]
+    text = forebay.text("preview", source)
+    assert "newest" in text
+    assert "partitions" in text
+
+
+def test_preview_names_a_wrong_column(project: Project, forebay: Caller) -> None:
+    columns = {**history_source()["columns"], "pirce": "float"}
+    project.write_source("history", history_source(columns=columns))
+    text = forebay.text("preview", "history")
+    assert "did you mean 'price'" in text
+
+
+def test_preview_of_a_source_that_is_not_declared(project: Project, forebay: Caller) -> None:
+    forebay.text("preview", "histroy", code=1)
+    assert "history" in forebay.errors
+
+
+def why(forebay: Caller, window: str = "2026-03-02") -> dict[str, Any]:
+    found = forebay.json("why", "ads", window)
+    assert found["window"] == window
+    return dict(found)
+
+
+def test_why_nobody_asked(project: Project, forebay: Caller) -> None:
+    found = why(forebay)
+    assert found["state"] == "not planned"
+    assert "forebay run ads --from 2026-03-02" in found["next"]
+    assert forebay.text("why", "ads", "2026-03-02").startswith("window 2026-03-02: not planned\n")
+
+
+def test_why_not_over(project: Project, forebay: Caller) -> None:
+    assert why(forebay, "2199-01-01")["state"] == "not over"
+
+
+def test_why_waiting_for_a_source(project: Project, forebay: Caller) -> None:
+    spec = history_source(ready={"marker": "_SUCCESS", "wait": "2h", "late": "fail"})
+    project.write_source("history", spec)
+    found = why(forebay)
+    assert found["state"] == "waiting"
+    assert "source 'history' is not complete" in found["because"]
+    assert "no _SUCCESS in" in found["because"]
+    assert "waits 2h, then it fails" in found["next"]
+
+
+def test_why_planning_failed(project: Project, forebay: Caller) -> None:
+    bad = project.files / "date=2026-03-01" / "bad.parquet"
+    bad.write_bytes(b"nothing")
+    forebay.text(*PLAN, code=3)
+    found = why(forebay)
+    assert found["state"] == "not planned"
+    assert "bad.parquet cannot be read" in found["because"]
+
+
+def test_why_planned_but_the_window_before_is_not_trained(
+    project: Project, forebay: Caller
+) -> None:
+    forebay.text(*PLAN)
+    found = why(forebay, "2026-03-03")
+    assert found["state"] == "planned"
+    assert "waits for window 2026-03-02, which is not trained" in found["because"]
+    first = why(forebay, "2026-03-01")
+    assert first["state"] == "planned"
+    assert "waits" not in first["because"]
+
+
+def trained(project: Project, window: str, generation: int, parent: Parent | None) -> None:
+    home = Home(project.home)
+    at = datetime.now(UTC)
+    ModelChain(home, "ads").record(
+        Link(
+            window=window,
+            generation=generation,
+            parent=parent,
+            step=1,
+            steps=1,
+            base_seen={},
+            seen={},
+            progress={},
+            scores=[],
+            resumed_from_step=0,
+            reread_rows=0,
+            learns="x",
+            started_at=at,
+            finished_at=at,
+        )
+    )
+    if generation == 1:
+        Ledger(home, "ads").mark_trained(window, generation, {})
+
+
+def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
+    forebay.text(*PLAN)
+    trained(project, "2026-03-01", 1, None)
+    trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
+    assert why(forebay)["state"] == "trained"
+    assert "history 500 rows" in why(forebay)["because"]
+    assert "waits" not in why(forebay, "2026-03-03")["because"]
+    trained(project, "2026-03-01", 2, None)
+    found = why(forebay)
+    assert found["state"] == "stale"
+    assert "generation 1 of 2026-03-01" in found["because"]
+    assert "--reprocess" in found["next"]
+
+
+def job(project: Project, state: str, **more: Any) -> JobFolder:
+    home = Home(project.home)
+    folder = JobFolder(home.job("ads-1"))
+    folder.create()
+    end = FIRST_DAY + 2 * DAY
+    window = WindowRequest(key="2026-03-02", generation=1, start=end - DAY, end=end)
+    JobRequest(
+        job_id="ads-1",
+        pipeline_name="ads",
+        home=str(project.home),
+        project_root=str(project.root),
+        pipeline={},
+        sources={},
+        windows=[window],
+    ).write(folder.path)
+    status = {"job_id": "ads-1", "state": state, "epoch": 1, "submitted_at": datetime.now(UTC)}
+    folder.write_status(JobStatus.model_validate(status | more))
+    return folder
+
+
+def test_why_running(project: Project, forebay: Caller) -> None:
+    forebay.text(*PLAN)
+    folder = job(project, "submitted")
+    assert why(forebay)["state"] == "running"
+    (folder.path / "progress.json").write_text(
+        json.dumps({"window": "2026-03-02", "windows_total": 1, "step": 12, "rows": {"clicks": 9}})
+    )
+    found = why(forebay)
+    assert (
+        "at step 12 of window 2026-03-02 (0 of 1 windows done; clicks 9 rows)" in found["because"]
+    )
+    forebay.text("forget", "ads", "2026-03-02", code=4)
+    assert "ads-1 is working on window 2026-03-02" in forebay.errors
+
+
+def test_why_failed(project: Project, forebay: Caller) -> None:
+    forebay.text(*PLAN)
+    failure = RoleFailure(error="DataError", message="label is null", exit_code=3)
+    job(project, "failed", error=failure.model_dump())
+    found = why(forebay)
+    assert found["state"] == "failed"
+    assert "DataError: label is null" in found["because"]
+    assert "forebay run ads --from 2026-03-02 --to 2026-03-02" in found["next"]
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("2026-03-1", "is written '2026-03-01'"),
+        ("2026-02-01", "before the start"),
+        ("yesterday", "no window"),
+    ],
+)
+def test_why_of_what_is_no_window(
+    project: Project, forebay: Caller, window: str, message: str
+) -> None:
+    forebay.text("why", "ads", window, code=1)
+    assert message in forebay.errors
+
+
+def test_forget(project: Project, forebay: Caller) -> None:
+    forebay.text(*PLAN)
+    assert "is forgotten" in forebay.text("forget", "ads", "2026-03-02")
+    assert Ledger(Home(project.home), "ads").windows() == ["2026-03-01", "2026-03-03"]
+    assert forebay.json("forget", "ads", "2026-03-03") == {
+        "pipeline": "ads",
+        "forgotten": "2026-03-03",
+    }
+    forebay.text("forget", "ads", "2026-03-02", code=1)
+    assert "its last windows: 2026-03-01" in forebay.errors
+    forebay.text(*PLAN)
+    assert Ledger(Home(project.home), "ads").windows()[1] == "2026-03-02"

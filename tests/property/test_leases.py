@@ -1,0 +1,463 @@
+"""The protocol as a state machine of crashes: every row is learnt exactly once.
+
+Driver state, journal, ledger and the trainer's inbox are the real ones. Executors, the network and
+the model are simulated: frames of an epoch arrive in order, late or never.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from forebay.config.jobs import JobSpec
+from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger, SourcePlan, WindowPlan
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.executors.driver_state import DriverState
+from forebay.executors.driver_window import ServedWindow
+from forebay.executors.inbox import Frame, Inbox
+from forebay.executors.journal import Journal
+from forebay.executors.messages import (
+    ExecutorBeat,
+    LeaseCall,
+    OpenWindow,
+    Progress,
+    Registration,
+    TrainerBeat,
+)
+from forebay.executors.rpc import NotKnownError
+from forebay.home import Home
+
+SOURCES = ["history", "clicks"]
+WINDOW = "2026-03-01"
+DAY = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
+TIMEOUT = 10.0
+EXECUTORS = st.integers(0, 2)
+Rows = list[tuple[str, int]]
+
+
+@dataclass
+class _Reading:
+    task_id: str
+    at: int
+    end: int
+    ended: bool = False
+
+
+@dataclass
+class _Executor:
+    """A process: what it reads under its epoch, and the frames that it sent."""
+
+    registration: Registration
+    epoch: int = 0
+    sequence: int = 0
+    reading: dict[str, _Reading] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Trainer:
+    """A process: session, inbox, model."""
+
+    model: Counter[tuple[str, int]]
+    sealed: Progress
+    number: int = 0
+    session: int = 0
+    sequence: int = 0
+    version: int = 0
+    inbox: Inbox = field(default_factory=lambda: Inbox({}))
+    hand: Frame | None = None
+    fenced: dict[int, Progress] = field(default_factory=dict)
+    broken: set[int] = field(default_factory=set)
+
+
+class Crashes(RuleBasedStateMachine):
+    """Rules are things that happen; the invariant is that no row counts twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="leases"))
+        self.now = 0.0
+        self.started = 0
+        self.lengths: dict[str, int] = {}
+        self.streams: dict[int, list[Frame]] = {}
+        self.rows: dict[Frame, Rows] = {}
+        self.executors: dict[int, _Executor] = {}
+        self.zombies: list[_Executor] = []
+        self.checkpoint: tuple[Progress, Counter[tuple[str, int]]] = ({}, Counter())
+
+    @initialize(
+        tasks=st.lists(
+            st.tuples(st.integers(0, 1), st.integers(0, 20), st.integers(0, 20)),
+            min_size=2,
+            max_size=8,
+        )
+    )
+    def plan(self, tasks: list[tuple[int, int, int]]) -> None:
+        tasks.sort(key=lambda task: task[1])
+        numbers = Counter[int]()
+        records = []
+        for source, slot, rows in tasks:
+            task_id = f"{SOURCES[source]}/{numbers[source]}"
+            numbers[source] += 1
+            self.lengths[task_id] = rows
+            records.append((task_id, SOURCES[source], slot, rows))
+        self.ledger = Ledger(Home(self.folder), "ads")
+        tables = {name: _table([r for r in records if r[1] == name]) for name in SOURCES}
+        plans = {name: _source_plan(name, tables[name]) for name in SOURCES}
+        self.ledger.record_plan(
+            WindowPlan(
+                window=WINDOW,
+                generation=1,
+                start=DAY[0],
+                end=DAY[1],
+                sources=plans,
+                fingerprint="f",
+            ),
+            tables,
+        )
+        self._start_driver()
+        self._start_trainer()
+        self.executor_starts(0)
+        self.executor_starts(1)
+
+    @rule(actions=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 7)), min_size=20))
+    def time_passes(self, actions: list[tuple[int, int]]) -> None:
+        """Nothing breaks for a while, but things interleave as they like."""
+        for action, pick in actions:
+            if action == 0:
+                for executor in self.executors.values():
+                    self._lease(executor)
+                self.trainer_beats()
+            elif action in (1, 2):
+                for executor in self.executors.values():
+                    self._send(executor, 1 + pick % 3, pick)
+            elif action == 3:
+                self.frames_arrive(pick, 1 + pick % 3)
+            elif action == 4:
+                self.trainer_takes()
+            elif action == 5:
+                self.trainer_steps()
+                self.trainer_takes()
+            else:
+                for executor in self.executors.values():
+                    self._beat_of(executor)
+                self.trainer_beats()
+
+    # Executors ------------------------------------------------------------------------------
+
+    @rule(index=EXECUTORS)
+    def executor_starts(self, index: int) -> None:
+        """Also: it was killed, and its successor comes up."""
+        self.started += 1
+        old = self.executors.pop(index, None)
+        if old is not None and old.epoch:
+            self.trainer.broken.add(old.epoch)
+        registration = Registration(
+            executor=index,
+            instance=f"i{self.started}",
+            started_ns=self.started,
+            address="a",
+            pid=1,
+        )
+        self.state.register(registration)
+        self.executors[index] = _Executor(registration)
+
+    @rule(index=EXECUTORS)
+    def executor_is_cut_off(self, index: int) -> None:
+        """It lives and sends on, but the driver hears nothing of it until it expires."""
+        executor = self.executors.pop(index, None)
+        if executor is not None:
+            self.zombies.append(executor)
+            for other in self.executors.values():
+                self._seen(other)
+            self.now += TIMEOUT + 1
+            for other in self.executors.values():
+                self._seen(other)
+            self.state.expire()
+
+    @precondition(lambda self: self.zombies)
+    @rule(rows=st.integers(0, 3), pick=st.integers(0, 7))
+    def zombie_sends(self, rows: int, pick: int) -> None:
+        self._send(self.zombies[pick % len(self.zombies)], rows, pick)
+
+    # Trainer --------------------------------------------------------------------------------
+
+    def frames_arrive(self, pick: int, count: int) -> None:
+        waiting = [epoch for epoch, frames in self.streams.items() if frames]
+        if waiting:
+            frames = self.streams[waiting[pick % len(waiting)]]
+            for _ in range(min(count, len(frames))):
+                self.trainer.inbox.put(frames.pop(0))
+
+    def trainer_takes(self) -> None:
+        if self.trainer.hand is None:
+            self.trainer.hand = self.trainer.inbox.take()
+
+    def trainer_steps(self) -> None:
+        trainer = self.trainer
+        if trainer.hand is not None:
+            trainer.model.update(self.rows[trainer.hand])
+            trainer.inbox.use(trainer.hand)
+            trainer.hand = None
+
+    @rule()
+    def trainer_beats(self) -> None:
+        trainer = self.trainer
+        trainer.sequence += 1
+        beat = TrainerBeat(
+            trainer=trainer.number,
+            session=trainer.session,
+            sequence=trainer.sequence,
+            version=trainer.version,
+            used=trainer.inbox.news(),
+            fenced=dict(trainer.fenced),
+            broken=sorted(trainer.broken),
+        )
+        trainer.fenced.clear()
+        trainer.broken.clear()
+        try:
+            session = self.state.session_of(trainer.number, trainer.session)
+        except NotKnownError:
+            self._open(trainer.inbox.fence_all())
+            return
+        self.state.beat_of_trainer(session, beat)
+        self.state.beat_of_trainer(session, beat)  # a repeated call changes nothing
+        orders = self.state.orders(session)
+        assert orders.error is None
+        trainer.version = orders.version
+        for epoch in orders.fence:
+            trainer.fenced[epoch] = trainer.inbox.fence(epoch)
+        for serving in orders.serving:
+            trainer.inbox.open(serving.epoch)
+
+    @precondition(lambda self: self.trainer.hand is None)
+    @rule()
+    def trainer_seals(self) -> None:
+        trainer = self.trainer
+        positions = dict(trainer.inbox.used)
+        self.checkpoint = (positions, Counter(trainer.model))
+        trainer.sealed = positions
+        try:
+            session = self.state.session_of(trainer.number, trainer.session)
+        except NotKnownError:
+            return
+        session.served.seal(positions)
+        self.state.seal(session, 1)
+
+    @rule()
+    def trainer_is_killed(self) -> None:
+        self._start_trainer()
+
+    # Driver ---------------------------------------------------------------------------------
+
+    @rule()
+    def driver_is_killed(self) -> None:
+        self.journal.close()
+        self._start_driver()
+
+    # What must hold -------------------------------------------------------------------------
+
+    @invariant()
+    def no_row_is_learnt_twice(self) -> None:
+        trainer = getattr(self, "trainer", None)
+        if trainer is not None:
+            assert all(count == 1 for count in trainer.model.values())
+            for task_id, progress in trainer.inbox.used.items():
+                learnt = sum(1 for task, _ in trainer.model if task == task_id)
+                assert learnt == progress.rows_read == progress.position.row
+
+    def teardown(self) -> None:
+        """Without further crashes the window ends, and every row was learnt."""
+        try:
+            if hasattr(self, "trainer"):
+                self._run_to_the_end()
+                wanted = {(task, row) for task, rows in self.lengths.items() for row in range(rows)}
+                assert set(self.trainer.model) == wanted
+                self.no_row_is_learnt_twice()
+                self.journal.close()
+        finally:
+            shutil.rmtree(self.folder)
+
+    def _run_to_the_end(self) -> None:
+        if not self.executors:
+            self.executor_starts(0)
+        for _ in range(400):
+            self.trainer_steps()
+            if self.trainer.inbox.ended == len(self.lengths):
+                return
+            for executor in self.executors.values():
+                self._lease(executor)
+                for pick in range(8):
+                    self._send(executor, 3, pick)
+                self._beat_of(executor)
+            self.trainer_beats()
+            for frames in self.streams.values():
+                while frames:
+                    self.trainer.inbox.put(frames.pop(0))
+            self.trainer_takes()
+        raise AssertionError("the window does not end")
+
+    # Parts ----------------------------------------------------------------------------------
+
+    def _start_driver(self) -> None:
+        self.journal = Journal(self.folder / "journal" / "driver.jsonl")
+        self.state = DriverState(
+            self.journal,
+            lambda window, generation: ServedWindow(
+                self.ledger, window, generation, SOURCES, JobSpec()
+            ),
+            TIMEOUT,
+            lambda: self.now,
+        )
+
+    def _start_trainer(self) -> None:
+        positions, model = self.checkpoint
+        self.trainer = _Trainer(Counter(model), dict(positions), inbox=Inbox(positions))
+        self._open(positions)
+
+    def _open(self, used: Progress) -> None:
+        trainer = self.trainer
+        session = self.state.open(
+            OpenWindow(
+                trainer=trainer.number,
+                window=WINDOW,
+                generation=1,
+                step=0,
+                sealed=trainer.sealed,
+                used=used,
+            )
+        )
+        trainer.number, trainer.session = session.trainer, session.number
+        trainer.sequence = trainer.version = 0
+        trainer.fenced.clear()
+        trainer.broken.clear()
+
+    def _seen(self, executor: _Executor) -> None:
+        try:
+            self.state.member(executor.registration.executor, executor.registration.instance)
+        except NotKnownError:
+            self.state.register(executor.registration)
+            executor.sequence = 0
+
+    def _lease(self, executor: _Executor) -> None:
+        self._seen(executor)
+        known = executor.registration
+        member = self.state.member(known.executor, known.instance)
+        self.state.assign_epoch(member)
+        executor.sequence += 1
+        call = LeaseCall(
+            executor=known.executor,
+            instance=known.instance,
+            epoch=executor.epoch,
+            sequence=executor.sequence,
+            last=False,
+        )
+        reply = self.state.lease(member, call)
+        if reply is None:
+            return
+        if reply.epoch != executor.epoch:
+            executor.epoch = reply.epoch
+            executor.reading.clear()
+            executor.done.clear()
+        for grant in reply.grants:
+            start = grant.progress.position.row if grant.progress else 0
+            task_id = grant.task.task_id
+            assert task_id not in executor.reading
+            executor.reading[task_id] = _Reading(task_id, start, self.lengths[task_id])
+
+    def _send(self, executor: _Executor, rows: int, pick: int) -> None:
+        open_tasks = [each for each in executor.reading.values() if not each.ended]
+        if not open_tasks:
+            return
+        task = open_tasks[pick % len(open_tasks)]
+        until = min(task.end, task.at + rows)
+        task.ended = until == task.end and rows > 0
+        ids = [(task.task_id, row) for row in range(task.at, until)]
+        task.at = until
+        if task.ended:
+            executor.done.append(task.task_id)
+        progress = TaskProgress(position=Position(0, until), rows_read=until, ended=task.ended)
+        frame = Frame(
+            minibatch=None,
+            progress={task.task_id: progress},
+            executor="data",
+            epoch=executor.epoch,
+            rows=len(ids),
+            slot=0,
+            feed="batch" if task.task_id.startswith("history") else "stream",
+        )
+        self.rows[frame] = ids
+        self.streams.setdefault(executor.epoch, []).append(frame)
+
+    def _beat_of(self, executor: _Executor) -> None:
+        self._seen(executor)
+        done, executor.done = executor.done, []
+        self.state.beat_of_executor(
+            ExecutorBeat(
+                executor=executor.registration.executor,
+                instance=executor.registration.instance,
+                epoch=executor.epoch,
+                done=done,
+                queued={},
+                passed_over={},
+            )
+        )
+
+
+def _table(records: list[tuple[str, str, int, int]]) -> pa.Table:
+    count = len(records)
+    units = [
+        [{"path": r[0], "first": 0, "end": r[3], "rows": r[3], "size_bytes": 1}] for r in records
+    ]
+    return pa.table(
+        {
+            "task_id": pa.array([r[0] for r in records], pa.string()),
+            "source": pa.array([r[1] for r in records], pa.string()),
+            "slot": pa.array([r[2] for r in records], pa.int32()),
+            "partition": pa.array([""] * count, pa.string()),
+            "units": pa.array(units, MANIFEST_SCHEMA.field("units").type),
+            "rows": pa.array([r[3] for r in records], pa.int64()),
+            "size_bytes": pa.array([1] * count, pa.int64()),
+            "cut": pa.array([False] * count, pa.bool_()),
+        },
+        schema=MANIFEST_SCHEMA,
+    )
+
+
+def _source_plan(name: str, table: pa.Table) -> SourcePlan:
+    return SourcePlan(
+        stream=name,
+        source=name,
+        feed="batch" if name == "history" else "stream",
+        data_from=DAY[0],
+        data_to=DAY[1],
+        tasks=table.num_rows,
+        files=table.num_rows,
+        rows=sum(table["rows"].to_pylist()),
+        reason="",
+        fingerprint="f",
+    )
+
+
+TestCrashes = Crashes.TestCase
+TestCrashes.settings = settings(
+    max_examples=80,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
