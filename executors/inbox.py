@@ -88,7 +88,7 @@ class Inbox:
     def put(self, frame: Frame) -> bool:
         """Queue a frame; False, and the frame is thrown away, when its epoch is not open."""
         self.received_rows += frame.rows
-        lane = self._lanes.setdefault(frame.epoch, _Lane())
+        lane = self._lanes.get(frame.epoch)
         if lane is None:
             self.dropped_rows += frame.rows
             return False

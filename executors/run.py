@@ -24,7 +24,6 @@ from forebay.errors import (
     RowsLostError,
 )
 from forebay.executors.chain import ModelChain
-from forebay.executors.evaluation import evaluate
 from forebay.executors.job import JobHandle, JobRequest, JobStatus, WindowRequest, submit
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.meaning import learns_fingerprint
@@ -219,6 +218,8 @@ class Run:
         status: JobStatus | None,
         started: float,
     ) -> Json:
+        from forebay.executors.evaluation import evaluate  # scipy: not before it is needed
+
         phase = time.perf_counter()
         keys = [window.key for window in windows]
         evaluation = evaluate(self.pipeline, self.chain, keys)

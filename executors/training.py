@@ -17,7 +17,7 @@ from forebay.executors.job import JobRequest, WindowRequest
 from forebay.executors.meaning import learns_fingerprint
 from forebay.executors.progress import ProgressReporter
 from forebay.executors.remote_reader import Frame, RemoteReader
-from forebay.executors.scoreboard import ScoreWriter
+from forebay.executors.score_segments import ScoreWriter
 from forebay.executors.tally import Tally
 from forebay.home import Home
 from forebay.mixture.layout import FeatureLayout

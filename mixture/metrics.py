@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
-from scipy.stats import norm, rankdata
+from scipy.special import expit, logit, ndtri
 
 Labels = npt.NDArray[np.floating[Any]] | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]
 Scores = npt.NDArray[np.floating[Any]]
 Floats = npt.NDArray[np.float64]
 
-_QUANTILE = float(norm.ppf(0.975))
+_QUANTILE = float(ndtri(0.975))
 _SMALLEST_PROBABILITY = 1e-7
 # The largest variance that a value between 0 and 1 can have: taken where one row cannot show any.
 _LARGEST_VARIANCE = 0.25
@@ -160,6 +159,8 @@ def calibration(labels: Labels, probabilities: Scores) -> float | None:
 
 
 def _midranks(columns: Floats) -> Floats:
+    from scipy.stats import rankdata  # 2 s of imports: only where something is ranked
+
     return np.asarray(rankdata(columns, method="average", axis=0), dtype=np.float64)
 
 
