@@ -61,7 +61,6 @@ class DataExecutor:
         self._home, self._pipeline = Home(Path(request.home)), pipeline
         self._lanes = lanes_of(pipeline, request.source_specs())
         self._readers = Readers(request)
-        self._decoding = threading.Semaphore(pipeline.job.roles.data.threads)
         self._client = DriverClient(job_dir, token, patience)
         self._server = FrameServer(token, served_schema(self._readers.layout), self._claim)
         self._changed = threading.Condition()
@@ -147,7 +146,8 @@ class DataExecutor:
             PrioritisedQueue(self._lanes, limits_of(self._pipeline)),
             self._readers,
             DeadLetterWriter(folder),
-            self._decoding,
+            # One for each epoch: a read that hangs in a lost one must not hold up the next.
+            threading.Semaphore(self._pipeline.job.roles.data.threads),
             self._ended,
         )
 

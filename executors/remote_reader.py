@@ -138,7 +138,7 @@ class RemoteReader:
             self._beats.start()
 
     def next(self, timeout_seconds: float) -> Frame | None:
-        """The next frame; None when none came in time.
+        """The next frame; None when none came in time, or at once when the window is finished.
 
         Raises:
             DataError: when data of the window is bad.
@@ -156,7 +156,7 @@ class RemoteReader:
                 if frame is not None:
                     return frame
                 left = deadline - time.monotonic()
-                if left <= 0:
+                if left <= 0 or session.inbox.ended >= session.tasks:
                     return None
                 self._changed.wait(left)
 

@@ -167,6 +167,9 @@ class DriverClient:
         give_up = time.monotonic() + self._patience
         trouble = "no endpoint yet"
         for pause in _pauses():
+            if self._closed.is_set():
+                trouble = "this client is closed"
+                break
             try:
                 return reply.model_validate_json(self._send(method, message, timeout))
             except grpc.RpcError as error:

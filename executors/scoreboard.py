@@ -101,8 +101,8 @@ def window_metrics(scored: Scored) -> dict[str, Json]:
         row = _label_metrics(scored.fresh, scored.scores[:, index], "")
         row |= _label_metrics(scored.complete[joined], scored.scores[joined, index], "_true")
         metrics[name] = {
-            "auc_fresh": fresh_auc.interval(index).as_json() if fresh_auc else None,
-            "auc_true": true_auc.interval(index).as_json() if true_auc else None,
+            **_auc_figures("auc_fresh", fresh_auc, index),
+            **_auc_figures("auc_true", true_auc, index),
             "rows": len(scored.event_ids),
             "positives": int((scored.fresh > 0.5).sum()),
             "joined_rows": int(joined.sum()),
@@ -176,6 +176,14 @@ def _auc(scored: Scored, *, complete: bool) -> AucEstimate | None:
         return estimate_auc(scored.fresh, scored.scores)
     joined = scored.joined
     return estimate_auc(scored.complete[joined], scored.scores[joined])
+
+
+def _auc_figures(name: str, auc: AucEstimate | None, index: int) -> Json:
+    """The figure under `name`, its 95% interval [low, high] under `<name>_interval`."""
+    if auc is None:
+        return {name: None, f"{name}_interval": None}
+    estimate = auc.interval(index)
+    return {name: estimate.value, f"{name}_interval": [estimate.low, estimate.high]}
 
 
 def _label_metrics(labels: Values, scores: Values, suffix: str) -> Json:

@@ -69,23 +69,37 @@ class Pieces:
         return cls(*(table[:, column] for column in range(7)))
 
 
-def to_tasks(pieces: Pieces, paths: pa.Array, partitions: pa.Array | None = None) -> pa.Table:
+def to_tasks(
+    pieces: Pieces,
+    paths: pa.Array,
+    partitions: pa.Array | None = None,
+    bundle_hours: int = 1,
+) -> pa.Table:
     """A table of TASK_SCHEMA ordered by (span, slot, partition, first path).
 
     Args:
         pieces: in any order.
         paths: text of each file index; ascending.
         partitions: partition of each file index; files of different ones share no task.
+        bundle_hours: small files whose slots lie within so many hours may share a task, in the
+            order of their slots.
     """
     if not len(pieces):
         return TASK_SCHEMA.empty_table()
     ranks = np.zeros(len(paths), np.int64)
     if partitions is not None:
         ranks = np.unique(np.asarray(partitions.to_pylist()), return_inverse=True)[1]
-    order = np.lexsort((pieces.first, pieces.file, ranks[pieces.file], pieces.slot, pieces.span))
+    stretch = pieces.slot // bundle_hours
+    order = np.lexsort(
+        (pieces.first, pieces.file, pieces.slot, ranks[pieces.file], stretch, pieces.span)
+    )
     units = _merged(pieces.take(order))
-    starts = _task_starts(units, ranks)
-    return _table(units, starts, paths, partitions)
+    starts = _task_starts(units, ranks, bundle_hours)
+    table = _table(units, starts, paths, partitions)
+    if bundle_hours == 1:
+        return table
+    slots = table["slot"].to_numpy()
+    return table.take(pa.array(np.lexsort((slots, table["span"].to_numpy()))))
 
 
 def _merged(pieces: Pieces) -> Pieces:
@@ -112,9 +126,9 @@ def _merged(pieces: Pieces) -> Pieces:
     )
 
 
-def _task_starts(units: Pieces, ranks: Ints) -> Ints:
+def _task_starts(units: Pieces, ranks: Ints, bundle_hours: int) -> Ints:
     fresh = np.ones(len(units), np.bool_)
-    fresh[1:] = ~_same(units.span, units.slot, ranks[units.file])
+    fresh[1:] = ~_same(units.span, units.slot // bundle_hours, ranks[units.file])
     return _starts(fresh, units.rows, BUNDLE_ROWS)
 
 

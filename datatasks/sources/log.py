@@ -36,6 +36,9 @@ __all__ = ["LogSource", "LogWriter"]
 
 _MS_US = 1000
 
+# Micro-batches are small: a task takes those of up to a day, since opening a task costs more.
+BUNDLE_HOURS = 24
+
 
 @dataclass(frozen=True)
 class _Segments:
@@ -147,7 +150,7 @@ class LogSource(Source):
             rows=segments.rows[chosen],
             size_bytes=segments.listing.sizes[chosen],
         )
-        tasks = to_tasks(pieces, segments.listing.paths, segments.partitions)
+        tasks = to_tasks(pieces, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
         texts = [_fingerprint(segments, chosen[span == index]) for index in range(len(spans))]
         return Scan(tasks, texts, self._files.calls - before)
 

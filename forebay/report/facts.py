@@ -126,10 +126,15 @@ def _window(window: Json) -> WindowFacts:
             for name, source in sources.items()
             if source.get("reason")
         ],
-        auc_true={name: _estimate(one.get("auc_true")) for name, one in metrics.items()},
-        auc_fresh={name: _estimate(one.get("auc_fresh")) for name, one in metrics.items()},
+        auc_true={name: _figure(one, "auc_true") for name, one in metrics.items()},
+        auc_fresh={name: _figure(one, "auc_fresh") for name, one in metrics.items()},
         positives_known=(window.get("label_completeness") or {}).get("share"),
     )
+
+
+def _figure(metrics: Json, name: str) -> Estimate | None:
+    value, interval = metrics.get(name), metrics.get(f"{name}_interval")
+    return None if value is None or interval is None else Estimate(value, *interval)
 
 
 def _estimate(value: Json | None) -> Estimate | None:

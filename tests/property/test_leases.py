@@ -456,7 +456,7 @@ def _source_plan(name: str, table: pa.Table) -> SourcePlan:
 
 TestCrashes = Crashes.TestCase
 TestCrashes.settings = settings(
-    max_examples=80,
+    max_examples=100,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

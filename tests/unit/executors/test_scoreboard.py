@@ -64,8 +64,8 @@ def test_complete_labels_join_from_the_same_and_later_windows(tmp_path: Path) ->
     assert metrics["joined_rows"] == 3
     assert metrics["positives"] == 1
     assert metrics["positives_true"] == 2
-    assert metrics["auc_true"]["value"] == 1.0
-    assert metrics["auc_fresh"]["value"] == 1.0
+    assert metrics["auc_true"] == 1.0
+    assert metrics["auc_fresh"] == 1.0
     assert label_completeness([one]) == {
         "fresh_positives": 1,
         "complete_positives": 2,

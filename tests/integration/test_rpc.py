@@ -1,0 +1,229 @@
+"""Calls between processes: retries, deadlines, refusals; the driver's answers to repeated calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.data_path import DataPath
+from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
+
+from forebay.datatasks.tasks import DataTask, Position, TaskProgress
+from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError
+from forebay.executors.files import write_atomically
+from forebay.executors.messages import (
+    Done,
+    Endpoint,
+    LeaseCall,
+    LeaseReply,
+    Opened,
+    OpenWindow,
+    Orders,
+    Progress,
+    Registered,
+    Registration,
+    SealCall,
+    StatusCall,
+    TrainerBeat,
+)
+from forebay.executors.rpc import ENDPOINT_FILE, DriverClient, NotKnownError, RpcServer
+from forebay.executors.seal_commits import SealCommitter
+from forebay.executors.tokens import read_token
+
+TOKEN = "a-token-of-a-test"
+
+
+def publish(folder: Path, address: str) -> None:
+    endpoint = Endpoint(address=address, incarnation=1)
+    write_atomically(folder / ENDPOINT_FILE, endpoint.model_dump_json())
+
+
+def served(folder: Path, handler: Any) -> RpcServer:
+    server = RpcServer(TOKEN, {"status": (StatusCall, handler)}, 4)
+    server.start()
+    publish(folder, server.address)
+    return server
+
+
+def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
+    client = DriverClient(tmp_path, TOKEN, 10.0)
+    first = served(tmp_path, lambda call, context: Done())
+    assert client.call("status", StatusCall(), Done) == Done()
+    first.stop(0)
+    started: list[RpcServer] = []
+    threading.Timer(
+        0.4, lambda: started.append(served(tmp_path, lambda call, context: Done()))
+    ).start()
+    assert client.call("status", StatusCall(), Done) == Done()
+    client.close()
+    started[0].stop(0)
+
+
+def test_a_call_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
+    client = DriverClient(tmp_path, TOKEN, 0.3)
+    started = time.monotonic()
+    with pytest.raises(InfrastructureError, match="did not answer status"):
+        client.call("status", StatusCall(), Done)
+    assert time.monotonic() - started < 2
+    server = served(tmp_path, lambda call, context: time.sleep(1) or Done())
+    with pytest.raises(InfrastructureError, match="DEADLINE_EXCEEDED"):
+        client.call("status", StatusCall(), Done, timeout=0.1)
+    client.close()
+    with pytest.raises(InfrastructureError):
+        client.call("status", StatusCall(), Done)
+    server.stop(0)
+
+
+def test_refusals_arrive_in_their_class_and_are_not_repeated(tmp_path: Path) -> None:
+    calls = []
+
+    def refuse(call: StatusCall, context: Any) -> Done:
+        calls.append(call)
+        raise DataError("row 7 is bad " + "x" * 10_000)
+
+    server = served(tmp_path, refuse)
+    client = DriverClient(tmp_path, TOKEN, 5.0)
+    with pytest.raises(DataError, match="row 7 is bad"):
+        client.call("status", StatusCall(), Done)
+    assert len(calls) == 1
+    client.close()
+    server.stop(0)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[tuple[DataPath, DriverClient]]:
+    """A real driver process over one window of history."""
+    write_history(tmp_path / "data/history", FIRST_DAY - DAY, 2_000, files=3)
+    pipeline = ads_pipeline()
+    del pipeline["dataset"]["streams"]["clicks"]
+    path = DataPath.of(tmp_path, pipeline, {"history": history_source()})
+    path.plan("2026-03-01", "2026-03-01")
+    path.start("driver")
+    client = DriverClient(path.job_dir, read_token(path.job_dir), 20.0)
+    yield path, client
+    client.close()
+    path.stop()
+
+
+def opened(client: DriverClient, trainer: int = 0, used: Progress | None = None) -> Opened:
+    call = OpenWindow(
+        trainer=trainer, window="2026-03-01", generation=1, step=0, sealed={}, used=used or {}
+    )
+    return client.call("open", call, Opened)
+
+
+def lease(client: DriverClient, epoch: int, sequence: int, **more: Any) -> LeaseReply:
+    call = LeaseCall(executor=0, instance="i", epoch=epoch, sequence=sequence, last=False, **more)
+    return client.call("lease", call, LeaseReply)
+
+
+def test_the_driver_answers_repeated_calls_alike(driver: tuple[DataPath, DriverClient]) -> None:
+    path, client = driver
+    registration = Registration(
+        executor=0, instance="i", started_ns=1, address="127.0.0.1:1", pid=1
+    )
+    with pytest.raises(NotKnownError):
+        lease(client, 0, 1)
+    client.call("register", registration, Registered)
+    assert lease(client, 0, 1, wait_seconds=0.1).grants == []
+    window = opened(client)
+    first = lease(client, 0, 2)
+    assert first.epoch > 0
+    assert first.grants
+    assert lease(client, 0, 2) == first  # its answer was lost on the way
+    assert lease(client, 0, 1) == first  # a call that was given up long ago gets nothing new
+    assert path.status().tasks["reading"] == len(first.grants)
+
+    beat = TrainerBeat(trainer=window.trainer, session=window.session, sequence=1, version=0)
+    orders = client.call("beat", beat, Orders)
+    assert [serving.epoch for serving in orders.serving] == [first.epoch]
+    broken = beat.model_copy(update={"sequence": 2, "broken": [first.epoch]})
+    assert client.call("beat", broken, Orders).fence == [first.epoch]
+    task_id = first.grants[0].task.task_id
+    taken = {task_id: TaskProgress(position=Position(0, 5), rows_read=5)}
+    fenced = beat.model_copy(update={"sequence": 3, "fenced": {first.epoch: taken}})
+    for _ in range(2):
+        assert client.call("beat", fenced, Orders).fence == []
+    # The executor gets another epoch, and the task goes on where the trainer stands.
+    again = lease(client, first.epoch, 3)
+    assert again.epoch > first.epoch
+    positions = {grant.task.task_id: grant.progress for grant in again.grants}
+    assert positions[task_id] == taken[task_id]
+
+    other = opened(client)
+    assert other.trainer == window.trainer + 1
+    with pytest.raises(FencedError):
+        client.call("beat", fenced, Orders)
+    with pytest.raises(NotKnownError):
+        client.call("beat", beat.model_copy(update={"trainer": other.trainer}), Orders)
+    unknown = OpenWindow(trainer=0, window="2027-01-01", generation=1, step=0, sealed={}, used={})
+    with pytest.raises((ConfigError, DataError, InfrastructureError), match="2027-01-01"):
+        client.call("open", unknown, Opened)
+
+
+def test_a_seal_survives_the_driver(driver: tuple[DataPath, DriverClient]) -> None:
+    path, client = driver
+    window = opened(client)
+    call = SealCall(trainer=window.trainer, session=window.session, step=9, progress={})
+    client.call("seal", call, Done)
+    assert path.status().sealed_step == 9
+    path.kill("driver-0")
+    deadline = time.monotonic() + 20
+    while path.status().incarnation != 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with pytest.raises(NotKnownError):
+        client.call("seal", call, Done)
+    assert opened(client, trainer=window.trainer).trainer == window.trainer
+    assert opened(client).trainer == window.trainer + 1
+
+
+class _Storage:
+    """A source whose storage keeps positions; it does not answer at first."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.committed: list[dict[str, Position]] = []
+        self.closed = 0
+
+    def commit(self, group: str, progress: dict[str, tuple[DataTask, Position]]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("no broker")
+        assert group == "forebay.ads"
+        self.committed.append({task: position for task, (_, position) in progress.items()})
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class _Window:
+    """Tasks of one source."""
+
+    def data_tasks(self, source: str, positions: Progress) -> dict[str, Any]:
+        return {task: None for task in positions if task.startswith(f"{source}/")}
+
+
+def test_commits_are_repeated_until_storage_took_the_newest() -> None:
+    storage = _Storage(failures=1)
+    commits = SealCommitter("forebay.ads", {"clicks": lambda: storage})  # type: ignore[dict-item,return-value]
+    for row in (5, 9):
+        progress = {
+            "clicks/0": TaskProgress(position=Position(row, 0)),
+            "history/0": TaskProgress(position=Position(0, 0)),
+        }
+        number = commits.submit(_Window(), progress)  # type: ignore[arg-type]
+    commits.wait(number, 10)
+    assert storage.committed[-1] == {"clicks/0": Position(9, 0)}
+    assert storage.closed == 1
+    storage.failures = 1000
+    number = commits.submit(_Window(), progress)  # type: ignore[arg-type]
+    with pytest.raises(InfrastructureError, match="could not be committed"):
+        commits.wait(number, 0.3)
+    commits.stop()
+    nothing = SealCommitter("forebay.ads", {})
+    nothing.wait(nothing.submit(_Window(), progress), 0.1)  # type: ignore[arg-type]
