@@ -207,6 +207,7 @@ class DataExecutor:
             instance=self._instance,
             epoch=epoch.number if epoch else 0,
             done=[each.grant.task.task_id for each in outcomes if each.failure is None],
+            slots=epoch.reading() if epoch else {},
             queued=epoch.queued() if epoch else {},
             passed_over=epoch.passed_over() if epoch else {},
         )

@@ -104,7 +104,7 @@ class DriverService:
         """A data executor lives and has read tasks."""
         with self._changed:
             self._state.beat_of_executor(call)
-            if call.done:
+            if call.done or call.slots:
                 self._changed.notify_all()
             return Done()
 

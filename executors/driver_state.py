@@ -147,6 +147,7 @@ class DriverState:
         member = self.member(call.executor, call.instance)
         member.queued, member.passed_over = call.queued, call.passed_over
         if self.session is not None and call.epoch and call.epoch == member.epoch:
+            self.session.served.advance(call.epoch, call.slots)
             self.session.served.read(call.epoch, call.done)
 
     def failed(self, call: TaskFailure) -> None:

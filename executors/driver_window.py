@@ -56,6 +56,7 @@ class ServedWindow:
                 align_slots=job.buffers.align_hours,
                 attempts_max=job.failover.task_attempts_max,
             ),
+            self._partitions(),
         )
 
     @property
@@ -89,6 +90,11 @@ class ServedWindow:
         self.use(positions)
         self.leases.seal(self._by_row(positions))
 
+    def advance(self, epoch: int, slots: Mapping[str, int]) -> None:
+        """An epoch has read these tasks up to these slots."""
+        for row, slot in zip(self._rows_of(list(slots)), slots.values(), strict=True):
+            self.leases.advance(epoch, row, slot)
+
     def read(self, epoch: int, task_ids: Iterable[str]) -> None:
         """An epoch has read these tasks to their end."""
         for row in self._rows_of(list(task_ids)):
@@ -112,6 +118,13 @@ class ServedWindow:
         ids = [task_id for task_id in positions if task_id.startswith(prefix)]
         rows = self._rows_of(ids)
         return {task_id: self._task(row) for task_id, row in zip(ids, rows, strict=True)}
+
+    def _partitions(self) -> list[int]:
+        """How many partitions each source has in this window."""
+        counted = self._table.group_by("source").aggregate([("partition", "count_distinct")])
+        columns = (counted["source"], counted["partition_count_distinct"])
+        counts = dict(zip(*(column.to_pylist() for column in columns), strict=True))
+        return [counts.get(name, 1) for name in self._names]
 
     def _task(self, row: int) -> DataTask:
         return self._ledger.data_task(self._table, row, self._plan)

@@ -12,7 +12,7 @@ import heapq
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -34,7 +34,8 @@ class TaskState(IntEnum):
     SEALED = 4
 
 
-_OPEN = (TaskState.PENDING, TaskState.READING)
+_FAR = 2**31 - 1
+_PARTITIONS_MAX = 64
 _HELD = (TaskState.READING, TaskState.READ)
 
 
@@ -48,10 +49,13 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class LeaseRules:
-    """align_slots: how far a task may be ahead of the earliest one that is not read yet."""
+    """align_slots: how far a task may be ahead of the earliest row that is not read yet.
+
+    It binds several executors; a single one serves its rows in time order by itself.
+    """
 
     align_slots: int
-    reading_max: int = 2  # tasks of one source that one executor reads at a time
+    reading_max: int = 2  # tasks of one source that one executor reads at a time, at least
     attempts_max: int = 3
 
 
@@ -64,8 +68,12 @@ class LeaseTable:
         sources: npt.NDArray[np.int32],
         source_count: int,
         rules: LeaseRules,
+        partitions: Sequence[int] = (),
     ) -> None:
-        """All tasks are pending.
+        """All tasks are pending. `partitions` by source: as many tasks are read at a time.
+
+        Partitions of one source hold rows of the same time: reading one after the other would
+        serve them one after the other too.
 
         Raises:
             ValueError: when slots do not ascend.
@@ -80,12 +88,17 @@ class LeaseTable:
         self.failures: Counter[int] = Counter()
         self.progress: dict[int, TaskProgress] = {}
         self._rules = rules
+        self._reading_max = [
+            max(rules.reading_max, min(count, _PARTITIONS_MAX))
+            for count in partitions or [1] * source_count
+        ]
+        self._at = slots.astype(np.int64)  # the slot that each task has been read up to
         self._holder = np.zeros(count, np.int64)
         self._held: dict[int, set[int]] = {}
         self._queues = [np.flatnonzero(sources == source) for source in range(source_count)]
         self._next = [0] * source_count  # from here on in its queue every task is pending
         self._returned: list[list[int]] = [[] for _ in range(source_count)]
-        self._first_open = 0
+        self._first_pending = 0
         self._lost: set[int] = set()
         self._counts = Counter({TaskState.PENDING: count})
 
@@ -110,11 +123,11 @@ class LeaseTable:
         """Lease the next tasks to an epoch, a fair share of what `executors` could take."""
         if epoch in self._lost:
             return []
-        horizon = self._earliest_open() + self._rules.align_slots
+        horizon = self._horizon(executors)
         rows: list[int] = []
         for source in range(len(self._queues)):
             waiting = self._waiting(source, horizon)
-            free = self._rules.reading_max - self.reading(epoch)[source]
+            free = self._reading_max[source] - self.reading(epoch)[source]
             share = min(free, math.ceil(waiting / max(1, executors)))
             rows += [self._pull(source) for _ in range(share)]
         for row in rows:
@@ -131,6 +144,11 @@ class LeaseTable:
             for row in self._held.get(epoch, ())
             if self.state[row] == TaskState.READING
         )
+
+    def advance(self, epoch: int, row: int, slot: int) -> None:
+        """An epoch has read a task up to a slot; a late report changes nothing."""
+        if self._holder[row] == epoch and self.state[row] == TaskState.READING:
+            self._at[row] = max(slot, int(self._at[row]))
 
     def holds(self, epoch: int, row: int, attempt: int) -> bool:
         """Whether this very lease is the task's."""
@@ -200,21 +218,35 @@ class LeaseTable:
             self._move(row, TaskState.USED)
             return
         self._move(row, TaskState.PENDING)
+        self._at[row] = self.slots[row]
         heapq.heappush(self._returned[int(self.sources[row])], row)
-        self._first_open = min(self._first_open, row)
+        self._first_pending = min(self._first_pending, row)
 
     def _move(self, row: int, state: TaskState) -> None:
         self._counts[TaskState(int(self.state[row]))] -= 1
         self._counts[state] += 1
         self.state[row] = state
 
+    def _horizon(self, executors: int) -> int:
+        """The last slot whose tasks may be leased now."""
+        if executors <= 1:
+            return _FAR
+        return self._earliest_open() + self._rules.align_slots
+
     def _earliest_open(self) -> int:
-        """The slot of the first task that is not read yet (of the last task when all are)."""
-        while self._first_open < len(self.state) and self.state[self._first_open] not in _OPEN:
-            self._first_open += 1
-        if self._first_open < len(self.state):
-            return int(self.slots[self._first_open])
-        return int(self.slots[-1]) if len(self.slots) else 0
+        """The slot of the earliest row that is not read yet, as far as known."""
+        state, count = self.state, len(self.state)
+        while self._first_pending < count and state[self._first_pending] != TaskState.PENDING:
+            self._first_pending += 1
+        slots = [
+            int(self._at[row])
+            for rows in self._held.values()
+            for row in rows
+            if state[row] == TaskState.READING
+        ]
+        if self._first_pending < count:
+            slots.append(int(self.slots[self._first_pending]))
+        return min(slots, default=_FAR - self._rules.align_slots)
 
     def _waiting(self, source: int, horizon: int) -> int:
         """Pending tasks of a source up to a slot."""

@@ -82,12 +82,17 @@ class LeaseReply(Wire):
 
 
 class ExecutorBeat(Wire):
-    """Every 0.2 s and when a task was read: tasks read to their end, and counters for people."""
+    """Every 0.2 s, when a task was read, and when rows of a later hour come up.
+
+    done: tasks read to their end. slots: the slot that each task still being read has come to.
+    The rest are counters for people.
+    """
 
     executor: int
     instance: str
     epoch: int
     done: list[str]
+    slots: dict[str, int] = Field(default_factory=dict)
     queued: dict[str, int]
     passed_over: dict[str, int]
 

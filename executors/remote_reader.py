@@ -28,7 +28,6 @@ from forebay.executors.messages import (
     Serving,
     TrainerBeat,
 )
-from forebay.executors.received import ReceivedCounter
 from forebay.executors.rpc import DriverClient, NotKnownError, rebuilt
 from forebay.executors.tokens import read_token
 from forebay.executors.transport import FlightTransport, FrameStream, Received, Transport
@@ -82,7 +81,6 @@ class RemoteReader:
         job_dir: Path,
         layout: FeatureLayout,
         source_names: Sequence[str],
-        counter: ReceivedCounter | None = None,
     ) -> None:
         """Read the job's folder; nothing is called before `begin`."""
         request = JobRequest.read(job_dir)
@@ -90,7 +88,6 @@ class RemoteReader:
         token = read_token(job_dir)
         patience = job.failover.heartbeat_timeout.total_seconds() * PATIENCE_FACTOR
         self._layout = layout
-        self._counter = counter
         self._credits = job.buffers.credits
         self._dead_rows_max = {
             name: spec.dead_letter_rows_max
@@ -396,8 +393,6 @@ class RemoteReader:
             expected += 1
             frame = self._frame(received)
             with self._changed:
-                if self._counter is not None and frame.rows:
-                    self._counter.add(session.window, session.generation, frame.rows)
                 if not session.inbox.put(frame):
                     stream.close()
                 self._changed.notify_all()

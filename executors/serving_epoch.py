@@ -70,6 +70,10 @@ class ServingEpoch:
         self._sequence += 1
         return head, packed
 
+    def reading(self) -> dict[str, int]:
+        """The slot that each task still being read has come to."""
+        return {str(task): slot for task, slot in self._queue.reading().items()}
+
     def queued(self) -> dict[str, int]:
         """Rows waiting by source."""
         return self._queue.queued()

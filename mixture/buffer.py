@@ -107,6 +107,10 @@ class ServingBuffer:
         """Tasks that may still add rows."""
         return sum(lane.end is None for lane in self._lanes.values())
 
+    def reading(self) -> dict[Hashable, int]:
+        """The slot of the next row of each task that is still being read, as far as known."""
+        return {task: lane.slot for task, lane in self._lanes.items() if lane.end is None}
+
     def slot(self) -> int | None:
         """The earliest slot that is waiting here or may still come; None when nothing is open."""
         slots = [lane.slot for lane in self._lanes.values() if lane.pieces or lane.end is None]

@@ -203,6 +203,13 @@ class PrioritisedQueue:
             rows = [buffer.rows for buffer in self._buffers]
         return dict(zip(self._lanes.names, rows, strict=False))
 
+    def reading(self) -> dict[Hashable, int]:
+        """The slot that each task still being read has come to."""
+        with self._changed:
+            return {
+                task: slot for buffer in self._buffers for task, slot in buffer.reading().items()
+            }
+
     def passed_over(self) -> dict[str, int]:
         """By source: rows that others gave at a moment when this one had rows and gave none."""
         with self._changed:

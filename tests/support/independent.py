@@ -5,8 +5,10 @@ The definition is that of docs/guarantees.md: splitmix64(fingerprint64(path) + r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import farmhash
@@ -71,6 +73,68 @@ def log_sums(folder: Path, first_ms: int, end_ms: int, keep: str | None = None) 
             ids = ids[table.column(keep).is_valid().to_numpy(zero_copy_only=False)]
         parts.append(ids)
     return sums(parts)
+
+
+def kafka_sums(
+    bootstrap: str, topic: str, first_ms: int, end_ms: int, *, one_row: bool = False
+) -> Sums:
+    """Sums over the rows of messages stamped in [first_ms, end_ms), by a plain consumer.
+
+    `one_row`: a message is a row (json); otherwise it is an Arrow IPC stream of several.
+    """
+    parts = []
+    for record in messages(bootstrap, topic):
+        if not first_ms <= record.timestamp < end_ms:
+            continue
+        message = row_ids(f"{topic}/{record.partition}", np.array([record.offset]))
+        if not one_row:
+            rows = pa.ipc.open_stream(record.value).read_all().num_rows
+            ids = np.repeat(message.view(np.uint64), rows) + np.arange(rows, dtype=np.uint64)
+            message = splitmix64(ids).view(np.int64)
+        parts.append(message)
+    return sums(parts)
+
+
+def messages(bootstrap: str, topic: str) -> Iterator[Any]:
+    """Every record of a topic as kafka-python gives it."""
+    with _consumer(bootstrap, topic, None) as (consumer, partitions):
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        ends = consumer.end_offsets(partitions)
+        while any(consumer.position(place) < ends[place] for place in partitions):
+            for records in consumer.poll(timeout_ms=500).values():
+                yield from records
+
+
+def kafka_ends(bootstrap: str, topic: str, instant_ms: int | None = None) -> dict[int, int]:
+    """For each partition the offset behind its last record, or of the first one not before."""
+    with _consumer(bootstrap, topic, None) as (consumer, partitions):
+        ends = consumer.end_offsets(partitions)
+        if instant_ms is not None:
+            found = consumer.offsets_for_times(dict.fromkeys(partitions, instant_ms))
+            ends |= {place: at.offset for place, at in found.items() if at is not None}
+    return {place.partition: int(offset) for place, offset in ends.items()}
+
+
+def kafka_committed(bootstrap: str, topic: str, group: str) -> dict[int, int]:
+    """What a consumer group has committed, by partition; partitions without are left out."""
+    with _consumer(bootstrap, topic, group) as (consumer, partitions):
+        found = {place.partition: consumer.committed(place) for place in partitions}
+    return {partition: offset for partition, offset in found.items() if offset is not None}
+
+
+@contextmanager
+def _consumer(bootstrap: str, topic: str, group: str | None) -> Iterator[tuple[Any, list[Any]]]:
+    """A consumer that commits nothing, and the topic's partitions."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+    try:
+        numbers = sorted(consumer.partitions_for_topic(topic) or ())
+        assert numbers, f"{bootstrap} has no topic {topic}"
+        yield consumer, [TopicPartition(topic, number) for number in numbers]
+    finally:
+        consumer.close()
 
 
 def added(*several: Mapping[str, int]) -> Sums:

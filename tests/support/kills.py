@@ -54,15 +54,40 @@ def wait_for_rows(project: Project, window: str, rows: int, run: subprocess.Pope
 
 def kill_role(project: Project, role: str) -> int:
     """SIGKILL one process of a role (`driver`, `data`, `trainer`, `supervisor`); its pid."""
-    name = next(name for name in sorted(status(project)["pids"]) if name.startswith(role))
-    pid = pid_of(project, name)
-    os.kill(pid, signal.SIGKILL)
-    return pid
+    return signal_role(project, role, signal.SIGKILL)
+
+
+def signal_role(project: Project, role: str, number: signal.Signals) -> int:
+    """Signal the first live process of a role; one that is just being restarted is waited for."""
+    deadline = time.monotonic() + 30
+    while True:
+        names = sorted(status(project)["pids"])
+        pids = [pid_of(project, name) for name in names if name.startswith(role)]
+        living = [pid for pid in pids if is_alive(pid)]
+        if living:
+            os.kill(living[0], number)
+            return living[0]
+        assert time.monotonic() < deadline, f"no {role} lives: {status(project)}"
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs, or could: one that nobody has buried yet does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def pid_of(project: Project, name: str) -> int:
     """The pid of a live process of the newest job by name, such as `trainer-0`."""
     return int(status(project)["pids"][name])
+
+
+def log_of(project: Project, name: str) -> str:
+    """What a process of the newest job has logged so far, all its lives together."""
+    folders = sorted((project.home / "jobs").glob("*/logs"))
+    return (folders[-1] / f"{name}.log").read_text()
 
 
 def job_processes(project: Project) -> list[psutil.Process]:

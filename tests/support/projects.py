@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,6 +55,14 @@ def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
     )
 
 
+@dataclass(frozen=True)
+class Topic:
+    """A topic of a real broker."""
+
+    bootstrap: str
+    name: str
+
+
 @dataclass
 class Project:
     """A generated project folder and the commands run in it."""
@@ -62,6 +71,7 @@ class Project:
     pipeline: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     home_folder: Path | None = None
+    topic: Topic | None = None
 
     @property
     def home(self) -> Path:
@@ -147,6 +157,12 @@ def clicks_source(**changes: Any) -> dict[str, Any]:
     }
 
 
+def topic_source(topic: Topic, **changes: Any) -> dict[str, Any]:
+    """The same rows on Kafka; `options` are added to the topic's own."""
+    options = {"bootstrap": topic.bootstrap, "topic": topic.name, **changes.pop("options", {})}
+    return clicks_source(**{"kind": "kafka", "options": options, **changes})
+
+
 def ads_pipeline(model: str = "count", **job: Any) -> dict[str, Any]:
     return {
         "dataset": {
@@ -182,21 +198,50 @@ def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: 
         pq.write_table(piece, target / f"part-{number}.parquet", row_group_size=20_000)
 
 
-def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:
-    """One day of stream rows: an hourly micro-batch for each partition."""
-    from forebay.datatasks.sources.log import LogWriter
-
+def hourly_batches(
+    day: datetime, rows: int, partitions: int, seed: int
+) -> Iterator[tuple[pa.Table, datetime, int]]:
+    """One day of stream rows as (micro-batch, publication, partition): each hour, a minute before
+    its end."""
     table = rows_of_day(day, rows, seed)
     at = table.column("at").to_numpy()
     start = np.datetime64(day.replace(tzinfo=None), "h")
-    writers = [LogWriter(folder, partition) for partition in range(partitions)]
     for hour in range(24):
         low, high = np.searchsorted(at, [start + hour, start + hour + 1])
         part = table.slice(low, high - low)
+        commit = day + timedelta(hours=hour, minutes=59)
         for partition in range(partitions):
             mine = part.take(pa.array(np.arange(partition, part.num_rows, partitions)))
-            commit = day + timedelta(hours=hour, minutes=59)
-            writers[partition].append(mine, commit)
+            yield mine, commit, partition
+
+
+def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:
+    """One day of stream rows as log segments."""
+    from forebay.datatasks.sources.log import LogWriter
+
+    writers = [LogWriter(folder, partition) for partition in range(partitions)]
+    for batch, commit, partition in hourly_batches(day, rows, partitions, seed):
+        writers[partition].append(batch, commit)
+
+
+def publish_day(
+    topic: Topic,
+    day: datetime,
+    rows: int,
+    *,
+    partitions: int = 2,
+    seed: int = 1,
+    message_rows: int = 1_000,
+) -> None:
+    """The same day as messages of at most `message_rows` rows."""
+    from forebay.datatasks.producer import publish_batches
+
+    pieces = (
+        (batch.slice(first, message_rows), commit, partition)
+        for batch, commit, partition in hourly_batches(day, rows, partitions, seed)
+        for first in range(0, batch.num_rows, message_rows)
+    )
+    publish_batches(topic.bootstrap, topic.name, pieces)
 
 
 def ads_project(
@@ -205,13 +250,18 @@ def ads_project(
     days: int = 1,
     rows: int = 4_000,
     pipeline: dict[str, Any] | None = None,
+    topic: Topic | None = None,
 ) -> Project:
-    """`days` windows of `rows` batch and `rows` stream rows each."""
-    project = Project(root, pipeline or ads_pipeline())
+    """`days` windows of `rows` batch and `rows` stream rows each; the stream is a log, or a
+    topic with two partitions that is there already."""
+    project = Project(root, pipeline or ads_pipeline(), topic=topic)
     for day in range(days):
         write_history(project.files, FIRST_DAY + (day - 1) * DAY, rows, seed=2 * day)
-        write_log(project.log, FIRST_DAY + day * DAY, rows, seed=2 * day + 1)
+        if topic is None:
+            write_log(project.log, FIRST_DAY + day * DAY, rows, seed=2 * day + 1)
+        else:
+            publish_day(topic, FIRST_DAY + day * DAY, rows, seed=2 * day + 1)
     project.write_source("history", history_source())
-    project.write_source("clicks", clicks_source())
+    project.write_source("clicks", topic_source(topic) if topic else clicks_source())
     project.write_pipeline()
     return project

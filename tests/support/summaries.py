@@ -41,7 +41,7 @@ def window(key: str, *, auc_fresh: float | None = 0.66) -> dict[str, Any]:
                 "auc_true": 0.67,
                 "auc_true_interval": [0.64, 0.70],
                 "auc_fresh": auc_fresh,
-                "auc_fresh_interval": None if auc_fresh is None else [auc_fresh - 0.03, auc_fresh + 0.03],
+                "auc_fresh_interval": auc_fresh and [auc_fresh - 0.03, auc_fresh + 0.03],
                 "log_loss": 0.5,
                 "rows": 900,
             }
