@@ -15,7 +15,7 @@ from pydantic import Field
 
 from forebay.datatasks.tasks import TaskProgress, Wire
 from forebay.errors import InfrastructureError
-from forebay.executors.files import folder_checksums, sync_folder, write_atomically
+from forebay.executors.files import folder_checksums, naming, sync_folder, write_atomically
 from forebay.mixture.learner import Learner, RowSums
 
 SEAL_NAME = "seal.json"
@@ -58,7 +58,8 @@ class CheckpointStore:
         temporary = self.folder / f".writing-{os.getpid()}"
         shutil.rmtree(temporary, ignore_errors=True)
         (temporary / MODEL_FOLDER).mkdir(parents=True)
-        learner.save(temporary / MODEL_FOLDER)
+        with naming(temporary):
+            learner.save(temporary / MODEL_FOLDER)
         sealed = seal.model_copy(update={"checksums": folder_checksums(temporary / MODEL_FOLDER)})
         write_atomically(temporary / SEAL_NAME, sealed.model_dump_json())
         if final_name.exists():  # a restart that reached the same barrier again

@@ -153,7 +153,10 @@ class Crew:
         return RoleFailure(
             error="ProcessEnded",
             message=f"{command.name} {_describe(exit_code)}: {last} (log: {log_path})",
-            exit_code=exit_code if exit_code in REMEDY_CODES else InfrastructureError.exit_code,
+            # Without a failure file, 1 is Python's own code (an import that failed), not ours.
+            exit_code=exit_code
+            if exit_code in REMEDY_CODES - {1}
+            else InfrastructureError.exit_code,
         )
 
 

@@ -30,6 +30,7 @@ class Journal:
             InfrastructureError: when another process writes it, or a record in the middle is bad.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
         self._lock = FileLock(path.with_suffix(".lock"))
         if not self._lock.acquire(LOCK_SECONDS):
             raise InfrastructureError(f"another driver writes {path}")
@@ -58,7 +59,9 @@ class Journal:
         except OSError as error:
             # Half a record must not stand before later ones.
             os.ftruncate(self._descriptor, self._size)
-            raise InfrastructureError(f"the driver's journal cannot be written: {error}") from error
+            raise InfrastructureError(
+                f"the driver's journal cannot be written: {self._path}: {error}"
+            ) from error
         self._size += len(line)
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from forebay.errors import DataError
+from forebay.executors.files import naming
 from forebay.mixture.minibatch import Minibatch
 
 _SCORES, _LABELS = "scores", "labels"
@@ -32,8 +33,9 @@ class _Segment:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path = path
         self._schema = schema
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = ipc.new_file(self._sink, schema)
+        with naming(path):
+            self._sink = pa.OSFile(str(path), "wb")
+            self._writer = ipc.new_file(self._sink, schema)
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
 
@@ -47,14 +49,16 @@ class _Segment:
     def _write(self) -> None:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting).combine_chunks()
-            self._writer.write_table(table)
+            with naming(self.path):
+                self._writer.write_table(table)
         self._waiting, self._rows = [], 0
 
     def close(self) -> None:
         self._write()
-        self._writer.close()
-        self._sink.close()
-        _sync(self.path)
+        with naming(self.path):
+            self._writer.close()
+            self._sink.close()
+            _sync(self.path)
 
 
 class ScoreWriter:

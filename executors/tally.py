@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from forebay.executors.files import naming
+
 
 class Tally:
     """Named int64 counters in one file; the page cache keeps them when the process is killed."""
@@ -15,7 +17,8 @@ class Tally:
         path.parent.mkdir(parents=True, exist_ok=True)
         size_bytes = 8 * len(names)
         if not path.exists() or path.stat().st_size != size_bytes:
-            path.write_bytes(bytes(size_bytes))
+            with naming(path):
+                path.write_bytes(bytes(size_bytes))
         self._index = {name: position for position, name in enumerate(names)}
         self._values = np.memmap(path, dtype=np.int64, mode="r+", shape=(len(names),))
 

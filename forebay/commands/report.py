@@ -28,13 +28,15 @@ def register(app: typer.Typer) -> None:
         """Show what a run came to, and write it as an HTML file that needs no network."""
         from rich.console import Console
 
+        from forebay.executors.files import naming
         from forebay.report.facts import read_facts
         from forebay.report.html import render_html
         from forebay.report.text import print_report
 
         facts = read_facts(summary)
         target = html or summary.with_suffix(".html")
-        target.write_text(render_html(facts))
+        with naming(target):
+            target.write_text(render_html(facts))
         out = Output(output)
         if out.is_json:
             out.json({"html": str(target), **asdict(facts)})

@@ -52,6 +52,7 @@ def run(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Train every window of a range that is not trained yet, each from the one before it."""
+    from forebay.executors.files import naming
     from forebay.executors.run import Run, Watch
 
     project = load_project(config)
@@ -63,7 +64,8 @@ def run(
     )
     if summary is not None:
         summary.parent.mkdir(parents=True, exist_ok=True)
-        summary.write_text(json.dumps(facts, indent=1) + "\n")
+        with naming(summary):
+            summary.write_text(json.dumps(facts, indent=1) + "\n")
     _print(Output(output), facts, summary)
 
 

@@ -256,11 +256,11 @@ def ads_project(
     topic with two partitions that is there already."""
     project = Project(root, pipeline or ads_pipeline(), topic=topic)
     for day in range(days):
-        write_history(project.files, FIRST_DAY + (day - 1) * DAY, rows, seed=2 * day)
+        write_history(project.files, FIRST_DAY + (day - 1) * DAY, rows, seed=100 + day - 1)
         if topic is None:
-            write_log(project.log, FIRST_DAY + day * DAY, rows, seed=2 * day + 1)
+            write_log(project.log, FIRST_DAY + day * DAY, rows, seed=100 + day)
         else:
-            publish_day(topic, FIRST_DAY + day * DAY, rows, seed=2 * day + 1)
+            publish_day(topic, FIRST_DAY + day * DAY, rows, seed=100 + day)
     project.write_source("history", history_source())
     project.write_source("clicks", topic_source(topic) if topic else clicks_source())
     project.write_pipeline()

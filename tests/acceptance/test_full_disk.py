@@ -1,0 +1,81 @@
+"""A disk that takes no more: red, named, nobody left; with room the same command goes on, exact.
+
+Where this process may mount, the disk is a real file system without room. A limit on the size of
+files works for everybody and fails the trainer's writes alone, so that others can tell of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.kill_cases import WINDOW, expected
+from support.kills import no_process_left, summary_of
+from support.projects import Project, ads_pipeline, ads_project
+from support.small_disk import grow, limited, may_mount, tiny_file_system
+
+ROWS = 60_000
+DISK_BYTES = 1 << 20  # the scores of all rows need more
+FILE_BYTES = 400_000  # one segment of scores needs more
+ARGUMENTS = ("run", "ads", "--from", WINDOW, "--to", WINDOW)
+
+
+def refuse(project: Project, command: list[str] | None = None) -> None:
+    """The run is red, says where the disk refused, and leaves nobody and nothing half done."""
+    if command is not None:
+        project.command = lambda *_: command  # type: ignore[method-assign]
+    done = project.forebay(*ARGUMENTS, check=False)
+    assert done.returncode == 4, done.stderr
+    assert str(project.home) in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+    assert no_process_left(project)
+    assert not (project.home / "published").exists()
+
+
+def finish(project: Project) -> int:
+    """The same command again; the step at which it went on."""
+    summary = project.home / "summary.json"
+    Project(project.root, home_folder=project.home).forebay(*ARGUMENTS, "--summary", str(summary))
+    facts = summary_of(summary)
+    assert facts["seen"] == expected(project)
+    assert facts["rows_agree"] is True
+    assert no_process_left(project)
+    return int(facts["windows"][0]["resumed_from_step"])
+
+
+def disk_without_room(root: Path) -> None:
+    project = ads_project(root / "project", rows=ROWS)
+    disk = root / "disk"
+    project.home_folder = disk / "home"
+    with tiny_file_system(disk, DISK_BYTES):
+        refuse(project)
+        assert list((disk / "home").rglob(".*.json.*")) == []  # files that were begun are gone
+        refuse(project)  # asking again changes nothing
+        grow(disk, 64 << 20)
+        assert finish(project) > 0
+
+
+def files_without_room(root: Path) -> None:
+    pipeline = ads_pipeline(failover={"restarts_max": 1})
+    project = ads_project(root, rows=ROWS, pipeline=pipeline)
+    refuse(project, limited(project.command(*ARGUMENTS), FILE_BYTES))
+    assert finish(project) == 0
+
+
+@pytest.mark.parametrize(
+    "full", [disk_without_room, files_without_room] if may_mount() else [files_without_room]
+)
+def test_a_full_disk_is_red_and_the_same_command_goes_on(
+    tmp_path: Path, full: Callable[[Path], None]
+) -> None:
+    full(tmp_path)
+
+
+def test_a_summary_that_cannot_be_written_is_red_and_named(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, rows=500)
+    done = project.forebay(*ARGUMENTS, "--summary", "/dev/full", check=False)
+    assert done.returncode == 4
+    assert "/dev/full" in done.stderr
+    again = project.run(WINDOW, WINDOW)
+    assert again["trained_windows"] == []

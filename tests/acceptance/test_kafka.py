@@ -1,0 +1,263 @@
+"""`forebay run` with its stream on a real Kafka broker: bad messages, missing topics, windows."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import independent
+from support.kill_cases import committed, expected, sealed_offsets
+from support.kills import no_process_left
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    Topic,
+    ads_project,
+    history_source,
+    publish_day,
+    topic_source,
+)
+
+from forebay.datatasks.producer import publish
+
+pytestmark = pytest.mark.kafka
+NewTopic = Callable[..., str]
+WINDOW = "2026-03-01"
+ROWS = 2_000
+POISON = b"no Arrow stream"
+BOUND_SECONDS = 60.0
+
+
+@pytest.fixture
+def project(kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path) -> Project:
+    topic = Topic(kafka_bootstrap, new_topic(2))
+    return ads_project(tmp_path, rows=ROWS, topic=topic)
+
+
+def failed(project: Project) -> Any:
+    done = project.forebay("run", "ads", "--from", WINDOW, "--to", WINDOW, check=False)
+    assert no_process_left(project)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def poison(project: Project) -> int:
+    """Publish a message that does not decode to partition 1, then good ones; its offset."""
+    assert project.topic is not None
+    topic = project.topic
+    offset = independent.kafka_ends(topic.bootstrap, topic.name)[1]
+    at = FIRST_DAY + timedelta(hours=23, minutes=59, seconds=30)
+    publish(topic.bootstrap, topic.name, [(POISON, at, 1)])
+    return offset
+
+
+def test_a_poison_message_is_red_and_named(project: Project) -> None:
+    offset = poison(project)
+    done = failed(project)
+    assert done.returncode == 3, done.stderr
+    assert project.topic is not None
+    assert f"topic {project.topic.name}, partition 1, offset {offset}" in done.stderr
+    assert not (project.home / "published").exists()
+
+
+def test_a_poison_message_is_a_dead_letter_by_policy(project: Project) -> None:
+    offset = poison(project)
+    assert project.topic is not None
+    project.write_source("clicks", topic_source(project.topic, bad_rows="dead_letter"))
+    summary = project.run(WINDOW, WINDOW)
+    source = summary["windows"][0]["sources"]["clicks"]
+    assert source["planned_rows"] is None  # how many rows a message holds, only reading can tell
+    assert source["dead_letter_rows"] == 1
+    assert source["trained_rows"] == ROWS
+    assert source["served_rows"] == ROWS + 1
+    assert summary["rows_agree"] is True
+    (letter,) = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
+    assert letter["source"] == "clicks"
+    assert letter["topic"] == project.topic.name
+    assert (letter["partition"], letter["offset"]) == (1, offset)
+    assert letter["reason"]
+    assert letter["row"] == POISON.decode()
+    text = project.forebay("dead", "show", "ads").stdout
+    assert project.topic.name in text
+    assert committed(project)[1] == offset + 1, "a dead letter is dealt with"
+
+
+def test_a_topic_that_does_not_exist_is_red_with_a_hint(project: Project) -> None:
+    assert project.topic is not None
+    right = project.topic
+    project.write_source("clicks", topic_source(Topic(right.bootstrap, right.name[:-1])))
+    done = failed(project)
+    assert done.returncode == 3, done.stderr
+    assert right.name[:-1] in done.stderr
+    assert f"did you mean {right.name!r}" in done.stderr
+
+
+@pytest.fixture
+def closed_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.fixture
+def mute_port() -> Iterator[str]:
+    """Takes connections and never answers, as a broker that hangs."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("broker", ["closed_port", "mute_port"])
+def test_a_broker_that_is_down_is_red_in_bounded_time(
+    project: Project, request: pytest.FixtureRequest, broker: str
+) -> None:
+    address = request.getfixturevalue(broker)
+    project.write_source("clicks", topic_source(Topic(address, "clicks")))
+    started = time.monotonic()
+    done = failed(project)
+    assert time.monotonic() - started < BOUND_SECONDS
+    assert done.returncode == 4, done.stderr
+    assert address in done.stderr
+
+
+def test_committed_offsets_are_sealed_ones_window_by_window(project: Project) -> None:
+    """The next day lies in the topic already: the first window commits up to its own end only."""
+    topic = project.topic
+    assert topic is not None
+    publish_day(topic, FIRST_DAY + DAY, ROWS, seed=9)
+    project.write_source("history", history_source(ends="2026-03-01"))
+    for day, window in enumerate(["2026-03-01", "2026-03-02"]):
+        end_ms = int((FIRST_DAY + (day + 1) * DAY).timestamp() * 1000)
+        summary = project.run(window, window)
+        ends = independent.kafka_ends(topic.bootstrap, topic.name, end_ms)
+        assert sealed_offsets(project, window) == ends
+        assert committed(project) == ends
+        start_ms = int(FIRST_DAY.timestamp() * 1000)
+        sums = independent.kafka_sums(topic.bootstrap, topic.name, start_ms, end_ms)
+        assert summary["seen"]["clicks"] == sums
+        assert sums["rows"] == (day + 1) * ROWS
+
+
+def test_a_second_run_reuses_and_asks_nobody(project: Project) -> None:
+    first = project.run(WINDOW, WINDOW)
+    assert first["seen"] == expected(project)
+    again = project.run(WINDOW, WINDOW)
+    assert again["trained_windows"] == []
+    assert again["reused_windows"] == [WINDOW]
+    assert again["storage_calls"] == 0
+    assert again["seen"] == first["seen"]
+
+
+# A stranger's own topic: JSON rows of every type, hourly windows over midnight ----------------
+
+START = datetime(2025, 7, 1, 22, tzinfo=UTC)
+HOURS = 4
+JSON_COLUMNS = {
+    "order": "string",
+    "placed": "timestamp",
+    "items": "int",
+    "total": "float",
+    "gift": "bool",
+    "codes": "list<int>",
+    "words": "list<string>",
+    "nothing": "string",
+    "kept": "string",
+}
+
+
+def orders(hour: int, rows: int) -> Iterator[tuple[bytes, datetime, int]]:
+    """Rows whose event time lies an hour before their record's timestamp, which cuts them."""
+    for row in range(rows):
+        at = START + timedelta(hours=hour, seconds=3600 * row / rows)
+        placed = at - timedelta(hours=1)
+        value: dict[str, Any] = {
+            "order": f"o-{hour}-{row}-é",
+            "placed": placed.isoformat() if row % 2 else int(placed.timestamp() * 1000),
+            "items": row % 9 - 4,
+            "total": row / 7 if row % 5 else None,
+            "gift": row % 3 == 0,
+            "codes": list(range(row % 4)),
+            "words": ["a", "日本"][: row % 3],
+            "nothing": None,
+            "kept": "yes" if row % 3 else "no",
+            "undeclared": {"deep": [row]},
+        }
+        if row % 10 == 0:
+            del value["words"]  # a missing key is a null
+        yield json.dumps(value).encode(), at, row % 2
+
+
+@pytest.fixture
+def returns(kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path) -> Project:
+    topic = Topic(kafka_bootstrap, new_topic(2))
+    for hour in range(HOURS):
+        publish(topic.bootstrap, topic.name, orders(hour, 100 + 50 * hour))
+    project = Project(tmp_path, topic=topic)
+    options = {"bootstrap": topic.bootstrap, "topic": topic.name, "format": "json"}
+    project.write_source("orders", {"kind": "kafka", "options": options, "columns": JSON_COLUMNS})
+    bucketed = {"encode": "hash", "buckets": 16}
+    project.pipeline = {
+        "dataset": {
+            "window": "1h",
+            "start": START.isoformat(),
+            "event_id": ["order"],
+            "label": {"column": "kept", "positive": "no"},
+            "streams": {"orders": {"sources": ["orders"]}},
+            "features": {
+                "items": bucketed,
+                "total": {"encode": "numeric"},
+                "gift": bucketed,
+                "codes": bucketed,
+                "words": bucketed,
+                "nothing": bucketed,
+                "hour": {"column": "placed", "part": "hour", **bucketed},
+            },
+        },
+        "model": {"kind": "count"},
+        "train": {"paradigm": "stream"},
+    }
+    project.write_pipeline()
+    return project
+
+
+def test_json_of_every_type_in_hourly_windows_by_record_timestamp(returns: Project) -> None:
+    checked = returns.forebay("check", "--connect")
+    assert "no problems" in checked.stdout, checked.stdout
+    topic = returns.topic
+    assert topic is not None
+    summary = returns.run("2025-07-01T22", "2025-07-02T01")
+    windows = ["2025-07-01T22", "2025-07-01T23", "2025-07-02T00", "2025-07-02T01"]
+    assert [window["window"] for window in summary["windows"]] == windows
+    every = []
+    for hour, window in enumerate(summary["windows"]):
+        first_ms = int((START + timedelta(hours=hour)).timestamp() * 1000)
+        sums = independent.kafka_sums(
+            topic.bootstrap, topic.name, first_ms, first_ms + 3_600_000, one_row=True
+        )
+        assert sums["rows"] == 100 + 50 * hour
+        source = window["sources"]["orders"]
+        assert source["planned_rows"] == source["trained_rows"] == sums["rows"]
+        every.append(sums)
+    assert summary["seen"]["orders"] == independent.added(*every)
+
+
+def test_a_value_of_another_type_is_red_and_named(returns: Project) -> None:
+    topic = returns.topic
+    assert topic is not None
+    offset = independent.kafka_ends(topic.bootstrap, topic.name)[0]
+    at = START + timedelta(hours=HOURS)
+    wrong = json.dumps({"order": "o", "items": "many", "kept": "no"}).encode()
+    publish(topic.bootstrap, topic.name, [(wrong, at, 0)])
+    done = returns.forebay(
+        "run", "ads", "--from", "2025-07-01T22", "--to", "2025-07-02T02", check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert f"topic {topic.name}, partition 0, offset {offset}" in done.stderr
+    assert "'items' as int" in done.stderr
+    assert no_process_left(returns)

@@ -1,0 +1,62 @@
+"""What the towers learn: something from real labels, nothing from permuted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support import projects
+from support.projects import Project, ads_pipeline, ads_project
+
+PARADIGMS = {"mixture", "stream", "mixed"}
+DAYS = 3
+ROWS = 6_000
+
+
+def trained(root: Path) -> tuple[Project, dict[str, Any]]:
+    pipeline = ads_pipeline("towers")
+    pipeline["train"] |= {"compare": ["stream", "mixed"], "minibatch_rows": 256}
+    pipeline["dataset"]["queue_unit"] = 256
+    project = ads_project(root, days=DAYS, rows=ROWS, pipeline=pipeline)
+    return project, project.run("2026-03-01", "2026-03-03", timeout_seconds=180)
+
+
+def permuted(make: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
+    def rows_of_day(*arguments: Any, **named: Any) -> pa.Table:
+        table = make(*arguments, **named)
+        order = np.random.default_rng(7).permutation(table.num_rows)
+        place = table.schema.get_field_index("clicked")
+        return table.set_column(place, "clicked", table.column("clicked").take(pa.array(order)))
+
+    return rows_of_day
+
+
+def test_towers_learn_beside_each_other_on_the_same_rows(tmp_path: Path) -> None:
+    project, summary = trained(tmp_path)
+    assert summary["rows_agree"]
+    pooled = summary["pooled"]["paradigms"]
+    assert set(pooled) == PARADIGMS
+    for figures in pooled.values():
+        assert figures["auc_fresh"]["low"] > 0.55
+    for window in summary["windows"]:
+        for metrics in window["metrics"].values():
+            assert metrics["rows"] == ROWS
+            assert metrics["joined_rows"] == (ROWS if window["window"] != "2026-03-03" else 0)
+    assert len(summary["pooled"]["differences"]) == 3
+    assert (Path(summary["model"]) / "saved_model.pb").is_file()
+    published = (project.home / "published" / "ads" / "main.json").read_text()
+    assert summary["model"] in published
+
+
+def test_nothing_is_learnt_from_labels_permuted_within_the_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projects, "rows_of_day", permuted(projects.rows_of_day))
+    _, summary = trained(tmp_path)
+    for figures in summary["pooled"]["paradigms"].values():
+        assert figures["auc_fresh"]["low"] <= 0.5 <= figures["auc_fresh"]["high"]
+        assert figures["auc_true"]["low"] <= 0.5 <= figures["auc_true"]["high"]

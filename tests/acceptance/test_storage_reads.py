@@ -1,0 +1,77 @@
+"""`--reprocess` reads the data anew and nothing else does: counted by the kernel."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.file_watch import Reads, watched
+from support.projects import DAY, FIRST_DAY, Project, ads_project
+
+DAYS = 3
+ROWS = 3_000
+LAST = "2026-03-03"
+MIDDLE = 1  # the window that is reprocessed
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Reads, dict[str, Any]]:
+    """Three windows trained once, watched."""
+    project = ads_project(tmp_path_factory.mktemp("reads"), days=DAYS, rows=ROWS)
+    with watched(project.root / "data") as reads:
+        summary = project.run("2026-03-01", LAST)
+    return project, reads, summary
+
+
+def files_of(project: Project, day: int) -> set[str]:
+    """Parquet files and log segments whose rows belong to one window."""
+    data = project.root / "data"
+    start = FIRST_DAY + day * DAY
+    history = project.files / f"date={start - DAY:%Y-%m-%d}"
+    first_ms, end_ms = (int(at.timestamp() * 1000) for at in (start, start + timedelta(days=1)))
+    segments = [
+        path
+        for path in project.log.glob("*/*.arrow")
+        if first_ms <= int(path.stem.split("-")[2]) < end_ms
+    ]
+    return {path.relative_to(data).as_posix() for path in [*history.iterdir(), *segments]}
+
+
+def test_the_first_run_opens_every_file(
+    first: tuple[Project, Reads, dict[str, Any]],
+) -> None:
+    project, reads, _ = first
+    everything = set().union(*(files_of(project, day) for day in range(DAYS)))
+    assert len(everything) == DAYS * (2 + 48)
+    assert set(reads.opened) == everything
+    assert {path for path in everything if path.endswith(".parquet")} <= set(reads.read)
+
+
+def test_a_plain_second_run_opens_nothing(
+    first: tuple[Project, Reads, dict[str, Any]],
+) -> None:
+    project, _, _ = first
+    with watched(project.root / "data") as reads:
+        project.run("2026-03-01", LAST)
+    assert reads == Reads()
+
+
+def test_reprocessing_a_window_reads_its_files_again(
+    first: tuple[Project, Reads, dict[str, Any]],
+) -> None:
+    project, _, trained = first
+    key = trained["windows"][MIDDLE]["window"]
+    with watched(project.root / "data") as reads:
+        summary = project.run(key, key, "--reprocess")
+    mine = files_of(project, MIDDLE)
+    assert set(reads.opened) >= mine
+    parquet = {path for path in mine if path.endswith(".parquet")}
+    for path in parquet:
+        assert reads.read[path] > 0
+    # Planning may look at any footer; rows are read of this window's files alone.
+    others = {path for path in reads.opened if path.endswith(".arrow")} - mine
+    assert not others, "log segments of other windows were read"
+    assert summary["windows"][0]["generation"] == 2
+    rows = [window["sources"] for window in (summary["windows"][0], trained["windows"][MIDDLE])]
+    assert rows[0] == rows[1]

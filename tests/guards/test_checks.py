@@ -1,0 +1,91 @@
+"""The checks are strict: few warnings ignored and each with a reason, no module left out."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+TEXT = Path("pyproject.toml").read_text()
+TOOLS = tomllib.loads(TEXT)["tool"]
+IGNORES_MAX = 15
+
+
+def test_warnings_are_errors_with_few_exceptions() -> None:
+    first, *ignored = TOOLS["pytest"]["ini_options"]["filterwarnings"]
+    assert first == "error"
+    assert len(ignored) <= IGNORES_MAX
+    for line in ignored:
+        action, message, category, module = line.split(":", 3)
+        assert action == "ignore", line
+        assert len(message) > 10, line
+        assert category not in {"", "Warning", "Exception"}, line
+        assert re.match(r"\(?[a-z]\w+", module), line
+
+
+def test_every_ignored_warning_has_its_reason() -> None:
+    block = TEXT[TEXT.index("filterwarnings = [") :]
+    lines = block[: block.index("\n]")].splitlines()[2:]
+    without = [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if "ignore" in line[:12] and not before.strip().startswith("# ")
+    ]
+    assert without == []
+
+
+def test_no_test_ignores_warnings_by_itself() -> None:
+    words = re.compile("simple" + "filter|filter" + r"warnings\(|PYTHON" + "WARNINGS")
+    found = [str(f) for f in Path("tests").rglob("*.py") if words.search(f.read_text())]
+    assert found == []
+
+
+def test_mypy_sees_every_module() -> None:
+    mypy = TOOLS["mypy"]
+    assert (mypy["strict"], mypy["packages"]) == (True, ["forebay"])
+    assert {"exclude", "follow_imports", "ignore_errors", "files"}.isdisjoint(mypy)
+    (override,) = mypy["overrides"]
+    assert set(override) == {"module", "ignore_missing_imports"}
+
+
+def test_packages_without_types_ship_none_and_are_imported() -> None:
+    (override,) = TOOLS["mypy"]["overrides"]
+    names = {module.removesuffix(".*") for module in override["module"]}
+    typed = {name for name in names if ships_types(name)}
+    assert typed == set()
+    imported = {name for file in Path("forebay").rglob("*.py") for name in imports(file)}
+    for link in (path for path in Path("forebay").iterdir() if path.is_symlink()):
+        imported |= {name for file in link.rglob("*.py") for name in imports(file)}
+    assert names <= imported
+
+
+def ships_types(name: str) -> bool:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None, name
+    folders = [Path(folder) for folder in spec.submodule_search_locations or []]
+    return any((folder / "py.typed").exists() for folder in folders)
+
+
+def imports(file: Path) -> set[str]:
+    """First parts of what the file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_ruff_leaves_no_file_out() -> None:
+    """The namespace's links are named since their files are checked under their real names."""
+    ruff = TOOLS["ruff"]
+    links = {str(path) for path in Path("forebay").iterdir() if path.is_symlink()}
+    assert set(ruff["exclude"]) | {"forebay/dags", "forebay/operators"} >= links
+    assert set(ruff["exclude"]) - {".venv"} <= {
+        f"forebay/{name}"
+        for name in ("config", "dags", "datatasks", "executors", "mixture", "operators")
+    }
+    assert ruff["extend-exclude"] == [".build"]

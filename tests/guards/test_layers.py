@@ -1,0 +1,48 @@
+"""Who may import whom: the contracts hold, and they are complete."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+CONFIG = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["importlinter"]
+CONTRACTS: list[dict[str, Any]] = CONFIG["contracts"]
+# Packages that only a few files may import: what the command line starts must stay light.
+GUARDED = {"airflow", "tensorflow", "kafka", "pyiceberg", "pandas"}
+
+
+def test_the_contracts_hold() -> None:
+    result = subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in result.stdout
+
+
+def test_every_folder_has_its_layer() -> None:
+    (layers,) = (contract for contract in CONTRACTS if contract["type"] == "layers")
+    assert (layers["containers"], layers["exhaustive"]) == (["forebay"], True)
+    assert "ignore_imports" not in layers
+    assert "datatasks | mixture" in layers["layers"]  # one row: independent of each other
+
+
+def test_heavy_packages_have_their_contracts() -> None:
+    assert CONFIG["include_external_packages"]
+    assert CONFIG["unmatched_ignore_imports_alerting"] == "error"
+    forbidden = [contract for contract in CONTRACTS if contract["type"] == "forbidden"]
+    assert all(contract["source_modules"] == ["forebay"] for contract in forbidden)
+    assert {name for each in forbidden for name in each["forbidden_modules"]} >= GUARDED
+
+
+def test_exceptions_name_their_package() -> None:
+    """An exception lets one file, or the folder of the source kinds, import one package."""
+    allowed = [line for contract in CONTRACTS for line in contract.get("ignore_imports", [])]
+    folders = {line.split(" -> ")[0] for line in allowed if "*" in line}
+    assert folders <= {"forebay.datatasks.sources.*"}
+    assert all("*" not in line.split(" -> ")[1] for line in allowed)

@@ -1,0 +1,104 @@
+"""The wheel: everything below forebay/, nothing of the demo's YAML, and it works when installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.declarations import declarations, write
+
+from forebay import __version__
+
+FOLDERS = ("config", "datatasks", "executors", "mixture", "forebay")
+FILES = ("pyproject.toml", "README.md", "LICENSE")
+DATA_FILES = {
+    "forebay/py.typed",
+    "forebay/report/report.html.j2",
+    "forebay/executors/kafka/pom.xml",
+}
+
+
+def run(command: list[str], folder: Path, **environment: str) -> str:
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy: a build folder of the checkout may hold files that are deleted since."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in FOLDERS:
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(name, tree / name, symlinks=True, ignore=ignore)
+    for name in FILES:
+        shutil.copy(name, tree)
+    code = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
+    run([sys.executable, "-c", code], tree)
+    (built,) = (tree / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def entries(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_everything_is_below_one_name(entries: set[str]) -> None:
+    """`config`, `executors`, `mixture` are import names of other projects."""
+    own = ("forebay/", f"forebay-{__version__}.dist-info/")
+    assert [entry for entry in entries if not entry.startswith(own)] == []
+
+
+def test_every_module_is_there(entries: set[str]) -> None:
+    links = [link for link in Path("forebay").iterdir() if link.is_symlink()]
+    modules = {str(file) for file in Path("forebay").rglob("*.py")}
+    modules |= {f"{link}/{file.relative_to(link)}" for link in links for file in link.rglob("*.py")}
+    assert {entry for entry in entries if entry.endswith(".py")} == modules
+
+
+def test_data_files_are_there_and_no_yaml(entries: set[str]) -> None:
+    assert entries >= DATA_FILES
+    assert [entry for entry in entries if entry.endswith((".yaml", ".yml"))] == []
+
+
+def test_it_works_where_it_is_installed(wheel: Path, tmp_path: Path) -> None:
+    """In an environment of its own; what it depends on is borrowed from this one."""
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    python = tmp_path / "venv/bin/python"
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    install = ["--python", str(python), "install", "--no-index", "--no-deps", str(wheel)]
+    run([*pip, *install], tmp_path)
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    # Second on the path: what stands in the new environment is found first.
+    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    where = run([str(python), "-c", "import forebay.config; print(forebay.__file__)"], tmp_path)
+    assert Path(where.strip()).is_relative_to(tmp_path / "venv")
+    command = str(tmp_path / "venv/bin/forebay")
+    assert run([command, "--version"], tmp_path, PYTHONPATH="").split()[-1] == __version__
+    write(tmp_path / "config", declarations())
+    checked = run([command, "check"], tmp_path, PYTHONPATH="")
+    assert checked == "5 sources, 3 pipelines: no problems\n"
+
+
+def test_every_extra_is_in_the_lock_command() -> None:
+    """`make lock` takes all extras, so that one environment serves all tests."""
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    assert {"airflow", "train", "kafka", "dev"} <= set(project["optional-dependencies"])
+    assert "--all-extras" in Path("Makefile").read_text()
