@@ -98,14 +98,13 @@ class Roles:
         environment = {**os.environ, "FOREBAY_JOB_ID": "benchmark", "FOREBAY_HOME": str(home.root)}
         self.processes = {
             name: subprocess.Popen(
-                [sys.executable, "-m", f"forebay.executors.{module}", "--job", str(folder.path)]
-                + index,
+                [sys.executable, "-m", module, "--job", str(folder.path), *index],
                 env=environment,
                 stderr=folder.log_path(name, 0).open("ab"),
             )
             for name, module, index in (
-                ("driver", "driver", []),
-                ("executor", "data_executor", ["--index", "0"]),
+                ("driver", "forebay.executors.driver", ()),
+                ("executor", "forebay.executors.data_executor", ("--index", "0")),
             )
         }
         self.reader = RemoteReader(folder.path, self.layout, self.pipeline.source_names)

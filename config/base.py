@@ -44,6 +44,9 @@ def format_duration(value: timedelta) -> str:
     return f"{seconds}s"
 
 
+_WRITTEN = "a time is written 2026-03-01 or 2026-03-01T07:00:00Z, not {!r}"
+
+
 def parse_instant(value: object) -> datetime:
     """Read a date (midnight UTC) or a date and time; without a zone it is UTC.
 
@@ -57,9 +60,9 @@ def parse_instant(value: object) -> datetime:
     if isinstance(value, str):
         try:
             return parse_instant(datetime.fromisoformat(value))
-        except ValueError:
-            pass
-    raise ValueError(f"a time is written 2026-03-01 or 2026-03-01T07:00:00Z, not {value!r}")
+        except ValueError as error:
+            raise ValueError(_WRITTEN.format(value)) from error
+    raise ValueError(_WRITTEN.format(value))
 
 
 Duration = Annotated[

@@ -10,11 +10,17 @@ from pydantic import Field
 from forebay.config.base import Duration, Spec
 
 
+class RuntimeSpec(Spec):
+    """`python` is the interpreter that a role's processes run in (default: the submitter's)."""
+
+    python: str | None = None
+
+
 class RoleSpec(Spec):
-    """Processes of one role. `python` is the interpreter they run in (default: the submitter's)."""
+    """Processes of one role."""
 
     count: int = Field(default=1, ge=1, le=1024)
-    python: str | None = None
+    runtime: RuntimeSpec = RuntimeSpec()
     threads: int = Field(default=2, ge=1, le=256, description="Decode or TensorFlow threads")
 
 

@@ -6,6 +6,7 @@ from the newest model of the window before; later windows keep theirs and become
 
 from __future__ import annotations
 
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -133,6 +134,12 @@ class ModelChain:
         """What serves now."""
         path = self.home.published(self.pipeline, self.line)
         return Published.model_validate_json(path.read_text()) if path.is_file() else None
+
+    def drop_checkpoints(self, windows_kept: int) -> None:
+        """Remove checkpoints of all but the newest windows; links, scores and models stay."""
+        for window in self.windows()[:-windows_kept]:
+            for generation in self.generations(window):
+                shutil.rmtree(self.folder(window, generation) / "checkpoints", ignore_errors=True)
 
     def publish(self, link: Link, model: Path, now: datetime) -> bool:
         """Let a link serve. Never moves back to an earlier window, never to a stale model."""

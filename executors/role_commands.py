@@ -64,7 +64,7 @@ def _commands(spec: JobSpec, job_dir: Path, modules: Mapping[Role, str]) -> Iter
 
 def _command(role: Role, index: int, spec: RoleSpec, module: str, job_dir: Path) -> RoleCommand:
     # -P: a module beside the user's files must not shadow an installed one.
-    command = [spec.python or sys.executable, "-P", "-m", module, "--job", str(job_dir)]
+    command = [spec.runtime.python or sys.executable, "-P", "-m", module, "--job", str(job_dir)]
     if role == "data":
         command += ["--index", str(index)]
     return RoleCommand(role, index, tuple(command), spec.threads)

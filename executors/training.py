@@ -10,7 +10,7 @@ from pathlib import Path
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
-from forebay.errors import InfrastructureError
+from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.chain import Link, ModelChain, Parent
 from forebay.executors.checkpoints import CheckpointStore, Seal
 from forebay.executors.job import JobRequest, WindowRequest
@@ -138,9 +138,10 @@ class WindowTrainer:
             return
         store = CheckpointStore(self._chain.folder(parent.window, parent.generation))
         if store.load(self._learner) is None:
-            raise InfrastructureError(
-                f"the checkpoint of window {parent.window} is gone ({store.folder}): "
-                f"train that window again (forebay run … --from {parent.window} --reprocess)"
+            raise ConfigError(
+                f"window {parent.window} cannot be built on any more: its checkpoint is not kept "
+                f"(job.checkpoint.windows_kept is {self._pipeline.job.checkpoint.windows_kept}; "
+                f"{store.folder}). Start from a later window, or raise it and train a new line"
             )
 
     def _begin(self, opened: _Open, position: int) -> None:
@@ -239,6 +240,7 @@ class WindowTrainer:
             self._ledger.mark_trained(link.window, link.generation, facts)
         if export:
             self._export(link)
+        self._chain.drop_checkpoints(self._pipeline.job.checkpoint.windows_kept)
         self._progress.finished(link.window)
 
     def _export(self, link: Link) -> None:

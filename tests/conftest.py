@@ -1,5 +1,11 @@
-"""Fixtures for all tests: the real Kafka broker, started once when a test asks for it."""
+"""For all tests: the real Kafka broker, what a run reports, how Hypothesis looks for examples."""
 
 from __future__ import annotations
 
-pytest_plugins = ("support.kafka_broker",)
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ("support.kafka_broker", "support.health")
+
+# The machine may be shared, so no limit is in seconds.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +115,23 @@ def group_ends(metadata: pq.FileMetaData) -> Ints:
     """The row number behind each row group."""
     counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     return np.cumsum(np.array(counts, np.int64))
+
+
+class RowGroups:
+    """Says which row group of a file holds a row; remembers the file it was asked about last."""
+
+    def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
+        """`opened` opens a file by its path relative to the source's root."""
+        self._opened = opened
+        self._ends: dict[str, Ints] = {}
+
+    def location(self, path: str, row: int) -> dict[str, str | int]:
+        """File, row group and row."""
+        if path not in self._ends:
+            with self._opened(path) as handle, pq.ParquetFile(handle) as file:
+                self._ends = {path: group_ends(file.metadata)}
+        group = int(np.searchsorted(self._ends[path], row, side="right"))
+        return {"file": path, "row_group": group, "row": row}
 
 
 def _leaf(metadata: pq.FileMetaData, name: str) -> int:

@@ -18,6 +18,7 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source
 from forebay.datatasks.sources.bundles import Pieces, to_tasks
 from forebay.datatasks.sources.casting import column_problem
+from forebay.datatasks.sources.footers import RowGroups
 from forebay.datatasks.sources.iceberg_files import (
     DataFile,
     PlainFiles,
@@ -54,6 +55,7 @@ class IcebergSource(Source):
         self.table = IcebergTable(wanted.catalog, wanted.table, root)
         self._event_time = str(spec.event_time)
         self._scan_tasks: dict[int, dict[str, Any]] = {}
+        self._row_groups = RowGroups(self.table.opened)
         self._lock = threading.Lock()  # runner threads open tasks side by side
 
     def describe(self) -> Description:
@@ -166,6 +168,13 @@ class IcebergSource(Source):
             )
         reader = ParquetReader(self.spec, self.table.opened, self.table.full)
         return reader.read(task, position, columns, chunk_rows)
+
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """See `Source.location`; rows that pyiceberg merged lie in no row group of their own."""
+        if task.partition.startswith(_MERGED):
+            return super().location(task, position)
+        with self._lock:
+            return self._row_groups.location(task.units[position.unit].path, position.row)
 
     def close(self) -> None:
         """See `Source.close`."""

@@ -17,10 +17,10 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.kinds import ParquetOptions
 from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source
-from forebay.datatasks.sources.bundles import Ints, Pieces, fingerprints, to_tasks
+from forebay.datatasks.sources.bundles import Pieces, fingerprints, to_tasks
 from forebay.datatasks.sources.casting import column_problem
 from forebay.datatasks.sources.files import READ_ERRORS, Files, Listing, read_failure
-from forebay.datatasks.sources.footers import KNOWN, Footer, group_ends, read_footers
+from forebay.datatasks.sources.footers import KNOWN, Footer, RowGroups, read_footers
 from forebay.datatasks.sources.layout import matching, path_times
 from forebay.datatasks.sources.parquet_plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet_read import Bounds, ParquetReader
@@ -46,7 +46,7 @@ class ParquetSource(Source):
         self._options = cast("ParquetOptions", options)
         self._files = Files(self._options.path, root, self._options.storage, ".parquet")
         window_path = self._options.window_path
-        self._group_ends: dict[str, Ints] = {}  # of the file asked for last
+        self._row_groups = RowGroups(self._files.opened)
         self._pattern = None if window_path is None else time_pattern(window_path)
 
     def describe(self) -> Description:
@@ -128,13 +128,7 @@ class ParquetSource(Source):
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """File, row group and row."""
-        path = task.units[position.unit].path
-        if path not in self._group_ends:
-            self._files.calls += 1
-            with self._files.opened(path) as handle, pq.ParquetFile(handle) as file:
-                self._group_ends = {path: group_ends(file.metadata)}
-        group = int(np.searchsorted(self._group_ends[path], position.row, side="right"))
-        return {"file": path, "row_group": group, "row": position.row}
+        return self._row_groups.location(task.units[position.unit].path, position.row)
 
     @property
     def _salt(self) -> str:

@@ -80,7 +80,7 @@ def bare_interpreter(folder: Path, without: str) -> str:
 
 
 def test_an_environment_without_tensorflow_submits_and_one_with_it_trains(tmp_path: Path) -> None:
-    pipeline = ads_pipeline("towers", roles={"trainer": {"python": sys.executable}})
+    pipeline = ads_pipeline("towers", roles={"trainer": {"runtime": {"python": sys.executable}}})
     project = ads_project(tmp_path, rows=3_000, pipeline=pipeline)
     python = bare_interpreter(tmp_path / "bare", "tensorflow")
     project.command = lambda *arguments: [python, "-m", "forebay", *arguments]  # type: ignore[method-assign]

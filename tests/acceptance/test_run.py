@@ -126,6 +126,16 @@ def test_a_gap_is_refused_with_the_window_to_begin_with(tmp_path: Path) -> None:
     assert "--from 2026-03-02" in done.stderr
 
 
+def test_a_window_whose_checkpoint_is_not_kept_cannot_be_built_on(tmp_path: Path) -> None:
+    kept = {"every_steps": 50, "windows_kept": 1}
+    project = ads_project(tmp_path, days=3, rows=200, pipeline=ads_pipeline(checkpoint=kept))
+    project.run("2026-03-01", "2026-03-03")
+    again = ("run", "ads", "--from", "2026-03-02", "--to", "2026-03-02", "--reprocess")
+    done = project.forebay(*again, check=False)
+    assert done.returncode == 1
+    assert "windows_kept is 1" in done.stderr
+
+
 def test_a_changed_model_is_refused(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=2, rows=200)
     project.run("2026-03-01", "2026-03-01")

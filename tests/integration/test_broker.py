@@ -22,7 +22,7 @@ from forebay.executors.broker import Broker
 from forebay.executors.broker_runtime import find_java, kafka_jars
 from forebay.home import Home
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_sockets")]
 LONG_AGO = datetime(2013, 6, 1, tzinfo=UTC)
 
 

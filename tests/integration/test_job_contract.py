@@ -302,14 +302,14 @@ def test_a_trainer_in_another_interpreter(jobs: ToyJobs, tmp_path: Path) -> None
     lines = [str(TESTS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
     (site / "shared.pth").write_text("\n".join(lines))
     python = str(other / "bin" / "python")
-    handle = jobs.submit(roles={"trainer": {"python": python}})
+    handle = jobs.submit(roles={"trainer": {"runtime": {"python": python}}})
     jobs.serving(handle)
     assert jobs.starts("trainer-0")[0][1] == str(other)
     assert jobs.starts("data-0")[0][1] == sys.prefix
 
 
 def test_an_interpreter_that_is_not_there(jobs: ToyJobs) -> None:
-    status = jobs.submit(roles={"trainer": {"python": "/no/such/python"}}).wait(20)
+    status = jobs.submit(roles={"trainer": {"runtime": {"python": "/no/such/python"}}}).wait(20)
     assert status.state == "failed"
     assert status.error is not None
     assert status.error.exit_code == 1

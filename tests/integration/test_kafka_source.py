@@ -28,7 +28,7 @@ from forebay.executors.broker import Broker
 from forebay.home import Home
 from forebay.testing.source_suite import tasks_of
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_sockets")]
 NewTopic = Callable[..., str]
 START = datetime(2013, 6, 1, tzinfo=UTC)
 DAYS = [Interval(START + timedelta(days=n), START + timedelta(days=n + 1)) for n in range(3)]

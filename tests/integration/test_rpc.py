@@ -172,7 +172,7 @@ def test_a_seal_survives_the_driver(driver: tuple[DataPath, DriverClient]) -> No
     client.call("seal", call, Done)
     assert path.status().sealed_step == 9
     path.kill("driver-0")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while path.status().incarnation != 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -277,9 +277,9 @@ class Crashes(RuleBasedStateMachine):
         trainer = getattr(self, "trainer", None)
         if trainer is not None:
             assert all(count == 1 for count in trainer.model.values())
+            learnt = Counter(task for task, _ in trainer.model)
             for task_id, progress in trainer.inbox.used.items():
-                learnt = sum(1 for task, _ in trainer.model if task == task_id)
-                assert learnt == progress.rows_read == progress.position.row
+                assert learnt[task_id] == progress.rows_read == progress.position.row
 
     def teardown(self) -> None:
         """Without further crashes the window ends, and every row was learnt."""

@@ -69,13 +69,16 @@ def test_one_misspelled_key_is_one_error(tmp_path: Path, alone: bool) -> None:
         wrong = sorted(misspellings(key.key) - known)
         for misspelled in letters.sample(wrong, 2):
             value = renamed(FILES[key.file], key.path, key.key, misspelled, alone=kept)
-            write(tmp_path / "config", {key.file: value})
+            text = dump(value)
+            file = tmp_path / "config" / key.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
             problems = load_project(tmp_path / "config", {}).problems
-            file = str(tmp_path / "config" / key.file)
-            place = key_place(dump(value), key.path, misspelled)
+            place = key_place(text, key.path, misspelled)
             found = [(p.file, p.line, p.column, p.code, p.hint) for p in problems]
-            assert found == [(file, *place, "unknown-key", key.key)], (key, misspelled, problems)
-            (tmp_path / "config" / key.file).unlink()
+            wanted = [(str(file), *place, "unknown-key", key.key)]
+            assert found == wanted, (key, misspelled, problems)
+            file.unlink()
 
 
 @settings(max_examples=300, deadline=None)

@@ -114,7 +114,8 @@ class DataPath:
         self.start(role, int(index))
 
     def status(self) -> StatusReply:
-        client = DriverClient(self.job_dir, read_token(self.job_dir), 5.0)
+        """What the driver says; one that is still starting is waited for."""
+        client = DriverClient(self.job_dir, read_token(self.job_dir), 60.0)
         try:
             return client.call("status", StatusCall(), StatusReply)
         finally:
@@ -141,6 +142,7 @@ def serving(path: DataPath, executors: int = 2) -> Iterator[DataPath]:
         path.start("driver")
         for index in range(executors):
             path.start("data", index)
+        path.status()  # a reader's patience is the heartbeat's, too short for a start under load
         yield path
     finally:
         path.stop()
@@ -159,7 +161,7 @@ class Counter:
         reader: RemoteReader,
         *,
         after_step: Callable[[int], None] | None = None,
-        seconds: float = 20,
+        seconds: float = 60,
     ) -> None:
         """Use frames until the window is finished."""
         deadline = time.monotonic() + seconds

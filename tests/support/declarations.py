@@ -134,8 +134,8 @@ _PIPELINE: Value = {
     "job": {
         "plane": "local",
         "roles": {
-            "data": {"count": 2, "python": "/usr/bin/python3", "threads": 2},
-            "trainer": {"count": 1, "python": "/usr/bin/python3", "threads": 2},
+            "data": {"count": 2, "runtime": {"python": "/usr/bin/python3"}, "threads": 2},
+            "trainer": {"count": 1, "runtime": {"python": "/usr/bin/python3"}, "threads": 2},
         },
         "buffers": {
             "rows_max": 1000,
@@ -179,7 +179,7 @@ def dump(value: Value) -> str:
     return yaml.dump(value, Dumper=_Plain, sort_keys=False, width=200)
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.CSafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         return True
 
@@ -267,7 +267,7 @@ def renamed(value: Value, path: KeyPath, old: str, new: str, *, alone: set[str])
 
 def key_place(text: str, path: KeyPath, key: str) -> tuple[int, int]:
     """Line and column of a key, found without Forebay."""
-    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    node: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
     for part in path:
         if isinstance(part, int):
             node = node.value[part]

@@ -183,7 +183,7 @@ def ads_pipeline(model: str = "count", **job: Any) -> dict[str, Any]:
         },
         "model": {"kind": model},
         "train": {"paradigm": "mixture", "minibatch_rows": 1024},
-        "job": {"checkpoint": {"every_steps": 50}, **job},
+        "job": {"checkpoint": {"every_steps": 50}} | job,
     }
 
 

@@ -116,6 +116,16 @@ def test_a_generation_counts_as_used_before_it_reaches_its_end(chain: ModelChain
     assert chain.highest_generation("2026-03-03") == 4
 
 
+def test_checkpoints_of_the_newest_windows_are_kept(chain: ModelChain) -> None:
+    three_windows(chain)
+    for window in chain.windows():
+        (chain.folder(window, 1) / "checkpoints" / "000000000010-final").mkdir(parents=True)
+    chain.drop_checkpoints(2)
+    kept = [w for w in chain.windows() if (chain.folder(w, 1) / "checkpoints").is_dir()]
+    assert kept == ["2026-03-02", "2026-03-03"]
+    assert chain.newest("2026-03-01") is not None
+
+
 def test_a_changed_model_is_refused_with_the_way_out(chain: ModelChain) -> None:
     with pytest.raises(ConfigError, match="--line NAME"):
         chain.require_same_meaning(link("2026-03-01", 1, None), "other")

@@ -44,7 +44,12 @@ def test_a_job_id_is_a_plain_name(request_of_ads: JobRequest, job_id: str) -> No
 
 def test_commands() -> None:
     spec = JobSpec.model_validate(
-        {"roles": {"data": {"count": 2, "threads": 3}, "trainer": {"python": "/opt/tf/bin/python"}}}
+        {
+            "roles": {
+                "data": {"count": 2, "threads": 3},
+                "trainer": {"runtime": {"python": "/opt/tf/bin/python"}},
+            }
+        }
     )
     commands = role_commands(spec, Path("/home/j1"))
     assert [command.name for command in commands] == ["driver-0", "data-0", "data-1", "trainer-0"]
