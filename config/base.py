@@ -10,20 +10,24 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Wi
 
 _DURATION = re.compile(r"^(\d+)(s|m|h|d)$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+# Longer ones are slips, and lead out of the calendar.
+_LONGEST = timedelta(days=36_525)
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,62}$"
 
 
 class Spec(BaseModel):
     """Base of every declared model: immutable, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
 
 
 def parse_duration(value: object) -> timedelta:
     """Read `90s`, `15m`, `24h` or `7d`; a bare 0 is allowed.
 
     Raises:
-        ValueError: for any other form.
+        ValueError: for any other form, or more than a hundred years.
     """
     if isinstance(value, timedelta):
         return value
@@ -32,7 +36,10 @@ def parse_duration(value: object) -> timedelta:
     match = _DURATION.match(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f"a duration is a number and a unit (30s, 15m, 24h, 7d), not {value!r}")
-    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+    seconds = int(match[1]) * _SECONDS[match[2]]
+    if seconds > _LONGEST.total_seconds():
+        raise ValueError(f"{value} is too long: at most {format_duration(_LONGEST)}")
+    return timedelta(seconds=seconds)
 
 
 def format_duration(value: timedelta) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from forebay.config.base import Duration, Spec
 
@@ -50,6 +50,13 @@ class FailoverSpec(Spec):
     restarts_max: int = Field(default=8, ge=0)
     heartbeat_timeout: Duration = timedelta(seconds=10)
     task_attempts_max: int = Field(default=3, ge=1)
+
+    @field_validator("heartbeat_timeout")
+    @classmethod
+    def _some_time(cls, value: timedelta) -> timedelta:
+        if value < timedelta(seconds=1):
+            raise ValueError("every process would count as dead: write at least 1s")
+        return value
 
 
 class CheckpointSpec(Spec):

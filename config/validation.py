@@ -173,7 +173,7 @@ class _Writer:
     def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:
         given, raw = fault.error["input"], self._document.raw.get(path)
         what = _YAML_TYPES.get(type(given), type(given).__name__)
-        shown = "nothing" if given is None else f"{self._shown(path, given)} ({what})"
+        shown = self._shown(path, given) + ("" if given is None else f" ({what})")
         message = f"{self._name(path)}: {expected} is expected, not {shown}"
         hint = ""
         if "text" in expected and raw and not isinstance(given, str):
@@ -188,6 +188,8 @@ class _Writer:
 
     def _shown(self, path: KeyPath, value: object) -> str:
         """The value as it was written, so that nothing out of the environment is shown."""
+        if value is None:
+            return "nothing"
         raw = self._document.raw.get(path)
         own = raw is None or (isinstance(value, str) and "${" not in raw)
         text = repr(value) if own else str(raw)

@@ -16,13 +16,15 @@ def asked_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]
     dataset = pipeline.dataset
     try:
         windows = dataset.grid.between(first, last)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ConfigError(f"--from/--to of pipeline {pipeline.name!r}: {error}") from error
     if windows[0].start < dataset.start:
-        first_key = dataset.grid.at(dataset.start).key
+        begin = dataset.grid.at(dataset.start)
+        if begin.start < dataset.start:  # the calendar's day began before the dataset
+            begin = dataset.grid.after(begin)
         raise ConfigError(
             f"window {windows[0].key} lies before the dataset's start "
-            f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {first_key}"
+            f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {begin.key}"
         )
     if dataset.end is not None and windows[-1].start >= dataset.end:
         raise ConfigError(

@@ -200,7 +200,9 @@ class Broker:
 
     def _format(self, java_command: list[str]) -> None:
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        arguments = ["format", "--standalone", "-t", cluster_id, "-c", str(self._properties)]
+        # One id in 64 begins with a dash: as a word of its own it would be taken for an option.
+        named = f"--cluster-id={cluster_id}"
+        arguments = ["format", "--standalone", named, "-c", str(self._properties)]
         ran = subprocess.run(
             [*java_command, "kafka.tools.StorageTool", *arguments],
             capture_output=True,

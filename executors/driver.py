@@ -16,6 +16,7 @@ from forebay.config.registry import kind_named
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.base import Source
+from forebay.executors.arrow_start import start_arrow
 from forebay.executors.driver_service import DriverService
 from forebay.executors.driver_state import DriverState
 from forebay.executors.driver_window import ServedWindow
@@ -91,6 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--job", type=Path, required=True)
     job_dir: Path = parser.parse_args(arguments).job
     start_role("driver", 0, job_dir)
+    start_arrow()
     with role_exit("driver", 0, job_dir):
         driver = Driver(job_dir)
         driver.start()

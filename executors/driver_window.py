@@ -16,7 +16,7 @@ from forebay.errors import InfrastructureError
 from forebay.executors.leases import LeaseRules, LeaseTable, TaskState
 from forebay.executors.messages import Grant, Progress
 
-_NO_IDS = pa.array([], pa.string())
+_NO_IDS = pa.nulls(0, pa.string())
 
 
 class ServedWindow:

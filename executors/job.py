@@ -200,7 +200,10 @@ def attach(home: Home, job_id: str) -> JobHandle:
 
 
 def _refuse_other_request(folder: JobFolder, request: JobRequest) -> None:
-    if JobRequest.read(folder.path) != request:
+    running = JobRequest.read(folder.path)
+    # Windows that the job has trained meanwhile are not asked for again.
+    covered = all(window in running.windows for window in request.windows)
+    if not covered or running.model_copy(update={"windows": request.windows}) != request:
         raise InfrastructureError(
             f"job {request.job_id} runs already, with another request: "
             "wait for its end or cancel it"

@@ -17,6 +17,7 @@ from forebay.executors.files import write_atomically
 from forebay.executors.job_models import JobRequest, JobStatus
 from forebay.executors.locks import is_held, locked
 
+PROGRESS_NAME = "progress.json"
 # Longer than a start of a supervisor, which happens under this lock.
 LAUNCH_LOCK_SECONDS = 90.0
 # A submitted job without a supervisor is starting, not lost, for this long.
@@ -39,6 +40,7 @@ class JobFolder:
         self.launch_lock_path = path / "launch.lock"
         self.supervisor_log = path / "logs" / "supervisor.log"
         self._status = path / "status.json"
+        self._progress = path / PROGRESS_NAME
         self._epoch = path / "epoch"
         self._cancel = path / "cancel.json"
         self._token = path / "token"
@@ -97,6 +99,8 @@ class JobFolder:
     def prepare(self, request: JobRequest, epoch: int) -> None:
         """Make everything ready for a new supervisor. Under both locks."""
         before = self.stored_status()
+        if before is None or before.ended:
+            self._progress.unlink(missing_ok=True)  # an earlier run's
         status = JobStatus(
             job_id=request.job_id,
             state="submitted",

@@ -15,9 +15,9 @@ from pydantic import Field
 from forebay.datatasks.tasks import Wire
 from forebay.executors.files import write_atomically
 from forebay.executors.job import WindowRequest
+from forebay.executors.job_folder import PROGRESS_NAME
 from forebay.mixture.minibatch import Minibatch
 
-NAME = "progress.json"
 WRITE_EVERY_SECONDS = 0.2
 _HOUR_SECONDS = 3600.0
 
@@ -42,7 +42,7 @@ class Progress(Wire):
 
 def read_progress(job_dir: Path) -> Progress | None:
     """The newest account, or None before the first."""
-    path = job_dir / NAME
+    path = job_dir / PROGRESS_NAME
     return Progress.model_validate_json(path.read_text()) if path.is_file() else None
 
 
@@ -52,7 +52,7 @@ class ProgressReporter:
     def __init__(self, job_dir: Path, source_names: list[str], windows_total: int) -> None:
         """Phases of an earlier trainer of the same job go on adding up."""
         earlier = read_progress(job_dir)
-        self._path = job_dir / NAME
+        self._path = job_dir / PROGRESS_NAME
         self._names = source_names
         self._rows = np.zeros(len(source_names), dtype=np.int64)
         self._phases: dict[str, float] = dict(earlier.phases_seconds) if earlier else {}

@@ -143,6 +143,10 @@ def _served(kind: type[Wire], handler: Handler) -> Callable[[bytes, grpc.Service
     return call
 
 
+class _ChannelClosedError(Exception):
+    """Another thread's call failed and closed the channel that this one was about to use."""
+
+
 class DriverClient:
     """Calls the driver of a job, wherever it now listens."""
 
@@ -164,6 +168,7 @@ class DriverClient:
             InfrastructureError: when no driver answered within the patience, or `close` was called.
         """
         message = request.model_dump_json().encode()
+        options = {"timeout": timeout, "metadata": self._metadata}
         give_up = time.monotonic() + self._patience
         trouble = "no endpoint yet"
         for pause in _pauses():
@@ -171,10 +176,14 @@ class DriverClient:
                 trouble = "this client is closed"
                 break
             try:
-                return reply.model_validate_json(self._send(method, message, timeout))
+                channel = self._connected()
+                return reply.model_validate_json(_sent(channel, method, message, options))
             except grpc.RpcError as error:
                 trouble = _retried_or_raised(method, error)
-                self._disconnect()
+                self._forget(channel)
+            except _ChannelClosedError:
+                trouble = "another call lost the driver"
+                self._forget(channel)
             except (OSError, ValidationError) as error:
                 trouble = f"{self._endpoint_file.name}: {error}"
             if time.monotonic() + pause > give_up or self._closed.wait(pause):
@@ -184,13 +193,10 @@ class DriverClient:
     def close(self) -> None:
         """Give up the call under way and refuse further ones."""
         self._closed.set()
-        self._disconnect()
-
-    def _send(self, method: str, message: bytes, timeout: float) -> bytes:
-        send: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._connected().unary_unary(
-            f"/{SERVICE}/{method}"
-        )
-        return send(message, timeout=timeout, metadata=self._metadata)
+        with self._lock:
+            channel = self._channel
+        if channel is not None:
+            self._forget(channel)
 
     def _connected(self) -> grpc.Channel:
         with self._lock:
@@ -200,11 +206,20 @@ class DriverClient:
                 self._channel = grpc.insecure_channel(self._address, _OPTIONS)
             return self._channel
 
-    def _disconnect(self) -> None:
+    def _forget(self, channel: grpc.Channel) -> None:
+        """Close a channel; a newer one, by which another thread found the driver, stays."""
         with self._lock:
-            channel, self._channel = self._channel, None
-        if channel is not None:
-            channel.close()
+            if self._channel is channel:
+                self._channel = None
+        channel.close()
+
+
+def _sent(channel: grpc.Channel, method: str, message: bytes, options: dict[str, Any]) -> bytes:
+    send: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/{method}")
+    try:
+        return send(message, **options)
+    except ValueError as error:  # what gRPC raises for a closed channel
+        raise _ChannelClosedError from error
 
 
 def _pauses() -> Iterator[float]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from forebay.config.sources import ColumnType, SourceSpec
+from forebay.executors.arrow_start import start_arrow
 from forebay.executors.exits import role_exit
 from forebay.executors.job import JobRequest
 from forebay.executors.process import start_role
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--job", type=Path, required=True)
     job_dir: Path = parser.parse_args(arguments).job
     start_role("trainer", 0, job_dir)
+    start_arrow()
     with role_exit("trainer", 0, job_dir):
         train(job_dir)
 

@@ -84,7 +84,12 @@ class KafkaSource(Source):
         return list(self._column_findings(values, stored))
 
     def _column_findings(self, values: list[bytes], stored: dict[str, str]) -> Iterator[Finding]:
-        """What the newest messages say about each declared column."""
+        """What the newest messages say about each declared column, and those that say nothing."""
+        undecodable = decoder_named(self._options.format, [], {}).decode(values).bad_messages
+        if undecodable:
+            message = f"a newest message of {self._options.topic}: {min(undecodable.items())[1]}"
+            yield Finding(("options", "format"), "undecodable", message)
+            values = [value for at, value in enumerate(values) if at not in undecodable]
         for name in self.spec.columns:
             if name not in stored:
                 guess = nearest(name, stored)

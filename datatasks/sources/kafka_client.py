@@ -302,6 +302,8 @@ class Cluster:
                 self.bootstrap,
                 self._client,
                 request_timeout_ms=int(CONNECT_SECONDS * 1000),
+                # A broker that starts listens before it serves: that is no answer yet.
+                bootstrap_timeout_ms=int(max(left, 1.0) * 1000),
             )
         return self._admin
 

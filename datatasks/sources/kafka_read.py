@@ -85,10 +85,9 @@ class _Reading:
         library = kafka_library()
         partition = library.TopicPartition(self._stretch.topic, self._stretch.partition)
         left = self._heard + self._access.fetch_seconds - time.monotonic()
-        wait_for_port(
-            self._access.bootstrap, max(left, 0.0) if self._connected else CONNECT_SECONDS
-        )
-        with _consumer(self._access, stock=self._stock) as consumer:
+        patience = max(left, 1.0) if self._connected else CONNECT_SECONDS
+        wait_for_port(self._access.bootstrap, patience)
+        with _consumer(self._access, patience, stock=self._stock) as consumer:
             self._connected = True
             consumer.assign([partition])
             consumer.seek(partition, self.position)
@@ -151,7 +150,7 @@ def _inside(batch: MessageBatch, stretch: Stretch) -> MessageBatch | None:
 
 
 @contextmanager
-def _consumer(access: Access, *, stock: bool) -> Iterator[Any]:
+def _consumer(access: Access, patience_seconds: float, *, stock: bool) -> Iterator[Any]:
     """No group: positions are ours to keep, and nothing is committed behind our back."""
     consumer = new_client(
         kafka_library().KafkaConsumer,
@@ -164,6 +163,7 @@ def _consumer(access: Access, *, stock: bool) -> Iterator[Any]:
         max_partition_fetch_bytes=_FETCH_BYTES,
         metrics_enabled=False,
         allow_auto_create_topics=False,
+        bootstrap_timeout_ms=int(patience_seconds * 1000),
         retry_backoff_ms=_IDLE_MS,
     )
     try:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.commands.output import DEFAULT_LINE, Form, LineName, Output, OutputFormat
 from forebay.home import Home
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def ls(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    line: Annotated[str, option("--line", help="The model line.")] = "main",
+    line: LineName = DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """List every generation of every window of a line, in the order of training."""
@@ -32,7 +32,7 @@ def ls(
 
     def row(link: Link) -> dict[str, Any]:
         newest = chain.generations(link.window)[-1] == link.generation
-        state = chain.stale_because(link) or ("current" if newest else "replaced")
+        state = (chain.stale_because(link) or "current") if newest else "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):
             state += ", serves"
         model = chain.folder(link.window, link.generation) / "saved_model"

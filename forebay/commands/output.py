@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from forebay.config.base import NAME_PATTERN
 
 
 class OutputFormat(StrEnum):
@@ -31,6 +34,20 @@ ConfigDir = Annotated[
 ]
 Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON for programs.")]
 DEFAULT_CONFIG = Path("config")
+
+
+def _line_name(value: str) -> str:
+    """Folders and jobs are called after it."""
+    if not re.match(NAME_PATTERN, value):
+        raise typer.BadParameter(
+            f"{value!r}: a name is a letter and up to 62 letters, digits, _ or -",
+            param_hint="'--line'",
+        )
+    return value
+
+
+LineName = Annotated[str, option("--line", help="The model line.", callback=_line_name)]
+DEFAULT_LINE = "main"
 
 
 def is_terminal() -> bool:

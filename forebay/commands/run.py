@@ -13,8 +13,10 @@ import typer
 
 from forebay.commands.output import (
     DEFAULT_CONFIG,
+    DEFAULT_LINE,
     ConfigDir,
     Form,
+    LineName,
     Output,
     OutputFormat,
     is_terminal,
@@ -48,7 +50,7 @@ def run(
     reprocess: Annotated[
         bool, option("--reprocess", help="Read and train these windows again.")
     ] = False,
-    line: Annotated[str, option("--line", help="The model line to train.")] = "main",
+    line: LineName = DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Train every window of a range that is not trained yet, each from the one before it."""
@@ -59,9 +61,13 @@ def run(
     spec = project.pipeline(pipeline)
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout)
     watch = Watch(shown.planned, shown.submitted, shown.progress)
-    facts = Run(project, spec, Home.from_environment(), line, watch).execute(
-        first, last, reprocess=reprocess
-    )
+    try:
+        facts = Run(project, spec, Home.from_environment(), line, watch).execute(
+            first, last, reprocess=reprocess
+        )
+    except KeyboardInterrupt:
+        shown.interrupted()
+        raise
     if summary is not None:
         summary.parent.mkdir(parents=True, exist_ok=True)
         with naming(summary):
@@ -77,6 +83,7 @@ class _Shown:
         self._live = is_terminal() and stream is sys.stdout
         self._shown_at = 0.0
         self._text = ""
+        self._status: JobStatus | None = None
 
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)
@@ -92,6 +99,7 @@ class _Shown:
 
     def progress(self, progress: Progress, status: JobStatus) -> None:
         rows = "  ".join(f"{name} {count:,}" for name, count in progress.rows.items())
+        self._status = status
         restarts = sum(status.restarts.values())
         text = (
             f"{progress.windows_done}/{progress.windows_total} windows  {progress.window}  "
@@ -108,6 +116,15 @@ class _Shown:
             self._line(text)
             self._shown_at = now
         self._text = text
+
+    def interrupted(self) -> None:
+        """The job does not end with the command that follows it: say so, and how it ends."""
+        pid = self._status.pids.get("supervisor") if self._status else None
+        if self._status and pid:
+            sys.stderr.write(
+                f"\njob {self._status.job_id} goes on: the same command follows it again, "
+                f"`kill {pid}` ends it\n"
+            )
 
     def _line(self, text: str) -> None:
         self._stream.write(("\r\x1b[2K" if self._live else "") + text + "\n")

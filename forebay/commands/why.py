@@ -10,11 +10,12 @@ import typer
 from forebay.commands.jobs import Job, jobs_with
 from forebay.commands.output import (
     DEFAULT_CONFIG,
+    DEFAULT_LINE,
     ConfigDir,
     Form,
+    LineName,
     Output,
     OutputFormat,
-    option,
 )
 from forebay.config.load import load_project
 from forebay.config.pipelines import PipelineSpec
@@ -42,7 +43,7 @@ def why(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
     window: Annotated[str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.")],
     config: ConfigDir = DEFAULT_CONFIG,
-    line: Annotated[str, option("--line", help="The model line.")] = "main",
+    line: LineName = DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Say how a window stands, why it is not done, and what to do next."""
@@ -60,6 +61,9 @@ def why(
         found = why_not_planned(
             project.root, spec, project.sources, ledger, asked, lambda: datetime.now(UTC)
         )
+    if line != DEFAULT_LINE:
+        run = f"forebay run {spec.name} "
+        found = found.model_copy(update={"next": found.next.replace(run, f"{run}--line {line} ")})
     shown = Output(output)
     if shown.is_json:
         shown.json(found.model_dump())
@@ -133,7 +137,8 @@ def _trained(plan: WindowPlan, chain: ModelChain, window: str) -> Why:
     missing = skipped_text(plan)
     because = plan_text(plan) + (f"; without {missing}" if missing else "")
     if stale:
-        again = f"forebay run {chain.pipeline} --from {window} --to {window} --reprocess"
+        first = min(key for key in chain.windows() if _is_stale(chain, key))
+        again = f"forebay run {chain.pipeline} --from {first} --to {window} --reprocess"
         return Why(
             window=window,
             state="stale",
@@ -142,6 +147,11 @@ def _trained(plan: WindowPlan, chain: ModelChain, window: str) -> Why:
             generation=plan.generation,
         )
     return Why(window=window, state="trained", because=because, generation=plan.generation)
+
+
+def _is_stale(chain: ModelChain, window: str) -> bool:
+    link = chain.newest(window)
+    return link is not None and chain.stale_because(link) is not None
 
 
 def _ended(job: Job, spec: PipelineSpec, window: str) -> Why:

@@ -45,7 +45,7 @@ def closing_lines(facts: Facts) -> Iterator[str]:
     for window in _all_windows(facts):
         yield from (f"note  window {window.window}, {reason}" for reason in window.reasons)
         if window.stale:
-            yield f"note  window {window.window} is stale ({window.stale})"
+            yield f"note  window {window.window} is {window.stale}"
     yield from (f"note  {note}" for note in facts.notes)
     for name, labels in facts.pooled.items():
         yield (

@@ -45,7 +45,8 @@ def finish(project: Project) -> int:
 
 
 def disk_without_room(root: Path) -> None:
-    project = ads_project(root / "project", rows=ROWS)
+    pipeline = ads_pipeline(failover={"restarts_max": 2})
+    project = ads_project(root / "project", rows=ROWS, pipeline=pipeline)
     disk = root / "disk"
     project.home_folder = disk / "home"
     with tiny_file_system(disk, DISK_BYTES):

@@ -229,7 +229,59 @@ def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
     found = why(forebay)
     assert found["state"] == "stale"
     assert "generation 1 of 2026-03-01" in found["because"]
-    assert "--reprocess" in found["next"]
+    assert found["next"] == "forebay run ads --from 2026-03-02 --to 2026-03-02 --reprocess"
+
+
+def test_why_stale_begins_with_the_first_stale_window(project: Project, forebay: Caller) -> None:
+    forebay.text(*PLAN)
+    trained(project, "2026-03-01", 1, None)
+    trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
+    trained(project, "2026-03-03", 1, Parent(window="2026-03-02", generation=1))
+    trained(project, "2026-03-01", 2, None)
+    found = why(forebay, "2026-03-03")
+    assert found["next"] == "forebay run ads --from 2026-03-02 --to 2026-03-03 --reprocess"
+
+
+def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
+    project: Project, forebay: Caller
+) -> None:
+    trained(project, "2026-03-01", 1, None)
+    trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
+    trained(project, "2026-03-02", 2, Parent(window="2026-03-01", generation=1))
+    trained(project, "2026-03-01", 2, None)
+    states = [row["state"] for row in forebay.json("models", "ls", "ads")]
+    assert states == [
+        "replaced",
+        "current",
+        "replaced",
+        "stale (built on generation 1 of 2026-03-01)",
+    ]
+
+
+def test_why_of_another_line_names_it_in_the_next_command(
+    project: Project, forebay: Caller
+) -> None:
+    forebay.text(*PLAN)
+    assert "--line" not in why(forebay)["next"]
+    found = forebay.json("why", "ads", "2026-03-01", "--line", "trial")
+    assert found["next"] == "forebay run ads --line trial --from 2026-03-01 --to 2026-03-01"
+
+
+@pytest.mark.parametrize("command", [("why", "ads", "2026-03-01"), ("models", "ls", "ads")])
+def test_a_line_is_a_name(project: Project, forebay: Caller, command: tuple[str, ...]) -> None:
+    assert project.root.is_dir()
+    forebay.text(*command, "--line", "../main", code=1)
+    assert "'--line': '../main': a name is" in forebay.errors
+
+
+def test_the_first_window_of_a_local_calendar_is_named(project: Project, forebay: Caller) -> None:
+    project.pipeline["dataset"]["timezone"] = "Europe/Berlin"
+    project.write_pipeline()
+    forebay.text(*PLAN, code=1)
+    assert "begin with 2026-03-02" in forebay.errors
+    forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "2026-03-02")
+    forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "9999-12-31", code=1)
+    assert "date value out of range" in forebay.errors
 
 
 def job(project: Project, state: str, **more: Any) -> JobFolder:

@@ -155,6 +155,7 @@ def test_a_changed_model_is_refused(tmp_path: Path) -> None:
         (("ads", "--from", "2026-02-01", "--to", "2026-03-01"), "2026-03-01"),
         (("ads", "--from", "March", "--to", "2026-03-01"), "March"),
         (("ads", "--from", "2026-03-02", "--to", "2026-03-01"), "before the first"),
+        (("ads", "--from", "2026-03-01", "--to", "2026-03-01", "--line", "a b"), "a name is"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_exit_1(

@@ -162,6 +162,7 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 @pytest.mark.kafka
+@pytest.mark.usefixtures("closed_sockets")
 def test_the_broker(own_broker: Broker, tmp_path: Path) -> None:
     """It comes back within the clients' patience: no process of ours ends."""
     status = own_broker.status()
@@ -172,6 +173,8 @@ def test_the_broker(own_broker: Broker, tmp_path: Path) -> None:
     def kill() -> None:
         assert status.pid is not None
         os.kill(status.pid, signal.SIGKILL)
+        while own_broker.status().running:
+            time.sleep(0.05)
         own_broker.start()
 
     summary = case.run(kill)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -135,6 +136,13 @@ def test_without_java_or_maven_the_error_names_the_package(tmp_path: Path) -> No
     with pytest.raises(InfrastructureError, match="no repository answers"):
         kafka_jars(Path("java"), empty)
     assert not list((tmp_path / "cache").rglob("*.jar"))
+
+
+def test_a_cluster_id_that_begins_with_a_dash(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xfb" + bytes(15)))
+    assert broker.start().running
 
 
 def test_a_broker_that_cannot_run_shows_its_last_words(broker: Broker, tmp_path: Path) -> None:

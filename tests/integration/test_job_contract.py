@@ -14,6 +14,7 @@ import venv
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -21,7 +22,8 @@ import pytest
 from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
-from forebay.executors.job import JobHandle, attach, submit
+from forebay.executors.job import JobHandle, WindowRequest, attach, submit
+from forebay.executors.progress import read_progress
 from forebay.home import Home
 
 CRASH_BEFORE_HANDLE = """
@@ -92,6 +94,34 @@ def test_a_submitter_that_died_before_it_stored_the_handle(jobs: ToyJobs, tmp_pa
     assert handle.epoch > first.epoch
     assert handle.status().pids["supervisor"] == pid
     assert handle.status().restarts["supervisor"] == 0
+
+
+def test_the_same_command_attaches_although_windows_are_trained_meanwhile(jobs: ToyJobs) -> None:
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    first, second = (
+        WindowRequest(key=key, generation=1, start=day, end=day)
+        for key in ("2026-03-01", "2026-03-02")
+    )
+    asked = jobs.request()
+    both = asked.model_copy(update={"windows": [first, second]})
+    pid = jobs.serving(submit(jobs.home, both, SUPERVISOR)).pids["supervisor"]
+    left = submit(jobs.home, asked.model_copy(update={"windows": [second]}), SUPERVISOR)
+    assert (left.epoch, left.status().pids["supervisor"]) == (2, pid)
+    other = second.model_copy(update={"generation": 2})
+    with pytest.raises(InfrastructureError, match="another request"):
+        submit(jobs.home, asked.model_copy(update={"windows": [other]}), SUPERVISOR)
+
+
+def test_progress_of_an_ended_job_is_not_shown_by_the_next(jobs: ToyJobs, tmp_path: Path) -> None:
+    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}", "serve"])
+    handle = jobs.submit()
+    jobs.serving(handle, "driver-0", "data-0")
+    (handle.folder.path / "progress.json").write_text('{"step": 7}')
+    (tmp_path / "done").touch()
+    assert handle.wait(20).state == "succeeded"
+    assert read_progress(handle.folder.path) is not None
+    jobs.submit()
+    assert read_progress(handle.folder.path) is None
 
 
 def test_a_submitter_killed_while_the_supervisor_starts(jobs: ToyJobs, tmp_path: Path) -> None:
@@ -219,6 +249,17 @@ def test_errors_that_a_restart_cannot_mend(
     assert isinstance(status.error.exception(), error)
     assert status.restarts["data"] == 0
     assert jobs.processes() == []
+
+
+def test_an_end_without_a_last_word_is_not_taken_for_wrong_yaml(jobs: ToyJobs) -> None:
+    """Exit code 1 is also Python's own, of an import that fails."""
+    jobs.plan(data_0=["exit 1"])
+    status = jobs.submit().wait(20)
+    assert status.state == "failed"
+    assert status.error is not None
+    assert status.error.exit_code == 4
+    assert "data-0 ended with exit code 1" in status.error.message
+    assert status.restarts["data"] == 0
 
 
 def test_restarts_are_bounded(jobs: ToyJobs) -> None:

@@ -185,6 +185,14 @@ def test_findings_about_formats_and_types(
     assert (finding.path, finding.code) == (("columns", "id"), "column-type")
     (finding,) = opened(topic, options={"format": "json"}).findings()
     assert finding.path == ("options", "format")
+    bad, good = b"[1]", b'{"id": "text"}'
+    topic = new_topic(1)
+    publish(kafka_bootstrap, topic, [(bad, START, 0), (good, START, 0), (bad, START, 0)])
+    found = opened(topic, options={"format": "json"}).findings()
+    assert [(one.path, one.code) for one in found] == [
+        (("options", "format"), "undecodable"),
+        (("columns", "id"), "column-type"),
+    ]
     with pytest.raises(ConfigError, match="did you mean security_protocol"):
         opened(topic, options={"client": {"security_protocoll": "SSL"}}).findings()
     with pytest.raises(ConfigError, match="cannot be set"):

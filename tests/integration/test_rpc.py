@@ -63,6 +63,17 @@ def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
     started[0].stop(0)
 
 
+def test_a_call_goes_on_when_another_thread_closed_the_channel(tmp_path: Path) -> None:
+    client = DriverClient(tmp_path, TOKEN, 10.0)
+    server = served(tmp_path, lambda call, context: Done())
+    assert client.call("status", StatusCall(), Done) == Done()
+    assert client._channel is not None
+    client._channel.close()  # as by a call that failed after this one looked for the channel
+    assert client.call("status", StatusCall(), Done) == Done()
+    client.close()
+    server.stop(0)
+
+
 def test_a_call_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
     client = DriverClient(tmp_path, TOKEN, 0.3)
     started = time.monotonic()

@@ -140,6 +140,22 @@ def test_several_missing_keys_are_all_named(files: Files) -> None:
         ("dataset:", "name: ads\ndataset:", (1, 1), "key-from-file", ""),
         ("{paradigm: batch}", "{paradigm: mixtur}", (9, 19), "wrong-value", "mixture"),
         ("{sources", "{offset: 1 day, sources", (6, 23), "wrong-value", ""),
+        ("{sources", "{offset: 99999999999999d, sources", (6, 23), "wrong-value", ""),
+        ("{column: clicked}", "{column: clicked, greater_than: .inf}", (4, 42), "wrong-type", ""),
+        (
+            "user: {encode: hash, buckets: 100}",
+            "clicked: {encode: bucketise, boundaries: [.nan, 1]}",
+            (8, 47),
+            "wrong-type",
+            "",
+        ),
+        (
+            "train: {",
+            "job: {failover: {heartbeat_timeout: 0s}}\ntrain: {",
+            (9, 37),
+            "wrong-value",
+            "",
+        ),
     ],
 )
 def test_one_slip_is_one_problem(
@@ -167,6 +183,12 @@ def test_messages_name_thing_value_and_way_out(files: Files) -> None:
         'reads it so unless it stands in quotes (did you mean "no"?)'
     )
     assert second == f"{file}:8:35: dataset.features.user.buckets: -4 has to be at least 2"
+
+
+def test_an_empty_value_is_called_nothing(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "paradigm: batch", "paradigm: ")
+    (problem,) = files.load().problems
+    assert "train.paradigm: nothing is not one of batch," in problem.message
 
 
 def test_a_union_says_all_that_it_takes(files: Files) -> None:

@@ -1,0 +1,31 @@
+"""Arrow without pandas, in a process of its own: this one may have imported it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LIGHT = """
+import sys
+import forebay.executors.{module}
+from forebay.executors.arrow_start import start_arrow
+start_arrow()
+import pyarrow as pa
+array = pa.array([1, 2])
+assert array.to_numpy().sum() == 3
+assert "pandas" not in sys.modules
+assert array.to_pandas().sum() == 3
+assert "pandas" in sys.modules
+start_arrow()
+"""
+
+
+@pytest.mark.parametrize("module", ["driver", "trainer"])
+def test_pandas_is_imported_when_asked_for_only(module: str) -> None:
+    code = LIGHT.format(module=module)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
