@@ -11,7 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OURS := config datatasks executors mixture forebay tests benchmarks
-PYTEST := $(BIN)/python -m pytest
+# Two at a time, file by file: tests of a file share what they started.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: help setup demo test test-embedded chaos lint counts lock clean
 
@@ -50,7 +52,7 @@ test-embedded: $(READY) lint  ## The same without a Kafka broker
 	@$(PYTEST) -m 'not chaos and not kafka'
 
 chaos: $(READY)  ## The long kill matrix
-	@$(PYTEST) -m chaos
+	@$(BIN)/python -m pytest -m chaos
 
 lint: $(READY) counts  ## Style, types and layers
 	@$(BIN)/ruff check .

@@ -14,6 +14,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -177,8 +178,7 @@ class Broker:
     def _launch(self, last: _Running | None) -> _Running:
         java = find_java(self._environ)
         jars = kafka_jars(java, self._environ)
-        port = _free_port(last.port if last else 0)
-        controller_port = _free_port(last.controller_port if last else 0)
+        port, controller_port = free_ports(*((last.port, last.controller_port) if last else (0, 0)))
         data, scratch = self._folder / "data", self._folder / "tmp"
         scratch.mkdir(exist_ok=True)
         write_atomically(
@@ -252,16 +252,25 @@ class Broker:
         return "\n".join(told[-_LOG_LINES:])
 
 
-def _free_port(wanted: int) -> int:
-    """`wanted` when nobody has it, so that a restarted broker keeps its address; else any."""
+def free_ports(*wanted: int) -> list[int]:
+    """Different ports: each `wanted` one that nobody has, so that addresses stay; else any.
+
+    All are held until the last is found: one that is let go may be given again at once.
+    """
+    with ExitStack() as held:
+        return [_hold_free_port(each, held) for each in wanted]
+
+
+def _hold_free_port(wanted: int, held: ExitStack) -> int:
     for port in (wanted, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
+        probe = held.enter_context(socket.socket())
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen()
+        except OSError:
+            continue
+        return int(probe.getsockname()[1])
     raise InfrastructureError("no free port on the loopback interface")
 
 

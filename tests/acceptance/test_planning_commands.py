@@ -10,7 +10,14 @@ from typing import Any
 
 import duckdb
 import pytest
-from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    ads_pipeline,
+    ads_project,
+    history_source,
+)
 
 from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
@@ -245,6 +252,7 @@ def test_why_stale_begins_with_the_first_stale_window(project: Project, forebay:
 def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
     project: Project, forebay: Caller
 ) -> None:
+    forebay.text(*PLAN)
     trained(project, "2026-03-01", 1, None)
     trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
     trained(project, "2026-03-02", 2, Parent(window="2026-03-01", generation=1))
@@ -275,6 +283,7 @@ def test_a_line_is_a_name(project: Project, forebay: Caller, command: tuple[str,
 
 
 def test_the_first_window_of_a_local_calendar_is_named(project: Project, forebay: Caller) -> None:
+    project.pipeline = ads_pipeline()
     project.pipeline["dataset"]["timezone"] = "Europe/Berlin"
     project.write_pipeline()
     forebay.text(*PLAN, code=1)

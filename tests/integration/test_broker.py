@@ -19,7 +19,7 @@ import pytest
 from forebay.datatasks.producer import create_topic, publish
 from forebay.datatasks.sources.kafka_client import Cluster
 from forebay.errors import InfrastructureError
-from forebay.executors.broker import Broker
+from forebay.executors.broker import Broker, free_ports
 from forebay.executors.broker_runtime import find_java, kafka_jars
 from forebay.home import Home
 
@@ -143,6 +143,13 @@ def test_a_cluster_id_that_begins_with_a_dash(
 ) -> None:
     monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xfb" + bytes(15)))
     assert broker.start().running
+
+
+def test_free_ports_differ_and_stay() -> None:
+    ports = free_ports(0, 0)
+    assert len(set(ports)) == 2
+    assert free_ports(*ports) == ports
+    assert len(set(free_ports(ports[0], ports[0]))) == 2
 
 
 def test_a_broker_that_cannot_run_shows_its_last_words(broker: Broker, tmp_path: Path) -> None:
