@@ -11,9 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OURS := config datatasks executors mixture forebay tests benchmarks
-# Two at a time, file by file: tests of a file share what they started.
+# Two at a time, file by file (tests of a file share what they started), the slow folders first.
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo test test-embedded chaos lint counts lock clean
 

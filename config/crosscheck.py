@@ -145,6 +145,12 @@ class _Columns:
                 kind, problem = self._type_of(column, key, f"feature {name!r}")
                 if problem:
                     yield problem
+                elif column == self._dataset.label.column:
+                    message = (
+                        f"feature {name!r} reads column {column!r}, which is the label: a model "
+                        "that is shown the answer learns nothing; remove the feature"
+                    )
+                    yield self._document.problem(key, "label-as-feature", message)
                 elif kind:
                     for misfit in feature_misfits(feature, column, kind):
                         yield self._misfit(path, misfit)

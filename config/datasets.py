@@ -54,7 +54,7 @@ class DatasetSpec(Spec):
 
     window: WindowSize = WindowSize.DAY
     timezone: str = "UTC"
-    start: Instant = Field(description="Start of the first window that may run")
+    start: Instant = Field(description="The first window that may run holds this instant")
     end: Instant | None = Field(default=None, description="No window starts at or after this")
     event_id: str | list[str] = Field(description="Column or columns that identify one event")
     label: LabelSpec

@@ -30,6 +30,13 @@ class RolesSpec(Spec):
     data: RoleSpec = RoleSpec()
     trainer: RoleSpec = RoleSpec()
 
+    @field_validator("trainer")
+    @classmethod
+    def _one_trainer(cls, role: RoleSpec) -> RoleSpec:
+        if role.count != 1:
+            raise ValueError(f"count is {role.count}, but one trainer trains a job: leave it out")
+        return role
+
 
 class BuffersSpec(Spec):
     """Bounds of the data path."""

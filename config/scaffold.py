@@ -30,6 +30,25 @@ forebay check               # every problem with file, line and column
 forebay check --connect     # compare the declarations with the storage
 forebay explain PIPELINE    # what a pipeline would run
 forebay schema              # JSON Schema for your editor
+forebay run PIPELINE --from 2026-03-01 --to 2026-03-02 --summary summary.json
+```
+
+A pipeline over one source `clicks` with the columns `id`, `user`, `price` and `clicked`:
+
+```yaml
+# config/pipelines/clicks_model.yaml
+dataset:
+  window: 1d
+  start: 2026-03-01
+  event_id: id
+  label: {column: clicked}
+  streams:
+    history: {sources: [clicks]}
+  features:
+    user: {encode: hash, buckets: 10000}
+    price: {encode: numeric, transform: log1p}
+train:
+  paradigm: batch
 ```
 """
 GITIGNORE = """\

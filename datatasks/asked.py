@@ -18,10 +18,8 @@ def asked_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]
         windows = dataset.grid.between(first, last)
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"--from/--to of pipeline {pipeline.name!r}: {error}") from error
-    if windows[0].start < dataset.start:
-        begin = dataset.grid.at(dataset.start)
-        if begin.start < dataset.start:  # the calendar's day began before the dataset
-            begin = dataset.grid.after(begin)
+    begin = dataset.grid.at(dataset.start)  # a window that holds the start may run
+    if windows[0].start < begin.start:
         raise ConfigError(
             f"window {windows[0].key} lies before the dataset's start "
             f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {begin.key}"

@@ -123,8 +123,12 @@ class ModelChain:
     def stale_because(self, link: Link) -> str | None:
         """Why a link no longer stands on the newest models before it; None when it does."""
         current: Link | None = link
-        while current is not None and current.parent is not None:
-            parent = current.parent
+        while current is not None:
+            parent, before = current.parent, self.before(current.window)
+            if before is not None and (parent is None or parent.window != before.window):
+                return f"stale (built before {before.window} was trained)"
+            if parent is None:
+                return None
             if self.generations(parent.window)[-1:] != [parent.generation]:
                 return f"stale (built on generation {parent.generation} of {parent.window})"
             current = self.link(parent.window, parent.generation)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.config.jobs import JobSpec, RoleSpec
-from forebay.errors import ConfigError
 from forebay.executors.job_models import JobRequest, Role
 from forebay.executors.process import HOME_NAME, JOB_ID_NAME
 
@@ -44,13 +43,7 @@ class RoleCommand:
 def role_commands(
     spec: JobSpec, job_dir: Path, modules: Mapping[Role, str] = ROLE_MODULES
 ) -> list[RoleCommand]:
-    """All processes of a job, in the order of starting. The driver is a data role.
-
-    Raises:
-        ConfigError: for more than one trainer.
-    """
-    if spec.roles.trainer.count != 1:
-        raise ConfigError("job.roles.trainer.count: one trainer learns a model line, write 1")
+    """All processes of a job, in the order of starting. The driver is a data role."""
     return list(_commands(spec, job_dir, modules))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from forebay.config.feeds import has_stream
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError, InfrastructureError
@@ -22,6 +23,7 @@ from forebay.executors.tally import Tally
 from forebay.home import Home
 from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.learner import Learner, RowSums
+from forebay.mixture.minibatch import Minibatch
 
 FRAME_WAIT_SECONDS = 0.5
 SILENCE_SECONDS = 120.0
@@ -63,6 +65,7 @@ class WindowTrainer:
         self._pipeline = pipeline
         self._learner = learner
         self._names = pipeline.source_names
+        self._has_stream = has_stream(pipeline, request.source_specs())
         self._learns = learns_fingerprint(pipeline, request.source_specs())
         self._chain = ModelChain(home, pipeline.name, request.line)
         self._ledger = Ledger(home, pipeline.name)
@@ -181,14 +184,20 @@ class WindowTrainer:
         minibatch = frame.minibatch
         if minibatch is not None and len(minibatch):
             if opened.scores is not None:
-                scored = minibatch.feed == "stream" and bool(self._learner.paradigms)
-                scores = self._learner.score(minibatch) if scored else None
-                opened.scores.append(minibatch, scores)
+                self._keep_scores(opened.scores, minibatch)
             self._learner.learn(minibatch)
             opened.window_step += 1
             opened.tally.add("used_rows", len(minibatch))
             self._progress.stepped(minibatch, frame.slot, opened.base_step + opened.window_step)
         self._reader.used(frame)
+
+    def _keep_scores(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
+        """Stream rows are judged; without any stream, batch rows are, their labels complete."""
+        judged = minibatch.feed == "stream" or not self._has_stream
+        if judged and self._learner.paradigms:
+            scores.append(minibatch, self._learner.score(minibatch))
+        if minibatch.feed == "batch":
+            scores.append(minibatch, None)
 
     def _seal(self, opened: _Open, *, final: bool) -> Seal:
         with self._progress.phase("seal"):

@@ -25,6 +25,7 @@ COMMANDS: tuple[str, ...] = (
     "preview",
     "plan",
     "run",
+    "cancel",
     "why",
     "forget",
     "models",

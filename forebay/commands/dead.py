@@ -81,7 +81,7 @@ def show(
             **letter.location,
             "reason": letter.reason,
             "rows": letter.rows,
-            "row": letter.row,
+            "content": letter.row,
         }
         for letter in letters[:rows_max]
     ]
@@ -89,8 +89,10 @@ def show(
         shown.json(rows)
         return
     for row in rows:
-        place = "  ".join(f"{name}={value}" for name, value in row.items() if name != "row")
-        content = json.dumps(row["row"]) if row["row"] is not None else "(it cannot be read)"
+        place = "  ".join(f"{name}={value}" for name, value in row.items() if name != "content")
+        content = (
+            json.dumps(row["content"]) if row["content"] is not None else "(it cannot be read)"
+        )
         shown.line(f"{place}\n    {content}")
     if len(letters) > rows_max:
         shown.line(f"… and {len(letters) - rows_max} more (--rows-max)")

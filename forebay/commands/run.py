@@ -119,11 +119,10 @@ class _Shown:
 
     def interrupted(self) -> None:
         """The job does not end with the command that follows it: say so, and how it ends."""
-        pid = self._status.pids.get("supervisor") if self._status else None
-        if self._status and pid:
+        if self._status is not None:
             sys.stderr.write(
                 f"\njob {self._status.job_id} goes on: the same command follows it again, "
-                f"`kill {pid}` ends it\n"
+                "`forebay cancel` ends it\n"
             )
 
     def _line(self, text: str) -> None:

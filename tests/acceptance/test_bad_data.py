@@ -104,7 +104,8 @@ def test_null_labels_are_dead_letters_by_policy(project: Project) -> None:
     shown = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
     assert shown[0]["source"] == "history"
     assert shown[0]["file"].endswith("part-0.parquet")
-    assert "user" in shown[0]["row"]
+    assert "user" in shown[0]["content"]
+    assert {"row_group", "row"} <= shown[0].keys()
 
 
 def test_more_dead_letters_than_allowed_is_red(project: Project) -> None:

@@ -286,8 +286,8 @@ def test_the_first_window_of_a_local_calendar_is_named(project: Project, forebay
     project.pipeline = ads_pipeline()
     project.pipeline["dataset"]["timezone"] = "Europe/Berlin"
     project.write_pipeline()
-    forebay.text(*PLAN, code=1)
-    assert "begin with 2026-03-02" in forebay.errors
+    forebay.text("plan", "ads", "--from", "2026-02-28", "--to", "2026-03-01", code=1)
+    assert "begin with 2026-03-01" in forebay.errors
     forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "2026-03-02")
     forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "9999-12-31", code=1)
     assert "date value out of range" in forebay.errors

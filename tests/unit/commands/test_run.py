@@ -26,5 +26,5 @@ def test_an_interrupted_run_says_that_its_job_goes_on(capsys: pytest.CaptureFixt
     shown.progress(Progress(), status)
     shown.interrupted()
     assert capsys.readouterr().err.strip() == (
-        "job ads-1 goes on: the same command follows it again, `kill 4711` ends it"
+        "job ads-1 goes on: the same command follows it again, `forebay cancel` ends it"
     )

@@ -98,6 +98,7 @@ def test_encodings_and_types(declared: Declared, encode: str, fitting: str, colu
     feature = {"encode": encode, "column": column, **MORE[encode]}
     if encode == "vocabulary" and column == "mobile":
         feature["values"] = ["true"]
+    declared.dataset["label"]["column"] = "mobile" if column == "clicked" else "clicked"
     declared.dataset["features"]["f"] = feature
     if column in [*fitting.split(), "clicked"]:
         assert declared.problems() == []
@@ -162,6 +163,19 @@ def test_an_event_id_is_one_value(declared: Declared) -> None:
     assert declared.only() == ("event-id-type", "", "event_id: tags")
 
 
+def test_the_label_is_no_feature(tmp_path: Path) -> None:
+    declared = Declared(tmp_path)
+    declared.dataset["features"]["answer"] = {"column": "clicked", "encode": "numeric"}
+    assert [problem.code for problem in declared.problems()] == ["label-as-feature"]
+
+
+def test_one_trainer_trains_a_job(tmp_path: Path) -> None:
+    declared = Declared(tmp_path)
+    declared.pipeline["job"] = {"roles": {"trainer": {"count": 2}}}
+    (problem,) = declared.problems()
+    assert "one trainer" in problem.message
+
+
 @pytest.mark.parametrize(
     ("label", "code", "line"),
     [
@@ -182,6 +196,7 @@ def test_label_rules_that_do_not_fit(
     declared: Declared, label: dict[str, Any], code: str, line: str
 ) -> None:
     declared.dataset["label"] = label
+    declared.dataset["features"] = {"event": {"encode": "hash", "buckets": 9}}
     assert declared.only()[0::2] == (code, line)
 
 
@@ -200,11 +215,13 @@ def test_label_rules_that_do_not_fit(
 )
 def test_label_rules_that_fit(declared: Declared, label: dict[str, Any]) -> None:
     declared.dataset["label"] = label
+    declared.dataset["features"] = {"event": {"encode": "hash", "buckets": 9}}
     assert declared.problems() == []
 
 
 def test_an_unquoted_no_for_a_text_column(declared: Declared) -> None:
     declared.dataset["label"] = {"column": "user", "positive": "NO"}
+    declared.dataset["features"] = {"event": {"encode": "hash", "buckets": 9}}
     declared.problems()
     file = declared.config / "pipelines/ads.yaml"
     file.write_text(file.read_text().replace("'NO'", "NO"))

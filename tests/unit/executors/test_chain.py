@@ -82,6 +82,16 @@ def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: Mod
     assert chain.stale_because(newest) == "stale (built on generation 1 of 2026-03-02)"
 
 
+def test_a_window_trained_after_its_successor_makes_the_successor_stale(
+    chain: ModelChain,
+) -> None:
+    second = link("2026-03-02", 1, None)
+    chain.record(second)
+    assert chain.stale_because(second) is None
+    chain.record(link("2026-03-01", 1, None))
+    assert chain.stale_because(second) == "stale (built before 2026-03-01 was trained)"
+
+
 def test_publishing_never_moves_to_an_earlier_or_stale_model(
     chain: ModelChain, tmp_path: Path
 ) -> None:

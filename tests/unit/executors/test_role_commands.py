@@ -12,7 +12,7 @@ from support.toy_roles.jobs import PIPELINE, SOURCE, ToyJobs
 from forebay.config.jobs import JobSpec
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
-from forebay.errors import ConfigError, UsageError
+from forebay.errors import UsageError
 from forebay.executors.job import JobRequest
 from forebay.executors.role_commands import ROLE_MODULES, role_commands, role_environment
 from forebay.home import Home
@@ -65,12 +65,6 @@ def test_commands() -> None:
     ]
     assert commands[3].command[0] == "/opt/tf/bin/python"
     assert commands[1].threads == 3
-
-
-def test_more_than_one_trainer_is_refused() -> None:
-    spec = JobSpec.model_validate({"roles": {"trainer": {"count": 2}}})
-    with pytest.raises(ConfigError, match=r"job\.roles\.trainer\.count"):
-        role_commands(spec, Path("/home/j1"))
 
 
 def test_the_environment_marks_the_job_and_keeps_the_users_tuning(

@@ -1,0 +1,41 @@
+"""`forebay cancel`: end a pipeline's running job. What is sealed stays and is gone on from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from forebay.commands.output import DEFAULT_LINE, LineName, note
+from forebay.errors import UsageError
+from forebay.home import Home
+
+WAIT_SECONDS = 30.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("cancel")(cancel)
+
+
+def cancel(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    line: LineName = DEFAULT_LINE,
+) -> None:
+    """End the job that trains a pipeline. The same `run` goes on from the newest checkpoint."""
+    from forebay.executors.job import JobRequest, attach
+    from forebay.executors.job_folder import JobFolder
+
+    home = Home.from_environment()
+    for path in sorted((home.root / "jobs").glob("*/job.json")):
+        folder = JobFolder(path.parent)
+        status = folder.observed_status(folder.stored_status())
+        request = JobRequest.read(path.parent)
+        mine = (request.pipeline_name, request.line) == (pipeline, line)
+        if mine and status is not None and status.state in {"submitted", "running"}:
+            handle = attach(home, request.job_id)
+            handle.cancel()
+            ended = handle.wait(WAIT_SECONDS)
+            note(f"job {request.job_id} is {ended.state}")
+            return
+    raise UsageError(f"no job of pipeline {pipeline!r} runs on line {line!r}")
