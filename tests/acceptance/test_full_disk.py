@@ -16,8 +16,8 @@ from support.projects import Project, ads_pipeline, ads_project
 from support.small_disk import grow, limited, may_mount, tiny_file_system
 
 ROWS = 60_000
-DISK_BYTES = 1 << 20  # the scores of all rows need more
-FILE_BYTES = 400_000  # one segment of scores needs more
+DISK_BYTES = 640 << 10  # the labels of all rows need more
+FILE_BYTES = 150_000  # one segment of labels needs more
 ARGUMENTS = ("run", "ads", "--from", WINDOW, "--to", WINDOW)
 
 

@@ -83,7 +83,7 @@ def test_a_poison_message_is_a_dead_letter_by_policy(project: Project) -> None:
     assert letter["topic"] == project.topic.name
     assert (letter["partition"], letter["offset"]) == (1, offset)
     assert letter["reason"]
-    assert letter["row"] == POISON.decode()
+    assert letter["content"] == POISON.decode()
     text = project.forebay("dead", "show", "ads").stdout
     assert project.topic.name in text
     assert committed(project)[1] == offset + 1, "a dead letter is dealt with"
