@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from forebay.commands.output import DEFAULT_LINE, LineName, note
-from forebay.errors import UsageError
 from forebay.home import Home
 
 WAIT_SECONDS = 30.0
@@ -22,7 +21,10 @@ def cancel(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
     line: LineName = DEFAULT_LINE,
 ) -> None:
-    """End the job that trains a pipeline. The same `run` goes on from the newest checkpoint."""
+    """End the job that trains a pipeline, if one does.
+
+    The same `run` goes on from the newest checkpoint.
+    """
     from forebay.executors.job import JobRequest, attach
     from forebay.executors.job_folder import JobFolder
 
@@ -38,4 +40,4 @@ def cancel(
             ended = handle.wait(WAIT_SECONDS)
             note(f"job {request.job_id} is {ended.state}")
             return
-    raise UsageError(f"no job of pipeline {pipeline!r} runs on line {line!r}")
+    note(f"no job of pipeline {pipeline!r} runs on line {line!r}")
