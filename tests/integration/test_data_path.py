@@ -193,6 +193,13 @@ def until_told(reader: RemoteReader) -> None:
         reader.next(1.0)
 
 
+def await_registered(path: DataPath, executors: int) -> None:
+    deadline = time.monotonic() + 20
+    while path.log("driver-0").count("registered, pid") < executors:
+        assert time.monotonic() < deadline, path.log("driver-0")
+        time.sleep(0.02)
+
+
 def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
     """SIGSTOP: its leases expire; what it still sends after SIGCONT is refused."""
     changed = path.pipeline.model_dump(mode="json")
@@ -203,12 +210,13 @@ def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
     window = slow.windows[0]
 
     def stop_and_wake(step: int) -> None:
-        if step == 60:
+        if step == 10:  # early, so that it surely holds rows that others wait for
             process = slow.processes["data-0"]
             process.send_signal(signal.SIGSTOP)
             threading.Timer(2.5, process.send_signal, [signal.SIGCONT]).start()
 
     with serving(slow):
+        await_registered(slow, executors=2)  # a lone one would be given every task
         reader = slow.reader()
         reader.begin(window.key, window.generation, {}, 0)
         counter.consume(reader, after_step=stop_and_wake)
