@@ -136,7 +136,16 @@ def test_the_fast_path_reads_as_the_definition(rows: list[dict[str, Any]]) -> No
         assert fast.equals(slow)
     together = reader.decode(messages)
     alone = [JsonDecoder(list(COLUMNS), COLUMNS).decode([message]) for message in messages]
-    assert together.batch.to_pylist() == [row for each in alone for row in each.batch.to_pylist()]
+    assert plain(together.batch) == [row for each in alone for row in plain(each.batch)]
+
+
+def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows with instants as microseconds: Arrow's calendar is longer than Python's."""
+    columns = [
+        column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()
 
 
 def test_arrow_messages_of_different_schemas() -> None:
