@@ -13,9 +13,10 @@ from pathlib import Path
 
 from pydantic import Field
 
+from forebay.datatasks.durable import sync_folder
 from forebay.datatasks.tasks import TaskProgress, Wire
 from forebay.errors import InfrastructureError
-from forebay.executors.files import folder_checksums, naming, sync_folder, write_atomically
+from forebay.executors.files import folder_checksums, naming, write_atomically
 from forebay.mixture.learner import Learner, RowSums
 
 SEAL_NAME = "seal.json"

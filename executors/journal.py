@@ -12,8 +12,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from forebay.datatasks.durable import sync_folder
 from forebay.errors import InfrastructureError
-from forebay.executors.files import sync_folder
 from forebay.executors.locks import FileLock
 
 LOCK_SECONDS = 5.0

@@ -53,7 +53,7 @@ def test_the_root_is_the_last_folder_without_a_pattern(path: str, root: str, pat
 
 
 def test_primus_8_folder_of_the_first_hour_of_a_year() -> None:
-    """StringUtilsTest: /root/{{YYYY}}{{MM}}{{DD}}/{{HH}}/ is /root/20200101/00/."""
+    """StringUtilsTest: /lake/{{YYYY}}{{MM}}{{DD}}/{{HH}}/ is /lake/20200101/00/."""
     pattern = time_pattern("{date:%Y%m%d}/{hour}/*")
     start = datetime(2020, 1, 1, tzinfo=UTC)
     assert pattern.folders(start, start + timedelta(hours=1)) == ["20200101/00"]
