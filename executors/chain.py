@@ -95,11 +95,6 @@ class ModelChain:
             return []
         return sorted(int(path.parent.name[1:]) for path in root.glob(f"g*/{LINK_NAME}"))
 
-    def highest_generation(self, window: str) -> int:
-        """The highest number any attempt has used, trained to its end or not; 0 for none."""
-        root = self.home.line(self.pipeline, self.line) / window
-        return max((int(path.name[1:]) for path in root.glob("g[0-9]*")), default=0)
-
     def link(self, window: str, generation: int) -> Link | None:
         """One link, or None when that generation never reached its end."""
         path = self.folder(window, generation) / LINK_NAME

@@ -119,11 +119,10 @@ def test_what_a_window_trained_is_the_difference_of_the_models_sums() -> None:
     assert one.trained("absent") == RowSums()
 
 
-def test_a_generation_counts_as_used_before_it_reaches_its_end(chain: ModelChain) -> None:
+def test_a_generation_counts_only_once_it_reached_its_end(chain: ModelChain) -> None:
     three_windows(chain)
     chain.folder("2026-03-03", 4).mkdir(parents=True)
     assert chain.generations("2026-03-03") == [1]
-    assert chain.highest_generation("2026-03-03") == 4
 
 
 def test_checkpoints_of_the_newest_windows_are_kept(chain: ModelChain) -> None:
