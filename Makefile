@@ -10,7 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-OURS := config datatasks executors mixture forebay tests benchmarks
+OURS := config dags datatasks executors mixture operators forebay tests benchmarks
 # Two at a time, file by file (tests of a file share what they started), the slow folders first.
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder

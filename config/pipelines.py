@@ -10,6 +10,7 @@ from forebay.config.base import Instant, Spec
 from forebay.config.datasets import DatasetSpec
 from forebay.config.jobs import JobSpec
 from forebay.config.models import ModelSpec, Paradigm
+from forebay.config.schedules import ScheduleSpec
 
 
 class TrainSpec(Spec):
@@ -46,6 +47,7 @@ class PipelineSpec(Spec):
     model: ModelSpec = ModelSpec()
     train: TrainSpec = TrainSpec()
     job: JobSpec = JobSpec()
+    schedule: ScheduleSpec = ScheduleSpec()
 
     @property
     def source_names(self) -> list[str]:

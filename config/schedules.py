@@ -1,0 +1,45 @@
+"""ScheduleSpec: how Airflow runs a pipeline, one run for each window."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import Field, field_validator
+
+from forebay.config.base import Duration, Spec
+
+
+class ScheduleSpec(Spec):
+    """When windows run by themselves, and how long their tasks wait and try.
+
+    Which windows there are is the dataset's to say (window, timezone, start, end).
+    """
+
+    catchup: bool = Field(
+        default=False, description="Run every closed window since the start, not only the newest"
+    )
+    active_runs_max: int = Field(default=16, ge=1, description="Runs that plan and wait at a time")
+    grace: Duration = Field(
+        default=timedelta(seconds=60), description="How long a task looks itself before it defers"
+    )
+    retries: int = Field(default=3, ge=2, description="Further attempts after broken infrastructure")
+    retry_delay: Duration = timedelta(seconds=10)
+    turn_wait: Duration = Field(
+        default=timedelta(hours=24), description="Longest wait for the window before"
+    )
+    plan_timeout: Duration = Field(
+        default=timedelta(hours=1), description="Longest one planning stage may work"
+    )
+    train_timeout: Duration = Field(
+        default=timedelta(hours=24), description="Longest one window may train"
+    )
+    pool: str = "default_pool"
+    owner: str = "forebay"
+    tags: list[str] = []
+
+    @field_validator("plan_timeout", "train_timeout")
+    @classmethod
+    def _some_time(cls, value: timedelta) -> timedelta:
+        if value < timedelta(seconds=1):
+            raise ValueError("no stage ends in no time: write at least 1s")
+        return value

@@ -1,0 +1,101 @@
+"""What `forebay stage NAME` prints: one JSON line for whoever called it, Airflow's operators first.
+
+Light on purpose: what reads these results imports neither Arrow nor TensorFlow.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from forebay.config.base import Spec
+
+
+class AskedWindow(Spec):
+    """A window that somebody waits for at this moment, and in which pass of which run.
+
+    asked_by: `<run id>#<clear number>`: a listing that was made for one pass serves no other.
+    """
+
+    window: str
+    asked_by: str
+
+
+class TimerResult(Spec):
+    """Whether a window has to be done. `trained`: it is, in this generation, so nothing runs."""
+
+    state: Literal["open", "trained"]
+    window: str
+    generation: int | None = None
+    because: str
+    next: str = ""
+
+
+class SourceResult(Spec):
+    """One source of one window.
+
+    state: `waiting` until its data is complete, or until `deadline`. rows: None where only reading
+    can tell. storage_calls: of this call; 0 where another window's scan had found the tasks.
+    windows_scanned: how many windows the scan covered.
+    """
+
+    state: Literal["listed", "waiting"]
+    window: str
+    source: str
+    because: str = ""
+    deadline: datetime | None = None
+    rows: int | None = None
+    tasks: int = 0
+    files: int = 0
+    storage_calls: int = 0
+    windows_scanned: int = 0
+    fingerprint: str = ""
+
+
+class SinkResult(Spec):
+    """A recorded window: rows by source (None where only reading can tell)."""
+
+    window: str
+    generation: int
+    tasks: int
+    rows: dict[str, int | None] = Field(default_factory=dict)
+    fingerprint: str = ""
+    recorded: bool
+    notes: list[str] = Field(default_factory=list)
+
+
+class SubmitResult(Spec):
+    """A job that trains one window, or why there is none yet.
+
+    state: `trained` when nothing is left to do; `waiting` for the window before or for the line.
+    """
+
+    state: Literal["submitted", "trained", "waiting"]
+    window: str
+    because: str = ""
+    job_id: str = ""
+    epoch: int = 0
+    generation: int = 0
+
+
+class EvaluateResult(Spec):
+    """Metrics of one window by paradigm and name, and the file that has all of them."""
+
+    window: str
+    generation: int
+    rows: dict[str, int] = Field(default_factory=dict)
+    rows_line: str = ""
+    metrics: dict[str, dict[str, float]] = Field(default_factory=dict)
+    path: str
+
+
+class PublishResult(Spec):
+    """What serves now. `kept`: the pointer stays where it was, and why."""
+
+    state: Literal["published", "kept"]
+    window: str
+    generation: int
+    because: str = ""
+    path: str = ""

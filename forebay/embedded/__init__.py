@@ -1,0 +1,1 @@
+"""Airflow, PostgreSQL and their keeper on one machine: `forebay up`, `down`, `status`."""

@@ -1,0 +1,1 @@
+"""Airflow operators: one stage of one window each, as a face on the job contract."""
