@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem, errors
 from forebay.config.sources import SourceSpec
 from forebay.config.spelling import nearest
-from forebay.config.yaml_positions import KeyPath
+from forebay.config.yaml_positions import Document, KeyPath
 from forebay.errors import ConfigError
 
 Folder = Literal["sources", "pipelines"]
@@ -86,13 +86,22 @@ class Project:
 def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> Project:
     """Read DIR/sources/*.yaml and DIR/pipelines/*.yaml. Never raises for what they say."""
     environ = os.environ if environ is None else environ
-    problems = _folder_problems(config_dir)
     sources, doubled = _load_all(config_dir / "sources", load_source, environ)
     pipelines, doubled_too = _load_all(config_dir / "pipelines", load_pipeline, environ)
     for source in sources.values():
         source.problems += check_source(source)
     for pipeline in pipelines.values():
         pipeline.problems += check_pipeline(pipeline, sources)
+    return _project(config_dir, sources, pipelines, [*doubled, *doubled_too])
+
+
+def _project(
+    config_dir: Path,
+    sources: dict[str, Loaded[SourceSpec]],
+    pipelines: dict[str, Loaded[PipelineSpec]],
+    doubled: list[Problem],
+) -> Project:
+    problems = _folder_problems(config_dir)
     files: chain[Loaded[SourceSpec] | Loaded[PipelineSpec]] = chain(
         sources.values(), pipelines.values()
     )
@@ -108,10 +117,39 @@ def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> 
             for name, spec in _usable(pipelines).items()
             if usable.keys() >= set(spec.source_names)
         },
-        problems=[*problems, *doubled, *doubled_too],
+        problems=[*problems, *doubled],
         source_files=sources,
         pipeline_files=pipelines,
     )
+
+
+def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = None) -> Project:
+    """Read one pipeline and the sources that it names; files of others are not opened.
+
+    Its problems are the ones that `load_project` finds. Never raises for what they say.
+    """
+    environ = os.environ if environ is None else environ
+    pipelines, doubled = _load_all(config_dir / "pipelines", load_pipeline, environ, {name})
+    wanted = {
+        source
+        for pipeline in pipelines.values()
+        if pipeline.spec is not None
+        for source in pipeline.spec.source_names
+    }
+    sources, doubled_too = _load_all(config_dir / "sources", load_source, environ, wanted)
+    used = {source: loaded for source, loaded in sources.items() if source in wanted}
+    for loaded in used.values():
+        loaded.problems += check_source(loaded)
+    for pipeline in pipelines.values():
+        # All names there are, read or not: a name that is not there may be a slip for another.
+        pipeline.problems += check_pipeline(pipeline, sources)
+    concerned = [
+        problem
+        for problems, names in ((doubled, {name}), (doubled_too, wanted))
+        for problem in problems
+        if Path(problem.file).stem in names
+    ]
+    return _project(config_dir, used, pipelines, concerned)
 
 
 def _usable(files: Mapping[str, Loaded[AnySpec]]) -> dict[str, AnySpec]:
@@ -126,14 +164,20 @@ def _load_all(
     folder: Path,
     load: Callable[[Path, Mapping[str, str]], Loaded[AnySpec]],
     environ: Mapping[str, str],
+    names: Collection[str] | None = None,
 ) -> tuple[dict[str, Loaded[AnySpec]], list[Problem]]:
-    """Files of one folder by name, and a problem for each second file of a name."""
+    """Files of one folder by name, and a problem for each second file of a name.
+
+    Files of other names than `names` are in the answer too, but were not read.
+    """
     files: dict[str, Loaded[AnySpec]] = {}
     problems: list[Problem] = []
     for path in _yaml_files(folder):
         if path.stem in files:
             message = f"{path.stem!r} is declared in {files[path.stem].file} too: remove one file"
             problems.append(Problem(str(path), 1, 1, "duplicate-name", message))
+        elif names is not None and path.stem not in names:
+            files[path.stem] = Loaded(path.stem, Document(str(path)))
         else:
             files[path.stem] = load(path, environ)
     return files, problems

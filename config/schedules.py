@@ -22,7 +22,7 @@ class ScheduleSpec(Spec):
     grace: Duration = Field(
         default=timedelta(seconds=60), description="How long a task looks itself before it defers"
     )
-    retries: int = Field(default=3, ge=2, description="Further attempts after broken infrastructure")
+    retries: int = Field(default=3, ge=2, description="Further attempts when infrastructure broke")
     retry_delay: Duration = timedelta(seconds=10)
     turn_wait: Duration = Field(
         default=timedelta(hours=24), description="Longest wait for the window before"
@@ -35,7 +35,7 @@ class ScheduleSpec(Spec):
     )
     pool: str = "default_pool"
     owner: str = "forebay"
-    tags: list[str] = []
+    tags: list[str] = Field(default_factory=list)
 
     @field_validator("plan_timeout", "train_timeout")
     @classmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
 from forebay.errors import ConfigError
@@ -18,6 +20,26 @@ def asked_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]
         windows = dataset.grid.between(first, last)
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"--from/--to of pipeline {pipeline.name!r}: {error}") from error
+    _refuse_outside(pipeline, windows)
+    return windows
+
+
+def asked_window(pipeline: PipelineSpec, key: str) -> Window:
+    """The one window of a key, inside the dataset's start and end.
+
+    Raises:
+        ConfigError: for a text that names no window, or one outside the dataset.
+    """
+    try:
+        window = pipeline.dataset.grid.parse(key)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"pipeline {pipeline.name!r}: {error}") from error
+    _refuse_outside(pipeline, [window])
+    return window
+
+
+def _refuse_outside(pipeline: PipelineSpec, windows: Sequence[Window]) -> None:
+    dataset = pipeline.dataset
     begin = dataset.grid.at(dataset.start)  # a window that holds the start may run
     if windows[0].start < begin.start:
         raise ConfigError(
@@ -29,4 +51,3 @@ def asked_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]
             f"window {windows[-1].key} lies behind the dataset's end "
             f"({dataset.end:%Y-%m-%dT%H:%M}Z)"
         )
-    return windows

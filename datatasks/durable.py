@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from forebay.errors import InfrastructureError
+
+
+@contextmanager
+def disk(place: Path) -> Iterator[None]:
+    """Turn what the disk refuses into our error, with the place that was to be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(f"{place}: {error}") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -13,8 +13,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,9 +25,16 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from forebay.config.datasets import Feed
-from forebay.datatasks.durable import append_line, file_digest, read_lines, sync_folder, write_file
+from forebay.datatasks.durable import (
+    append_line,
+    disk,
+    file_digest,
+    read_lines,
+    sync_folder,
+    write_file,
+)
 from forebay.datatasks.tasks import TASK_SCHEMA, DataTask, Unit, Wire
-from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.errors import DataError, FencedError
 from forebay.home import Home
 
 PLAN, TRAINED, LOG = "plan.json", "trained.json", "log.jsonl"
@@ -177,13 +183,35 @@ class Ledger:
         Raises:
             FencedError: when another process stored this generation in the meantime.
         """
+        self._store(plan, lambda folder: _write_tables(folder, tables))
+
+    def replan(self, window: str) -> WindowPlan:
+        """Record the newest plan's tasks once more, under the next generation. Reads no storage.
+
+        Raises:
+            DataError: when the window has no plan.
+            FencedError: when another process stored that generation in the meantime.
+        """
+        newest = self.latest_plan(window)
+        if newest is None:
+            raise DataError(f"window {window} has no plan in {self.folder}: plan it first")
+        source = self._at(window, newest.generation)
+        plan = newest.model_copy(update={"generation": self.next_generation(window)})
+        self._store(plan, lambda folder: _copy_tables(source, folder))
+        return plan
+
+    def _store(self, plan: WindowPlan, fill: Callable[[Path], dict[str, str]]) -> None:
+        """Store what `fill` writes into a folder and gives checksums of, as one generation."""
         target = self._at(plan.window, plan.generation)
-        with _disk(target):
+        with disk(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary = target.parent / f".{target.name}-{uuid.uuid4().hex}"
             temporary.mkdir()
             try:
-                self._fill(temporary, plan, tables)
+                document = _PlanFile(
+                    plan=plan, checksums=fill(temporary), plan_checksum=_digest(plan)
+                )
+                write_file(temporary / PLAN, document.model_dump_json(indent=1).encode())
                 os.rename(temporary, target)  # noqa: PTH104 - fails where the target is not empty
             except OSError as error:
                 if target.exists():
@@ -200,7 +228,7 @@ class Ledger:
     def mark_trained(self, window: str, generation: int, facts: Mapping[str, Any]) -> None:
         """Say that the model of a generation is sealed."""
         document = {"window": window, "generation": generation, **facts}
-        with _disk(self.folder):
+        with disk(self.folder):
             text = json.dumps(document, indent=1, default=str)
             write_file(self._at(window, generation) / TRAINED, text.encode())
         self.note(window, "trained", generation=generation)
@@ -219,7 +247,7 @@ class Ledger:
         folder = self.folder / window
         if not folder.is_dir():
             return False
-        with _disk(folder):
+        with disk(folder):
             hidden = self.folder / f".forgotten-{uuid.uuid4().hex}"
             folder.rename(hidden)
             sync_folder(self.folder)
@@ -231,7 +259,7 @@ class Ledger:
         """Append a line to the history."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = {"at": at, "window": window, "event": event, **facts}
-        with _disk(self.folder):
+        with disk(self.folder):
             append_line(self.folder / LOG, json.dumps(entry, default=str))
 
     def history(self, window: str | None = None) -> list[dict[str, Any]]:
@@ -255,15 +283,6 @@ class Ledger:
             return []
         names = (path.name for path in folder.iterdir())
         return sorted(int(name[1:]) for name in names if name[:1] == "g" and name[1:].isdigit())
-
-    def _fill(self, folder: Path, plan: WindowPlan, tables: Mapping[str, pa.Table]) -> None:
-        checksums = {}
-        for stream, table in tables.items():
-            path = folder / _file_name(stream)
-            write_table(path, table.select(MANIFEST_SCHEMA.names).cast(MANIFEST_SCHEMA))
-            checksums[path.name] = file_digest(path)
-        document = _PlanFile(plan=plan, checksums=checksums, plan_checksum=_digest(plan))
-        write_file(folder / PLAN, document.model_dump_json(indent=1).encode())
 
     def _read(self, window: str, generation: int) -> _PlanFile | None:
         """A generation whose files are all there and hold what was written."""
@@ -303,6 +322,24 @@ def write_table(path: Path, table: pa.Table) -> None:
         os.fsync(handle.fileno())
 
 
+def _write_tables(folder: Path, tables: Mapping[str, pa.Table]) -> dict[str, str]:
+    checksums = {}
+    for stream, table in tables.items():
+        path = folder / _file_name(stream)
+        write_table(path, table.select(MANIFEST_SCHEMA.names).cast(MANIFEST_SCHEMA))
+        checksums[path.name] = file_digest(path)
+    return checksums
+
+
+def _copy_tables(source: Path, folder: Path) -> dict[str, str]:
+    """Manifests never change, but each generation has files of its own to be damaged or removed."""
+    checksums = {}
+    for path in sorted(source.glob("*.arrow")):
+        write_file(folder / path.name, path.read_bytes())
+        checksums[path.name] = file_digest(folder / path.name)
+    return checksums
+
+
 def _read_table(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as handle:
         return pa.ipc.open_file(handle).read_all()
@@ -310,11 +347,3 @@ def _read_table(path: Path) -> pa.Table:
 
 def _file_name(stream: str) -> str:
     return quote(stream, safe="") + ".arrow"
-
-
-@contextmanager
-def _disk(place: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InfrastructureError(f"{place}: {error}") from error

@@ -150,30 +150,28 @@ class SourceOperation:
         at = next(i for i, share in enumerate(self.shares) if share.window.key == window)
         share = self.shares[at]
         if share.span is None:
-            self._found[window] = Listed(share.plan(), MANIFEST_SCHEMA.empty_table())
+            self._found[window] = nothing_in(share)
             return
         late = self._wait(source, share.window.key, share.span)
         if late:
-            plan = share.plan(reason=SKIPPED + late, fingerprint="skipped")
-            self._found[window] = Listed(plan, MANIFEST_SCHEMA.empty_table())
+            self._found[window] = left_out(share, late)
             return
         fused = [share, *self._complete(source, self.shares[at + 1 :])][: self.ahead]
-        spans = [each.span for each in fused if each.span is not None]
-        scan = source.scan(spans)
-        self.storage_calls += scan.storage_calls
-        for index, each in enumerate(fused):
-            self._found[each.window.key] = listed(each, scan, index)
+        found, calls = scan_shares(source, fused)
+        self._found.update(found)
+        self.storage_calls += calls
 
     def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
         """Later windows that can be planned in the same scan."""
-        return [
-            share
-            for share in shares
-            if share.span is not None
-            and share.window.key not in self._found
-            and share.window.end <= self.clock()
-            and source.readiness(share.span).ready
-        ]
+        now = self.clock()
+        return complete_among(
+            source,
+            [
+                share
+                for share in shares
+                if share.window.key not in self._found and share.window.end <= now
+            ],
+        )
 
     def _wait(self, source: Source, window: str, span: Interval) -> str:
         """Wait for the span; the reason when the source's policy is to skip what stays away."""
@@ -195,11 +193,60 @@ class SourceOperation:
             pause = min(pause * 1.5, _POLL_MAX_SECONDS)
         if ready.late == "skip":
             return found.reason
-        waited = f" after {ready.wait}" if ready.wait else ""
-        raise NotReadyError(
-            f"window {window}: source {self.spec.name!r} is not complete{waited}: {found.reason} "
-            "(wait for it, raise `ready.wait`, or let `ready.late: skip` go on without it)"
-        )
+        raise too_late(self.spec, window, found.reason)
+
+
+def not_over(window: Window, now: datetime) -> str:
+    """Why a window cannot be planned yet."""
+    return (
+        f"window {window.key} is not over: it ends at {window.end.isoformat()}, "
+        f"now it is {now.isoformat(timespec='seconds')}"
+    )
+
+
+def not_complete(source: str, span: Interval, reason: str) -> str:
+    """Why a window waits for a source: what `forebay why` and the log of a waiting task say."""
+    first, end = (f"{instant:%Y-%m-%dT%H:%MZ}" for instant in (span.start, span.end))
+    return f"source {source!r} is not complete for {first} to {end}: {reason}"
+
+
+def too_late(spec: SourceSpec, window: str, reason: str) -> NotReadyError:
+    """What a late source comes to where its policy is `fail`."""
+    wait = spec.ready.wait
+    waited = f" after {wait}" if wait else ""
+    return NotReadyError(
+        f"window {window}: source {spec.name!r} is not complete{waited}: {reason} "
+        "(wait for it, raise `ready.wait`, or let `ready.late: skip` go on without it)"
+    )
+
+
+def nothing_in(share: Share) -> Listed:
+    """The answer for a window that the source has no time in: before its start, after its end."""
+    return Listed(share.plan(), MANIFEST_SCHEMA.empty_table())
+
+
+def left_out(share: Share, reason: str) -> Listed:
+    """The answer for a window that goes on without a late source."""
+    plan = share.plan(reason=SKIPPED + reason, fingerprint="skipped")
+    return Listed(plan, MANIFEST_SCHEMA.empty_table())
+
+
+def complete_among(source: Source, shares: Sequence[Share]) -> list[Share]:
+    """Those whose data is all there."""
+    spans = [(share, share.span) for share in shares if share.span is not None]
+    found = source.readiness_of([span for _, span in spans])
+    return [share for (share, _), each in zip(spans, found, strict=True) if each.ready]
+
+
+def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, Listed], int]:
+    """One scan for shares that have time in the source and are complete, in order of time.
+
+    Returns:
+        The answers by window key, and the calls to the storage that they took.
+    """
+    scan = source.scan([share.span for share in shares if share.span is not None])
+    found = {share.window.key: listed(share, scan, at) for at, share in enumerate(shares)}
+    return found, scan.storage_calls
 
 
 def listed(share: Share, scan: Scan, index: int) -> Listed:
@@ -224,6 +271,11 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
 def _files(tasks: pa.Table) -> int:
     units = pc.list_flatten(tasks["units"].combine_chunks())
     return int(pc.count_distinct(units.field("path")).as_py()) if len(units) else 0
+
+
+def identity_of(plan: SourcePlan) -> tuple[object, ...]:
+    """Which rows a plan asks of which source: what its declaration decides, not its data."""
+    return plan.source, plan.stream, plan.feed, plan.data_from, plan.data_to
 
 
 def fingerprint_of(plans: Mapping[str, SourcePlan]) -> str:

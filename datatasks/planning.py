@@ -13,16 +13,17 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
 from forebay.datatasks.graph import Kind, Operation, WindowGraph
-from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan
+from forebay.datatasks.ledger import Ledger, WindowPlan
 from forebay.datatasks.operations import (
     Clock,
     Listed,
     Share,
     SourceOperation,
-    by_stream,
-    fingerprint_of,
+    identity_of,
+    not_over,
     shares_of,
 )
+from forebay.datatasks.sinks import sink_window
 from forebay.errors import ForebayError, NotReadyError
 
 _THREADS = 8
@@ -106,18 +107,14 @@ def _declared_notes(
     declared: dict[str, list[tuple[object, ...]]] = {}
     for found in shares.values():
         for share in found:
-            declared.setdefault(share.window.key, []).append(_identity(share.plan()))
+            declared.setdefault(share.window.key, []).append(identity_of(share.plan()))
     return [
         f"window {plan.window}: streams or offsets were changed since it was trained; "
         "run with --reprocess to train it on them"
         for plan in plans
         if plan.window in done
-        and [_identity(source) for source in plan.sources.values()] != declared[plan.window]
+        and [identity_of(source) for source in plan.sources.values()] != declared[plan.window]
     ]
-
-
-def _identity(plan: SourcePlan) -> tuple[object, ...]:
-    return plan.source, plan.stream, plan.feed, plan.data_from, plan.data_to
 
 
 class _Running:
@@ -223,37 +220,15 @@ class _Planner:
     def _timer(self, window: Window) -> None:
         now = self._clock()
         if now < window.end:
-            raise NotReadyError(
-                f"window {window.key} is not over: it ends at {window.end.isoformat()}, "
-                f"now it is {now.isoformat(timespec='seconds')}"
-            )
+            raise NotReadyError(not_over(window, now))
 
     def _sink(self, window: Window) -> None:
         found = [self._listed[window.key, name] for name in self.operations]
-        plans = {each.plan.source: each.plan for each in found}
-        fingerprint = fingerprint_of(plans)
-        newest = self._ledger.latest_plan(window.key)
-        if newest is not None and window.key not in self._again:
-            trained = self._ledger.trained(window.key) == newest.generation
-            if trained and newest.fingerprint != fingerprint:
-                self.notes.append(
-                    f"window {window.key}: its data changed since it was trained; "
-                    "run with --reprocess to train it on the new data"
-                )
-            if trained or newest.fingerprint == fingerprint:
-                self.plans[window.key] = newest
-                return
-        plan = WindowPlan(
-            window=window.key,
-            generation=self._ledger.next_generation(window.key),
-            start=window.start,
-            end=window.end,
-            sources=plans,
-            fingerprint=fingerprint,
-        )
-        self._ledger.record_plan(plan, by_stream(found))
-        self.plans[window.key] = plan
-        self.recorded += 1
+        sunk = sink_window(self._ledger, window, found, again=window.key in self._again)
+        self.plans[window.key] = sunk.plan
+        self.recorded += sunk.recorded
+        if sunk.note:
+            self.notes.append(sunk.note)
 
     def _raise(self, graph: WindowGraph, failed: Mapping[Operation, Exception]) -> None:
         first = next(operation for operation in graph.operations if operation in failed)

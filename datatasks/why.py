@@ -12,8 +12,9 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
 from forebay.datatasks.ledger import SKIPPED, Ledger, WindowPlan
+from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.operations import Clock, Share, shares_of
+from forebay.datatasks.operations import Clock, Share, not_complete, shares_of
 from forebay.datatasks.tasks import Wire
 from forebay.errors import ForebayError
 
@@ -56,8 +57,13 @@ def why_not_planned(
             because=f"the window ends at {_text(window.end)}, now it is {_text(now)}",
             next="wait until it is over",
         )
-    for found in shares_of(pipeline, sources, [window]).values():
-        why = _why_source(root, sources[found[0].source], found[0])
+    listings = Listings(ledger)
+    shares = shares_of(pipeline, sources, [window])
+    for name, [share] in shares.items():
+        asked = max(listings.first_asked(name, window.key).values(), default=None)
+        head = listings.head(name, window.key)
+        answered = head is not None and (asked is None or head.listed_at >= asked)
+        why = None if answered else _why_source(root, sources[name], share, asked)
         if why is not None:
             return why
     last = _last_failure(ledger, window.key)
@@ -69,6 +75,16 @@ def why_not_planned(
             because=f"its data is complete now; planning it failed before: {last}",
             next=run,
         )
+    listed = listings.windows().get(window.key)
+    if listed:
+        missing = [name for name in shares if name not in listed]
+        still = f"; {', '.join(missing)} not yet" if missing else " and wait for the sink"
+        return Why(
+            window=window.key,
+            state="not planned",
+            because=f"its run plans it: {', '.join(sorted(listed))} listed{still}",
+            next="nothing; if its run has ended without, clear it in Airflow",
+        )
     return Why(
         window=window.key,
         state="not planned",
@@ -77,8 +93,11 @@ def why_not_planned(
     )
 
 
-def _why_source(root: Path, spec: SourceSpec, share: Share) -> Why | None:
-    """What this source's data lacks for the window; None when it is complete."""
+def _why_source(root: Path, spec: SourceSpec, share: Share, asked: datetime | None) -> Why | None:
+    """What this source's data lacks for the window; None when it is complete.
+
+    asked: when the last run of the window in Airflow first asked for it.
+    """
     if share.span is None:
         return None
     try:
@@ -93,13 +112,14 @@ def _why_source(root: Path, spec: SourceSpec, share: Share) -> Why | None:
         if found.ready:
             return None
         wait = f"a run waits {format_duration(spec.ready.wait)}, then it "
+        if asked is not None:
+            wait = f"its run waits until {asked + spec.ready.wait:%Y-%m-%dT%H:%M:%SZ}, then it "
         then = "goes on without these rows" if spec.ready.late == "skip" else "fails"
         reason, advice = found.reason, wait + then
-    span = f"{_text(share.span.start)} to {_text(share.span.end)}"
     return Why(
         window=share.window.key,
         state="waiting",
-        because=f"source {spec.name!r} is not complete for {span}: {reason}",
+        because=not_complete(spec.name, share.span, reason),
         next=advice,
     )
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from forebay.datatasks.tasks import TaskProgress, Wire
 from forebay.errors import ConfigError
 from forebay.executors.files import write_atomically
+from forebay.executors.locks import locked
 from forebay.home import Home
 from forebay.mixture.learner import RowSums
 
 LINK_NAME = "window.json"
+_PUBLISH_LOCK_SECONDS = 30.0
 
 
 class Parent(Wire):
@@ -81,6 +83,10 @@ class ModelChain:
         """Where the checkpoints, scores and SavedModel of a link lie."""
         return self.home.model(self.pipeline, self.line, window, generation)
 
+    def saved_model(self, window: str, generation: int) -> Path:
+        """The folder of a link's SavedModel; it exists when the link ended a job."""
+        return self.folder(window, generation) / "saved_model"
+
     def windows(self) -> list[str]:
         """Keys of all windows that have at least one link, in order."""
         root = self.home.line(self.pipeline, self.line)
@@ -141,15 +147,33 @@ class ModelChain:
                 shutil.rmtree(self.folder(window, generation) / "checkpoints", ignore_errors=True)
 
     def publish(self, link: Link, model: Path, now: datetime) -> bool:
-        """Let a link serve. Never moves back to an earlier window, never to a stale model."""
-        serving = self.published()
-        if self.stale_because(link) or (serving is not None and link.window < serving.window):
-            return False
-        pointer = Published(
-            window=link.window, generation=link.generation, path=str(model), published_at=now
-        )
-        write_atomically(self.home.published(self.pipeline, self.line), pointer.model_dump_json())
+        """Let a link serve, if nothing speaks against it; see `unfit_to_serve`."""
+        place = self.home.published(self.pipeline, self.line)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # Of two that publish at once the later window has to win.
+        with locked(place.with_suffix(".lock"), _PUBLISH_LOCK_SECONDS):
+            if self.unfit_to_serve(link):
+                return False
+            pointer = Published(
+                window=link.window, generation=link.generation, path=str(model), published_at=now
+            )
+            write_atomically(place, pointer.model_dump_json())
         return True
+
+    def unfit_to_serve(self, link: Link) -> str:
+        """Why a link may not serve; an empty text when it may.
+
+        Publication never moves back to an earlier window, and never to a stale or replaced model.
+        """
+        stale, serving = self.stale_because(link), self.published()
+        if stale:
+            return f"generation {link.generation} of window {link.window} is {stale}"
+        newest = self.generations(link.window)[-1:]
+        if newest > [link.generation]:
+            return f"window {link.window} has been trained anew, as generation {newest[0]}"
+        if serving is not None and link.window < serving.window:
+            return f"window {serving.window}, which is later, serves"
+        return ""
 
     def require_same_meaning(self, parent: Link, learns: str) -> None:
         """Refuse to go on from a model that was made for other features or towers.

@@ -16,6 +16,7 @@ from pydantic import Field
 from forebay.datatasks.durable import sync_folder
 from forebay.datatasks.tasks import TaskProgress, Wire
 from forebay.errors import InfrastructureError
+from forebay.executors.chain import Parent
 from forebay.executors.files import folder_checksums, naming, write_atomically
 from forebay.mixture.learner import Learner, RowSums
 
@@ -28,8 +29,9 @@ class Seal(Wire):
     """What one checkpoint holds.
 
     step counts from the start of the model line, window_step from the start of the window.
-    base_seen and seen are the model's row sums at the window's start and at this barrier, one
-    for each source index; their difference is what this window trained.
+    parent is the link that the window was begun from. base_seen and seen are the model's row sums
+    at the window's start and at this barrier, one for each source index; their difference is what
+    this window trained.
     """
 
     window: str
@@ -37,6 +39,7 @@ class Seal(Wire):
     step: int
     window_step: int
     final: bool
+    parent: Parent | None = None
     progress: dict[str, TaskProgress]
     base_seen: list[RowSums]
     seen: list[RowSums]
@@ -77,6 +80,15 @@ class CheckpointStore:
             return None
         folder = folders[-1]
         return Seal.model_validate_json((folder / SEAL_NAME).read_text()), folder / MODEL_FOLDER
+
+    def drop_others(self, parent: Parent | None) -> None:
+        """Remove what was begun from another link than this one: it cannot be gone on with.
+
+        The window before was trained again since then, or forgotten.
+        """
+        newest = self.newest()
+        if newest is not None and newest[0].parent != parent:
+            shutil.rmtree(self.folder)
 
     def load(self, learner: Learner) -> Seal | None:
         """Restore the newest seal into the learner.

@@ -17,6 +17,7 @@ from forebay.executors.failover import FailoverPolicy, backoff_seconds
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.job_models import JobRequest, Role
 from forebay.executors.planes.base import Ended, Execution, Launch, Plane
+from forebay.executors.registered import forget_registered
 from forebay.executors.role_commands import RoleCommand, role_environment
 
 _LOG = logging.getLogger(__name__)
@@ -136,6 +137,8 @@ class Crew:
         # the token with them, to a port that somebody else may have by now.
         failure_path(self._folder.path, command.role, command.index).unlink(missing_ok=True)
         (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
+        if command.role == "data":
+            forget_registered(self._folder.path, command.index)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
         environment = role_environment(os.environ, self._request, command.threads)

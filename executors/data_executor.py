@@ -32,6 +32,7 @@ from forebay.executors.messages import (
     TaskFailure,
 )
 from forebay.executors.process import start_role
+from forebay.executors.registered import tell_registered
 from forebay.executors.remote_reader import PATIENCE_FACTOR
 from forebay.executors.rpc import DriverClient, NotKnownError
 from forebay.executors.runner import Outcome, Readers
@@ -55,7 +56,7 @@ class DataExecutor:
         pipeline = request.pipeline_spec()
         token = read_token(job_dir)
         patience = pipeline.job.failover.heartbeat_timeout.total_seconds() * PATIENCE_FACTOR
-        self._index = index
+        self._job_dir, self._index = job_dir, index
         self._instance = uuid.uuid4().hex
         self._started_ns = time.time_ns()
         self._home, self._pipeline = Home(Path(request.home)), pipeline
@@ -116,6 +117,7 @@ class DataExecutor:
             pid=os.getpid(),
         )
         registered = self._client.call("register", call, Registered)
+        tell_registered(self._job_dir, self._index, self._server.address)
         _LOG.info("registered at driver incarnation %d", registered.incarnation)
 
     def _lease(self) -> LeaseReply:

@@ -30,14 +30,15 @@ class Evaluation:
 def evaluate(pipeline: PipelineSpec, chain: ModelChain, keys: Sequence[str]) -> Evaluation:
     """Judge the newest generation of each window; labels of later windows count too."""
     wanted = set(keys)
+    horizon = label_horizon(pipeline)
     following = [key for key in chain.windows() if key >= min(wanted, default="")]
+    last = max((place for place, key in enumerate(following) if key in wanted), default=-1)
+    following = following[: last + horizon + 1]  # behind these no label comes any more
     links = [link for key in following if (link := chain.newest(key)) is not None]
     segments = [_segments(chain, link) for link in links]
     paradigms = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
     boards: list[Scored] = [
-        board
-        for board in score_windows(segments, paradigms, label_horizon(pipeline))
-        if board.window in wanted
+        board for board in score_windows(segments, paradigms, horizon) if board.window in wanted
     ]
     return Evaluation(
         windows={board.window: window_metrics(board) for board in boards},

@@ -17,8 +17,10 @@ from forebay.config.base import Spec
 from forebay.errors import (
     ConfigError,
     DataError,
+    ExportError,
     ForebayError,
     InfrastructureError,
+    LineBusyError,
     MissingExtraError,
     NotReadyError,
 )
@@ -50,7 +52,7 @@ class RoleFailure(Spec):
                 error=type(error).__name__,
                 message=str(error),
                 exit_code=error.exit_code,
-                final=isinstance(error, MissingExtraError),
+                final=isinstance(error, (ExportError, MissingExtraError)),
             )
         name = type(error).__name__
         return cls(
@@ -63,6 +65,8 @@ class RoleFailure(Spec):
 
     def exception(self) -> ForebayError:
         """The exception with this exit code, for whoever answers for the job."""
+        if self.error == LineBusyError.__name__:
+            return LineBusyError(self.message)
         for kind in (ConfigError, NotReadyError, DataError):
             if kind.exit_code == self.exit_code:
                 return kind(self.message)
@@ -101,6 +105,15 @@ def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
     _end_soon(0)
 
 
+def end_at_once() -> None:
+    """End a role well whose work is done and durable, if a supervisor started it.
+
+    Python needs a second to take TensorFlow apart, which nobody has any use for.
+    """
+    if started_by_supervisor():
+        _end_now(0)
+
+
 def _write(path: Path, failure: RoleFailure) -> None:
     try:
         write_atomically(path, failure.model_dump_json())
@@ -112,17 +125,21 @@ def _write(path: Path, failure: RoleFailure) -> None:
 def _end_soon(exit_code: int) -> None:
     if not started_by_supervisor():
         return
-    timer = threading.Timer(EXIT_GRACE_SECONDS, _end_now, [exit_code])
+    timer = threading.Timer(EXIT_GRACE_SECONDS, _end_late, [exit_code])
     timer.daemon = True
     timer.start()
 
 
-def _end_now(exit_code: int) -> None:
+def _end_late(exit_code: int) -> None:
     _LOG.error(
         "threads still run %s s after the end: %s",
         EXIT_GRACE_SECONDS,
         ", ".join(thread.name for thread in threading.enumerate() if not thread.daemon),
     )
+    _end_now(exit_code)
+
+
+def _end_now(exit_code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(exit_code)

@@ -101,6 +101,8 @@ class JobFolder:
         before = self.stored_status()
         if before is None or before.ended:
             self._progress.unlink(missing_ok=True)  # an earlier run's
+        for endpoint in (self.path / "endpoints").iterdir():
+            endpoint.unlink()  # of processes that are gone, or that the supervisor ends
         status = JobStatus(
             job_id=request.job_id,
             state="submitted",

@@ -38,7 +38,8 @@ class JobRequest(Spec):
     """Everything that a job's processes need to know; nothing is read from YAML later.
 
     home, project_root: absolute paths. pipeline, sources: the specs as JSON, with their names.
-    windows: in the order of training.
+    windows: in the order of training. publishes: the model of the last window serves as soon as
+    it may; where not, it is exported all the same and somebody else publishes it.
     """
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
@@ -50,6 +51,7 @@ class JobRequest(Spec):
     sources: dict[str, dict[str, Any]]
     windows: list[WindowRequest]
     reprocess: bool = False
+    publishes: bool = True
 
     @classmethod
     def of(
@@ -63,6 +65,7 @@ class JobRequest(Spec):
         *,
         line: str = "main",
         reprocess: bool = False,
+        publishes: bool = True,
     ) -> Self:
         """Put specs into a request. Only the pipeline's own sources are kept."""
         specs = {name: sources[name] for name in pipeline.source_names}
@@ -76,6 +79,7 @@ class JobRequest(Spec):
             sources={name: _with_name(spec) for name, spec in specs.items()},
             windows=windows,
             reprocess=reprocess,
+            publishes=publishes,
         )
 
     def pipeline_spec(self) -> PipelineSpec:

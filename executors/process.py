@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from forebay.config.base import Spec
@@ -147,16 +148,39 @@ def processes_of_job(job_id: str, home: Path) -> list[ProcessIdentity]:
 
     Without the calling process and those above it (a shell that exports both, say).
     """
+    return processes_with({JOB_ID_NAME: job_id, HOME_NAME: str(home.absolute())})
+
+
+def processes_with(
+    variables: Mapping[str, str], without: str | None = None
+) -> list[ProcessIdentity]:
+    """Living processes that were started with these environment variables.
+
+    Without the calling process and those above it, and without those that have `without` set.
+    """
     above = _own_line()
-    marks = {f"{JOB_ID_NAME}={job_id}".encode(), f"{HOME_NAME}={home.absolute()}".encode()}
+    marks = {f"{name}={value}".encode() for name, value in variables.items()}
     found = []
     for pid in _all_pids():
         if pid in above:
             continue
         identity = ProcessIdentity.of(pid)
-        if identity is not None and marks <= _environment(pid) and identity.alive():
+        if identity is None:
+            continue
+        given = _environment(pid)
+        unwanted = without is not None and any(
+            line.startswith(f"{without}=".encode()) for line in given
+        )
+        if marks <= given and not unwanted and identity.alive():
             found.append(identity)
     return found
+
+
+def environment_variable(pid: int, name: str) -> str | None:
+    """A variable of the environment that a process was started with; None where it has none."""
+    start = f"{name}=".encode()
+    found = (line for line in _environment(pid) if line.startswith(start))
+    return next((line[len(start) :].decode() for line in found), None)
 
 
 def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> None:

@@ -10,40 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field
 
-from forebay.datatasks.tasks import Wire
 from forebay.executors.files import write_atomically
 from forebay.executors.job import WindowRequest
 from forebay.executors.job_folder import PROGRESS_NAME
-from forebay.mixture.minibatch import Minibatch
+from forebay.executors.progress_file import Progress, read_progress
+from forebay.executors.step_series import Counts
 
 WRITE_EVERY_SECONDS = 0.2
 _HOUR_SECONDS = 3600.0
-
-
-class Progress(Wire):
-    """A trainer's own account, rewritten a few times a second.
-
-    lag_seconds: time of data in the open window that is not trained yet.
-    rows: rows that this process trained, by source; the proof of counts is the model, not this.
-    """
-
-    window: str = ""
-    windows_done: int = 0
-    windows_total: int = 0
-    step: int = 0
-    rows: dict[str, int] = Field(default_factory=dict)
-    rows_per_second: float = 0.0
-    lag_seconds: float = 0.0
-    pid: int = 0
-    phases_seconds: dict[str, float] = Field(default_factory=dict)
-
-
-def read_progress(job_dir: Path) -> Progress | None:
-    """The newest account, or None before the first."""
-    path = job_dir / PROGRESS_NAME
-    return Progress.model_validate_json(path.read_text()) if path.is_file() else None
 
 
 class ProgressReporter:
@@ -61,6 +36,7 @@ class ProgressReporter:
         self._window = ""
         self._done = 0
         self._step = 0
+        self._sealed_step = 0
         self._lag_seconds = 0.0
         self._window_seconds = 0.0
         self._written = 0.0
@@ -80,16 +56,26 @@ class ProgressReporter:
     def begin(self, window: WindowRequest, position: int, step: int) -> None:
         """A window starts, or goes on from a seal."""
         self._window, self._done, self._step = window.key, position, step
+        self._sealed_step = step
         self._window_seconds = (window.end - window.start).total_seconds()
         self._lag_seconds = self._window_seconds
         self._write(force=True)
 
-    def stepped(self, minibatch: Minibatch, slot: int, step: int) -> None:
-        """One minibatch was trained; `slot` is its hour inside the window."""
-        self._rows += np.bincount(minibatch.sources, minlength=len(self._names))
+    def stepped(self, counts: Counts, slot: int, step: int) -> float:
+        """One minibatch was trained, of so many rows by source; the seconds of data still left.
+
+        `slot` is its hour inside the window.
+        """
+        self._rows += counts
         self._step = step
         self._lag_seconds = max(0.0, self._window_seconds - slot * _HOUR_SECONDS)
         self._write(force=False)
+        return self._lag_seconds
+
+    def sealed(self, step: int) -> None:
+        """Everything up to a step is in a sealed checkpoint."""
+        self._sealed_step = step
+        self._write(force=True)
 
     def finished(self, window: str) -> None:
         """A window is trained, linked and counted."""
@@ -112,6 +98,7 @@ class ProgressReporter:
             windows_done=self._done,
             windows_total=self._total,
             step=self._step,
+            sealed_step=self._sealed_step,
             rows=dict(zip(self._names, self._rows.tolist(), strict=True)),
             rows_per_second=round(self._rate, 1),
             lag_seconds=self._lag_seconds,

@@ -11,7 +11,7 @@ from typing import Any
 
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import Window, first_window_key, is_warm_start, warm_start_window
+from forebay.config.windows import Window
 from forebay.datatasks.asked import asked_windows
 from forebay.datatasks.ledger import Ledger, WindowPlan
 from forebay.datatasks.planning import PlanReport, plan_windows
@@ -24,11 +24,12 @@ from forebay.errors import (
     RowsLostError,
 )
 from forebay.executors.chain import ModelChain
-from forebay.executors.job import JobHandle, JobRequest, JobStatus, WindowRequest, submit
+from forebay.executors.job import JobHandle, JobRequest, JobStatus, submit
 from forebay.executors.job_folder import JobFolder
-from forebay.executors.meaning import learns_fingerprint
-from forebay.executors.progress import Progress, read_progress
-from forebay.executors.summary import Json, build_summary
+from forebay.executors.line_start import gap_before, refuse_other_meaning, warm_start_of
+from forebay.executors.progress_file import Progress, read_progress
+from forebay.executors.summary import Json
+from forebay.executors.window_request import is_linked, window_request
 from forebay.home import Home
 
 POLL_SECONDS = 0.25
@@ -77,14 +78,14 @@ class Run:
         """
         started = time.perf_counter()
         windows = self.windows(first, last)
-        warm = self._warm_start(windows[0])
+        warm = warm_start_of(self.pipeline, self.chain, windows[0])
         job_id = self._job_id(windows, reprocess=reprocess)
         # A reprocess that was cut off goes on with its own generations, it does not begin again.
         unfinished = self._unfinished(job_id) if reprocess else None
         report = self._plan(windows, warm, reprocess=reprocess and unfinished is None)
         todo = self._todo(report)
         self._refuse_gap(todo)
-        self._refuse_other_meaning()
+        refuse_other_meaning(self.chain, self.pipeline, self.project.sources)
         self.watch.planned(report, todo)
         status = None
         if todo:
@@ -93,19 +94,6 @@ class Run:
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
         return summary
-
-    def _warm_start(self, first: Window) -> Window | None:
-        start = self.pipeline.train.warm_start
-        if start is None or start >= first.start:
-            return None
-        existing = self.chain.windows()
-        if existing and existing[0] > first.key:
-            return None  # the line began without one behind this window
-        if existing:
-            if not is_warm_start(existing[0]):
-                return None
-            first = self.pipeline.dataset.grid.parse(first_window_key(existing[0]))
-        return warm_start_window(start, first)
 
     def _plan(self, windows: list[Window], warm: Window | None, *, reprocess: bool) -> PlanReport:
         phase = time.perf_counter()
@@ -132,55 +120,27 @@ class Run:
         return None if status is None or status.state == "succeeded" else status
 
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
-        todo = []
-        for plan in report.plans:
-            if self.chain.link(plan.window, plan.generation) is None:
-                todo.append(plan)
-            elif self.ledger.trained(plan.window) != plan.generation:
-                # The job died between the model's link and the ledger's mark.
-                self.ledger.mark_trained(plan.window, plan.generation, {"repaired": True})
-        return todo
+        return [
+            plan
+            for plan in report.plans
+            if not is_linked(self.ledger, self.chain, plan.window, plan.generation)
+        ]
 
     def _refuse_gap(self, todo: Sequence[WindowPlan]) -> None:
-        """A window's model starts from the window before it, so none may be left out."""
         if not todo:
             return
-        trained = [key for key in self.chain.windows() if key < todo[0].window]
-        if not trained:
-            return
-        grid = self.pipeline.dataset.grid
-        last = trained[-1]
-        expected = last.partition("_")[2] if "_" in last else grid.after(grid.parse(last)).key
-        if todo[0].window > expected:
-            raise ConfigError(
-                f"windows {expected} up to {todo[0].window} are not trained yet, and each starts "
-                f"from the one before it: run --from {expected}"
-            )
-
-    def _refuse_other_meaning(self) -> None:
-        windows = self.chain.windows()
-        if windows and (newest := self.chain.newest(windows[-1])) is not None:
-            learns = learns_fingerprint(self.pipeline, self.project.sources)
-            self.chain.require_same_meaning(newest, learns)
+        gap = gap_before(self.chain, self.pipeline.dataset.grid, todo[0].window)
+        if gap:
+            raise ConfigError(gap)
 
     def _request(self, job_id: str, todo: Sequence[WindowPlan], *, reprocess: bool) -> JobRequest:
-        windows = [
-            WindowRequest(
-                key=plan.window,
-                generation=plan.generation,
-                start=plan.start,
-                end=plan.end,
-                warm_start=is_warm_start(plan.window),
-            )
-            for plan in todo
-        ]
         return JobRequest.of(
             job_id,
             self.home.root,
             self.project.root,
             self.pipeline,
             self.project.sources,
-            windows,
+            [window_request(plan) for plan in todo],
             line=self.line,
             reprocess=reprocess,
         )
@@ -218,26 +178,22 @@ class Run:
         status: JobStatus | None,
         started: float,
     ) -> Json:
-        from forebay.executors.evaluation import evaluate  # scipy: not before it is needed
+        from forebay.executors.range_summary import summarise_windows  # scipy: not before it is due
 
         phase = time.perf_counter()
         keys = [window.key for window in windows]
-        evaluation = evaluate(self.pipeline, self.chain, keys)
-        self._phases["evaluate"] = time.perf_counter() - phase
-        self._phases["total"] = time.perf_counter() - started
-        plans = [plan for plan in report.plans if plan.window in set(keys)]
-        warm = next((plan for plan in report.plans if is_warm_start(plan.window)), None)
+        trained = {plan.window for plan in todo}
         facts: dict[str, Any] = {
             "restarts": dict(status.restarts) if status else {},
-            "phases_seconds": self._phase_seconds(status),
             "trained_windows": [plan.window for plan in todo],
-            "reused_windows": [key for key in keys if key not in {p.window for p in todo}],
-            "stale_windows": self._stale(),
-            "published": self._published(),
+            "reused_windows": [key for key in keys if key not in trained],
             "storage_calls": report.storage_calls,
             "notes": list(report.notes),
         }
-        return build_summary(self.pipeline, self.chain, plans, warm, evaluation, facts)
+        summary = summarise_windows(self.pipeline, self.home, self.line, keys, facts)
+        self._phases["evaluate"] = time.perf_counter() - phase
+        self._phases["total"] = time.perf_counter() - started
+        return summary | {"phases_seconds": self._phase_seconds(status)}
 
     def _phase_seconds(self, status: JobStatus | None) -> dict[str, float]:
         phases = dict(self._phases)
@@ -248,14 +204,6 @@ class Run:
                 for name, seconds in (progress.phases_seconds if progress else {}).items()
             }
         return {name: round(seconds, 3) for name, seconds in phases.items()}
-
-    def _stale(self) -> list[str]:
-        links = [self.chain.newest(key) for key in self.chain.windows()]
-        return [link.window for link in links if link and self.chain.stale_because(link)]
-
-    def _published(self) -> Json | None:
-        published = self.chain.published()
-        return published.model_dump(mode="json") if published else None
 
 
 def job_error(status: JobStatus, job_dir: Path) -> ForebayError:

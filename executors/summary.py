@@ -11,6 +11,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.datatasks.ledger import SourcePlan, WindowPlan
 from forebay.executors.chain import Link, ModelChain
 from forebay.executors.evaluation import Evaluation
+from forebay.executors.shown_series import shown_series
 
 Json = dict[str, Any]
 
@@ -46,7 +47,8 @@ def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
     )
 
 
-def _window(plan: WindowPlan, link: Link, stale: str | None, evaluation: Evaluation) -> Json:
+def window_facts(plan: WindowPlan, link: Link, chain: ModelChain, evaluation: Evaluation) -> Json:
+    """What a summary says of one trained window."""
     sources: Json = {}
     for name, source in plan.sources.items():
         rows = source_rows(source, link)
@@ -67,10 +69,11 @@ def _window(plan: WindowPlan, link: Link, stale: str | None, evaluation: Evaluat
         "resumed_from_step": link.resumed_from_step,
         "reread_rows": link.reread_rows,
         "steps": link.steps,
-        "stale": stale,
+        "stale": chain.stale_because(link),
         "sources": sources,
         "metrics": evaluation.windows.get(plan.window, {}),
         "label_completeness": evaluation.completeness.get(plan.window),
+        "series": shown_series(chain.folder(link.window, link.generation)),
     }
 
 
@@ -89,15 +92,14 @@ def build_summary(
     """
     links = [_newest(chain, plan.window) for plan in plans]
     windows = [
-        _window(plan, link, chain.stale_because(link), evaluation)
-        for plan, link in zip(plans, links, strict=True)
+        window_facts(plan, link, chain, evaluation) for plan, link in zip(plans, links, strict=True)
     ]
     warm = None
     if warm_start is not None:
-        link = _newest(chain, warm_start.window)
-        warm = _window(warm_start, link, chain.stale_because(link), evaluation)
+        warm = window_facts(warm_start, _newest(chain, warm_start.window), chain, evaluation)
     agree, line = rows_verdict([*([warm] if warm else []), *windows])
     seen = links[-1].seen if links else {}
+    model = saved_model(chain, links[-1]) if links else None
     return {
         "pipeline": pipeline.name,
         "line": chain.line,
@@ -105,7 +107,7 @@ def build_summary(
         "windows": windows,
         "warm_start": warm,
         "seen": {name: sums.model_dump() for name, sums in seen.items()},
-        "model": str(saved_model(chain, links[-1])) if links else "",
+        "model": str(model) if model is not None and model.is_dir() else "",
         "pooled": evaluation.pooled,
         "rows_agree": agree,
         "rows_line": line,
@@ -115,7 +117,7 @@ def build_summary(
 
 def saved_model(chain: ModelChain, link: Link) -> Path:
     """The folder of a link's SavedModel; it exists when the link ended a job."""
-    return chain.folder(link.window, link.generation) / "saved_model"
+    return chain.saved_model(link.window, link.generation)
 
 
 def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.executors.arrow_start import start_arrow
-from forebay.executors.exits import role_exit
+from forebay.executors.exits import end_at_once, role_exit
 from forebay.executors.job import JobRequest
 from forebay.executors.process import start_role
 from forebay.executors.training import WindowTrainer
@@ -34,6 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     start_arrow()
     with role_exit("trainer", 0, job_dir):
         train(job_dir)
+    end_at_once()
 
 
 def train(job_dir: Path) -> None:

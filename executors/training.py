@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import numpy as np
 
 from forebay.config.feeds import has_stream
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
-from forebay.errors import ConfigError, InfrastructureError
+from forebay.errors import ConfigError, InfrastructureError, TrainingError
 from forebay.executors.chain import Link, ModelChain, Parent
 from forebay.executors.checkpoints import CheckpointStore, Seal
+from forebay.executors.exporting import CheckedExport
 from forebay.executors.job import JobRequest, WindowRequest
 from forebay.executors.meaning import learns_fingerprint
 from forebay.executors.progress import ProgressReporter
 from forebay.executors.remote_reader import Frame, RemoteReader
 from forebay.executors.score_segments import ScoreWriter
+from forebay.executors.step_series import Counts, StepSeries
 from forebay.executors.tally import Tally
 from forebay.home import Home
 from forebay.mixture.layout import FeatureLayout
@@ -41,11 +45,16 @@ class _Open:
     store: CheckpointStore
     scores: ScoreWriter | None
     tally: Tally
+    series: StepSeries
     started_at: datetime
     window_step: int = 0
     sealed_step: int = 0
     last_seal: Seal | None = None
-    rows_by_source: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def step(self) -> int:
+        """From the start of the model line."""
+        return self.base_step + self.window_step
 
 
 class WindowTrainer:
@@ -71,21 +80,26 @@ class WindowTrainer:
         self._ledger = Ledger(home, pipeline.name)
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
+        self._export = CheckedExport(request, layout, learner, self._progress)
         self._standing: Link | None = None  # the link that the learner's variables are at
 
     def train(self, window: WindowRequest, position: int) -> None:
         """Train one window to its end, unless an earlier process of this job already did."""
+        last = position == len(self._request.windows) - 1
         link = self._chain.link(window.key, window.generation)
         if link is None:
-            link = self._train_to_end(window, position)
-        last = position == len(self._request.windows) - 1
-        self._finish(link, export=last)
+            link = self._train_to_end(window, position, export=last)
+        elif last:
+            self._bring_to(link)
+            self._export.write(self._chain.saved_model(window.key, window.generation), window.key)
+        self._finish(link, publish=last and self._request.publishes)
 
     def close(self) -> None:
         """Give connections back."""
         self._reader.close()
 
-    def _train_to_end(self, window: WindowRequest, position: int) -> Link:
+    def _train_to_end(self, window: WindowRequest, position: int, *, export: bool) -> Link:
+        """Train, seal, export and link: a linked window of the job's end has what serves it."""
         opened = self._open(window)
         self._begin(opened, position)
         sealed = opened.last_seal
@@ -93,6 +107,8 @@ class WindowTrainer:
             self._consume(opened)
             sealed = self._seal(opened, final=True)
         self._reader.sealed(sealed.step, sealed.progress)
+        if export:
+            self._export.write(self._chain.saved_model(window.key, window.generation), window.key)
         link = self._link(opened, sealed)
         self._chain.record(link)
         self._standing = link
@@ -103,6 +119,7 @@ class WindowTrainer:
         store = CheckpointStore(folder)
         with self._progress.phase("load"):
             parent = self._chain.before(window.key)
+            store.drop_others(_parent_of(parent))
             seal = store.load(self._learner)
             if seal is None:
                 self._load_parent(parent)
@@ -119,14 +136,16 @@ class WindowTrainer:
             store=store,
             scores=scores,
             tally=Tally(folder / "tally.bin", COUNTERS),
+            series=StepSeries(folder, self._names),
             started_at=datetime.now(UTC),
             last_seal=seal,
         )
         if seal is not None:
             opened.window_step = opened.sealed_step = seal.window_step
-            opened.tally.add(
-                "resumed_from_step", seal.window_step - opened.tally.value("resumed_from_step")
-            )
+            opened.series.restore(seal.window_step, _rows_of(seal))
+        # An attempt that was begun from another model is not what this one resumes.
+        told = opened.tally.value("resumed_from_step")
+        opened.tally.add("resumed_from_step", opened.window_step - told)
         self._standing = None
         return opened
 
@@ -149,9 +168,8 @@ class WindowTrainer:
 
     def _begin(self, opened: _Open, position: int) -> None:
         sealed: Mapping[str, TaskProgress] = opened.last_seal.progress if opened.last_seal else {}
-        step = opened.base_step + opened.window_step
-        self._progress.begin(opened.request, position, step)
-        self._reader.begin(opened.request.key, opened.request.generation, sealed, step)
+        self._progress.begin(opened.request, position, opened.step)
+        self._reader.begin(opened.request.key, opened.request.generation, sealed, opened.step)
 
     def _consume(self, opened: _Open) -> None:
         every = self._pipeline.job.checkpoint.every_steps
@@ -169,7 +187,7 @@ class WindowTrainer:
                 self._use(opened, frame)
             if opened.window_step - opened.sealed_step >= every:
                 sealed = self._seal(opened, final=False)
-                self._reader.sealed(opened.base_step + opened.window_step, sealed.progress)
+                self._reader.sealed(opened.step, sealed.progress)
 
     def _check_silence(self, opened: _Open, silent_since: float) -> None:
         silent_seconds = time.monotonic() - silent_since
@@ -185,11 +203,27 @@ class WindowTrainer:
         if minibatch is not None and len(minibatch):
             if opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
-            self._learner.learn(minibatch)
+            self._learn(opened, minibatch)
             opened.window_step += 1
             opened.tally.add("used_rows", len(minibatch))
-            self._progress.stepped(minibatch, frame.slot, opened.base_step + opened.window_step)
+            counts = np.bincount(minibatch.sources, minlength=len(self._names))
+            lag_seconds = self._progress.stepped(counts, frame.slot, opened.step)
+            opened.series.stepped(counts, lag_seconds)
         self._reader.used(frame)
+
+    def _learn(self, opened: _Open, minibatch: Minibatch) -> None:
+        try:
+            self._learner.learn(minibatch)
+        except TrainingError as error:
+            counts = np.bincount(minibatch.sources, minlength=len(self._names)).tolist()
+            held = [each for each in zip(counts, self._names, strict=True) if each[0]]
+            rows = ", ".join(f"{count} of {name}" for count, name in held)
+            raise TrainingError(
+                f"window {opened.request.key}, step {opened.window_step + 1}: {error}. Rows of the "
+                f"minibatch: {rows}. The window stays untrained and the model that serves goes on. "
+                "Way out: bound what the features may be (transform, scale, bucketise), or lower "
+                "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
+            ) from error
 
     def _keep_scores(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
         """Stream rows are judged; without any stream, batch rows are, their labels complete."""
@@ -201,12 +235,14 @@ class WindowTrainer:
 
     def _seal(self, opened: _Open, *, final: bool) -> Seal:
         with self._progress.phase("seal"):
+            opened.series.write(final=final)
             seal = Seal(
                 window=opened.request.key,
                 generation=opened.request.generation,
-                step=opened.base_step + opened.window_step,
+                step=opened.step,
                 window_step=opened.window_step,
                 final=final,
+                parent=_parent_of(opened.parent),
                 progress=self._reader.progress(),
                 base_seen=opened.base_seen,
                 seen=self._learner.seen(),
@@ -216,18 +252,15 @@ class WindowTrainer:
             sealed = opened.store.write(self._learner, seal)
         opened.sealed_step = opened.window_step
         opened.last_seal = sealed
+        self._progress.sealed(opened.step)
         return sealed
 
     def _link(self, opened: _Open, sealed: Seal) -> Link:
-        trained_rows = sum(
-            after.rows - before.rows
-            for before, after in zip(sealed.base_seen, sealed.seen, strict=True)
-        )
-        parent = opened.parent
+        trained_rows = int(_rows_of(sealed).sum())
         return Link(
             window=sealed.window,
             generation=sealed.generation,
-            parent=Parent(window=parent.window, generation=parent.generation) if parent else None,
+            parent=sealed.parent,
             step=sealed.step,
             steps=sealed.window_step,
             base_seen=dict(zip(self._names, sealed.base_seen, strict=True)),
@@ -243,26 +276,28 @@ class WindowTrainer:
             finished_at=datetime.now(UTC),
         )
 
-    def _finish(self, link: Link, *, export: bool) -> None:
+    def _finish(self, link: Link, *, publish: bool) -> None:
         facts = {"step": link.step, "finished_at": link.finished_at.isoformat()}
         if self._ledger.trained(link.window) != link.generation:
             self._ledger.mark_trained(link.window, link.generation, facts)
-        if export:
-            self._export(link)
+        if publish and self._pipeline.job.publish.when == "always":
+            model = self._chain.saved_model(link.window, link.generation)
+            self._chain.publish(link, model, datetime.now(UTC))
         self._chain.drop_checkpoints(self._pipeline.job.checkpoint.windows_kept)
         self._progress.finished(link.window)
 
-    def _export(self, link: Link) -> None:
-        """Write what serves beside the checkpoints and move the pointer to it when it may."""
-        target = self._chain.folder(link.window, link.generation) / "saved_model"
+    def _bring_to(self, link: Link) -> None:
+        """Load a link's model where the learner stands elsewhere."""
         if self._standing != link:
-            CheckpointStore(target.parent).load(self._learner)
+            CheckpointStore(self._chain.folder(link.window, link.generation)).load(self._learner)
             self._standing = link
-        with self._progress.phase("export"):
-            if not target.exists():
-                temporary = target.with_name(".saved_model")
-                temporary.mkdir(parents=True, exist_ok=True)
-                self._learner.export(temporary)
-                temporary.rename(target)
-            if self._pipeline.job.publish.when == "always":
-                self._chain.publish(link, target, datetime.now(UTC))
+
+
+def _parent_of(before: Link | None) -> Parent | None:
+    return Parent(window=before.window, generation=before.generation) if before else None
+
+
+def _rows_of(seal: Seal) -> Counts:
+    """Rows of the window that a seal holds, by source."""
+    pairs = zip(seal.base_seen, seal.seen, strict=True)
+    return np.array([after.rows - before.rows for before, after in pairs], np.int64)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from forebay.mixture.embeddings import Stack, locate
 from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.served_features import FEATURES, ServedFeatures
+from forebay.mixture.step import AUTOGRAPH
 from forebay.mixture.tensors import RawEncoder, input_spec
 from forebay.mixture.trained import Inputs, Trained
 
@@ -52,7 +53,7 @@ class Exporter:
         # Variables and tables that the function captures are saved only where they are tracked.
         module.served = self._model.served
         module.vocabularies = encoder.vocabularies
-        module.serve = tf.function(serve).get_concrete_function(
+        module.serve = tf.function(serve, autograph=AUTOGRAPH).get_concrete_function(
             **{spec.name: spec for spec in specs}
         )
         outputs = list(module.serve.structured_outputs)

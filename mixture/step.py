@@ -12,6 +12,8 @@ from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.trained import Inputs, Trained
 
 Function = Callable[..., tf.Tensor]
+# Nothing in the models branches on a tensor, and rewriting their Python takes a process seconds.
+AUTOGRAPH = False
 
 
 def feature_signature(layout: FeatureLayout) -> tuple[object, ...]:
@@ -36,7 +38,8 @@ def score_function(
         logits = [paradigm.logits(inputs)["score"] for paradigm in paradigms]
         return tf.sigmoid(tf.stack(logits, axis=1))
 
-    function: Function = tf.function(score, input_signature=feature_signature(layout))
+    signature = feature_signature(layout)
+    function: Function = tf.function(score, input_signature=signature, autograph=AUTOGRAPH)
     return function
 
 
@@ -76,5 +79,5 @@ def learn_function(
         tf.TensorSpec([None], tf.int32),
         tf.TensorSpec([None], tf.int64),
     )
-    function: Function = tf.function(learn, input_signature=signature)
+    function: Function = tf.function(learn, input_signature=signature, autograph=AUTOGRAPH)
     return function

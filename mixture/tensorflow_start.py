@@ -38,7 +38,8 @@ def start_tensorflow(threads: int) -> None:
 
 def _start(threads: int) -> None:
     try:
-        import tensorflow as tf
+        with _without_keras():
+            import tensorflow as tf
     except ModuleNotFoundError as error:
         if error.name != "tensorflow":
             raise
@@ -46,6 +47,7 @@ def _start(threads: int) -> None:
             f"TensorFlow is not installed for {sys.executable}: pip install 'forebay[train]'"
         ) from error
     tf.get_logger().setLevel(logging.ERROR)
+    logging.getLogger("absl").setLevel(logging.WARNING)  # else every export tells of its insides
     threading = tf.config.threading
     if threading.get_intra_op_parallelism_threads() != threads:
         try:
@@ -54,6 +56,23 @@ def _start(threads: int) -> None:
         except RuntimeError:
             _LOG.warning("TensorFlow runs already; it keeps its number of threads")
     tf.config.list_logical_devices()  # starts the runtime, which is when devices are looked for
+
+
+@contextlib.contextmanager
+def _without_keras() -> Iterator[None]:
+    """TensorFlow imports Keras while it starts, and Keras matplotlib and pandas: seconds for all.
+
+    Nothing here needs them; `tf.keras` still loads it, for whoever asks for it.
+    """
+    if "keras" in sys.modules:
+        yield
+        return
+    # An import of a module that is None fails, which TensorFlow allows for.
+    sys.modules["keras"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["keras"]
 
 
 def _count_start() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,6 +43,13 @@ class Readiness:
 
     ready: bool
     reason: str = ""
+
+
+def ended(span: Interval) -> Readiness:
+    """Whether the clock has passed the span: all that storage without markers can be asked."""
+    if datetime.now(UTC) >= span.end:
+        return Readiness(ready=True)
+    return Readiness(ready=False, reason=f"its time ends at {span.end.isoformat()}")
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,10 @@ class Source(ABC):
     @abstractmethod
     def readiness(self, span: Interval) -> Readiness:
         """Whether the span is complete now; asked again until `ready.wait` is over."""
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """The same for several spans. Kinds that have to list for it list once for all of them."""
+        return [self.readiness(span) for span in spans]
 
     @abstractmethod
     def scan(self, spans: Sequence[Interval]) -> Scan:

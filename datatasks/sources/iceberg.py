@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 from forebay.config.base import Spec
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source
+from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source, ended
 from forebay.datatasks.sources.bundles import Pieces, to_tasks
 from forebay.datatasks.sources.casting import column_problem
 from forebay.datatasks.sources.footers import RowGroups
@@ -99,15 +98,17 @@ class IcebergSource(Source):
 
     def readiness(self, span: Interval) -> Readiness:
         """With `ready.marker`: once that file lies in the table's folder; else by the clock."""
+        return self.readiness_of([span])[0]
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """One look for the marker, which speaks of every span."""
         marker = self.spec.ready.marker
-        if marker is None:
-            if datetime.now(UTC) >= span.end:
-                return Readiness(ready=True)
-            return Readiness(ready=False, reason=f"its time ends at {span.end.isoformat()}")
+        if marker is None or not spans:
+            return [ended(span) for span in spans]
         self._loaded()
-        if self.table.exists(marker):
-            return Readiness(ready=True)
-        return Readiness(ready=False, reason=f"there is no {self.table.full(marker)}")
+        there = self.table.exists(marker)
+        reason = "" if there else f"there is no {self.table.full(marker)}"
+        return [Readiness(ready=there, reason=reason) for _ in spans]
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
         """One pass over the manifests of the newest snapshot, for all spans."""

@@ -7,9 +7,8 @@ once they have that name. Offsets of a partition count its rows from 0 without a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -21,14 +20,14 @@ from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.kinds import LogOptions
-from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source
+from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source, ended
 from forebay.datatasks.sources.bundles import Ints, Pieces, to_tasks
 from forebay.datatasks.sources.casting import column_problem
 from forebay.datatasks.sources.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.layout import matching
 from forebay.datatasks.sources.log_read import LogReader, segment_location
 from forebay.datatasks.sources.log_writer import SEGMENT_REGEX, LogWriter
-from forebay.datatasks.sources.times import Spans, from_us
+from forebay.datatasks.sources.times import Spans, from_us, to_us
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 
@@ -113,22 +112,39 @@ class LogSource(Source):
 
     def readiness(self, span: Interval) -> Readiness:
         """See the class."""
+        return self.readiness_of([span])[0]
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """See the class; one listing for all spans."""
         marker = self.spec.ready.marker
-        if marker is None:
-            if datetime.now(UTC) >= span.end:
-                return Readiness(ready=True)
-            return Readiness(ready=False, reason=f"its time ends at {span.end.isoformat()}")
+        if marker is None or not spans:
+            return [ended(span) for span in spans]
         segments = self._segments()
         names = pc.unique(segments.partitions).to_pylist()
         if not names:
-            return Readiness(ready=False, reason=self._nothing())
-        later = segments.commit_us >= Spans([span]).ends[0]
-        passed = set(segments.partitions.filter(pa.array(later)).to_pylist())
-        for name in names:
-            if name not in passed and not self._files.exists(f"{name}/{marker}"):
-                reason = f"partition {name} has no segment after {span.end.isoformat()}"
-                return Readiness(ready=False, reason=f"{reason} and no {marker}")
-        return Readiness(ready=True)
+            nothing = Readiness(ready=False, reason=self._nothing())
+            return [nothing for _ in spans]
+        latest = to_us(max(span.end for span in spans))
+        newest = {
+            name: int(segments.commit_us[np.asarray(pc.equal(segments.partitions, name))].max())
+            for name in names
+        }
+        unmarked = {
+            name: commit
+            for name, commit in newest.items()
+            if commit < latest and not self._files.exists(f"{name}/{marker}")
+        }
+        return [self._passed(span, unmarked, marker) for span in spans]
+
+    @staticmethod
+    def _passed(span: Interval, unmarked: Mapping[str, int], marker: str) -> Readiness:
+        """unmarked: partitions that have not ended, each with its newest commit."""
+        end = to_us(span.end)
+        behind = next((name for name, commit in unmarked.items() if commit < end), None)
+        if behind is None:
+            return Readiness(ready=True)
+        reason = f"partition {behind} has no segment after {span.end.isoformat()}"
+        return Readiness(ready=False, reason=f"{reason} and no {marker}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
         """One listing; offsets of every partition are checked for holes from 0 to the newest."""

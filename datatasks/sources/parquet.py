@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -16,15 +16,16 @@ from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.kinds import ParquetOptions
-from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source
+from forebay.datatasks.sources.base import Description, Finding, Readiness, Scan, Source, ended
 from forebay.datatasks.sources.bundles import Pieces, fingerprints, to_tasks
 from forebay.datatasks.sources.casting import column_problem
 from forebay.datatasks.sources.files import READ_ERRORS, Files, Listing, read_failure
 from forebay.datatasks.sources.footers import KNOWN, Footer, RowGroups, read_footers
 from forebay.datatasks.sources.layout import matching, path_times
+from forebay.datatasks.sources.markers import Markers
 from forebay.datatasks.sources.parquet_plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet_read import Bounds, ParquetReader
-from forebay.datatasks.sources.patterns import glob_regex, has_magic, time_pattern
+from forebay.datatasks.sources.patterns import has_magic, time_pattern
 from forebay.datatasks.sources.times import Spans, Times, from_us
 from forebay.datatasks.tasks import TASK_SCHEMA, Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -84,15 +85,20 @@ class ParquetSource(Source):
 
     def readiness(self, span: Interval) -> Readiness:
         """See the class."""
+        return self.readiness_of([span])[0]
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """See the class; no folder is looked for twice."""
         marker = self.spec.ready.marker
         if marker is None:
-            if datetime.now(UTC) >= span.end:
-                return Readiness(ready=True)
-            return Readiness(ready=False, reason=f"its time ends at {span.end.isoformat()}")
-        missing = self._unmarked(span, marker)
-        if missing is None:
+            return [ended(span) for span in spans]
+        markers = Markers(self._files, self._pattern, marker)
+        return [self._marked(markers.lacking(span), marker) for span in spans]
+
+    def _marked(self, lacking: str | None, marker: str) -> Readiness:
+        if lacking is None:
             return Readiness(ready=True)
-        where = self._files.full(missing)
+        where = self._files.full(lacking)
         return Readiness(ready=False, reason=f"there is no {marker} in {where}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
@@ -223,26 +229,6 @@ class ParquetSource(Source):
             if isinstance(footer, Footer) and (footer.state == KNOWN).any()
         ]
         return from_us(max(known)) if known else None
-
-    def _unmarked(self, span: Interval, marker: str) -> str | None:
-        """A folder of the span that lacks the marker; None when all have it."""
-        if self._pattern is None:
-            return None if self._files.exists(marker) else ""
-        folders = self._pattern.folders(span.start, span.end)
-        if not has_magic(self._pattern.folder):
-            absent = (
-                each for each in folders if not self._files.exists(f"{each}/{marker}".lstrip("/"))
-            )
-            return next(absent, None)
-        paths = self._files.listing(hidden=True).paths
-        there = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", ""))
-        marked = set(paths.filter(pc.ends_with(paths, f"/{marker}")).to_pylist())
-        for folder in folders:
-            matches = there.take(pa.array(matching(there, glob_regex(folder)))).to_pylist()
-            lacking = [each for each in matches if f"{each}/{marker}" not in marked]
-            if lacking or not matches:
-                return lacking[0] if lacking else folder
-        return None
 
 
 def _no_pieces() -> Pieces:

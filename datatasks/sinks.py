@@ -1,0 +1,57 @@
+"""The sink: what all sources found for a window becomes its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forebay.config.windows import Window
+from forebay.datatasks.ledger import Ledger, WindowPlan
+from forebay.datatasks.operations import Listed, by_stream, fingerprint_of
+
+
+@dataclass(frozen=True)
+class Sunk:
+    """The plan that a window has now, whether it is a new one, and what a person should know."""
+
+    plan: WindowPlan
+    recorded: bool
+    note: str = ""
+
+
+def sink_window(ledger: Ledger, window: Window, found: Sequence[Listed], *, again: bool) -> Sunk:
+    """Record a window, unless a plan of the same data is there or it is trained.
+
+    Args:
+        ledger: where the plan goes.
+        window: what the sources were asked for.
+        found: their answers, in the pipeline's order.
+        again: make a new generation whatever the data says.
+
+    Raises:
+        FencedError: when another process records the same generation at this moment.
+    """
+    plans = {each.plan.source: each.plan for each in found}
+    fingerprint = fingerprint_of(plans)
+    newest = ledger.latest_plan(window.key)
+    if newest is not None and not again:
+        same = newest.fingerprint == fingerprint
+        trained = ledger.trained(window.key) == newest.generation
+        if trained and not same:
+            text = (
+                f"window {window.key}: its data changed since it was trained; "
+                "run with --reprocess, or clear its run in Airflow, to train it on the new data"
+            )
+            return Sunk(newest, recorded=False, note=text)
+        if trained or same:
+            return Sunk(newest, recorded=False)
+    plan = WindowPlan(
+        window=window.key,
+        generation=ledger.next_generation(window.key),
+        start=window.start,
+        end=window.end,
+        sources=plans,
+        fingerprint=fingerprint,
+    )
+    ledger.record_plan(plan, by_stream(found))
+    return Sunk(plan, recorded=True)

@@ -1,0 +1,253 @@
+"""What a backfill will cost, told before anything of it is recorded or trained.
+
+The look at the storage is the very scan that planning makes, so its answers are planning's own:
+the rows by source, and how many calls they take. Windows that planning will not look at again are
+told from the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from forebay.config.load import Project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import Window
+from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan
+from forebay.datatasks.operations import (
+    Clock,
+    SourceOperation,
+    fingerprint_of,
+    shares_of,
+)
+from forebay.datatasks.tasks import Wire
+from forebay.datatasks.why import why_not_planned
+from forebay.errors import ConfigError, NotReadyError
+from forebay.executors.chain import ModelChain
+from forebay.executors.foreseen import ForeseenChain
+from forebay.executors.line_start import gap_before, refuse_other_meaning, warm_start_of
+from forebay.executors.training_pace import Pace, pace_of
+from forebay.home import Home
+
+State = Literal["trained", "planned", "new"]
+Does = Literal["skip", "train", "train again", "wait"]
+_AT_ONCE = timedelta(0)
+
+
+class WindowCost(Wire):
+    """One window of the range.
+
+    state: what there is of it now. does: what the backfill does with it. generation: that it will
+    have. rows: by source; None where only reading can tell. because: why it waits.
+    """
+
+    window: str
+    state: State
+    does: Does
+    generation: int
+    rows: dict[str, int | None]
+    because: str = ""
+
+    @property
+    def trains(self) -> bool:
+        """Whether rows are read and learnt from."""
+        return self.does in {"train", "train again"}
+
+
+class BackfillCost(Wire):
+    """What a backfill of a range will do.
+
+    rows: by source, over the windows that will be trained; None where only reading can tell.
+    storage_calls: what planning these windows at once takes, and what this look has taken.
+    stale: windows whose models do not stand on the newest ones afterwards. refused: why some of
+    it will end red. seconds: estimated from `pace`; None where nothing was trained before.
+    """
+
+    pipeline: str
+    line: str
+    windows: list[WindowCost]
+    rows: dict[str, int | None]
+    storage_calls: int
+    stale: list[str]
+    refused: list[str]
+    seconds: float | None
+    pace: Pace
+
+    def named(self, *does: Does) -> list[str]:
+        """Keys of the windows with which the backfill does one of these things."""
+        return [each.window for each in self.windows if each.does in does]
+
+
+@dataclass
+class Foresight:
+    """Looks at ledger, model chain and storage of one pipeline; writes nothing."""
+
+    project: Project
+    pipeline: PipelineSpec
+    home: Home
+    clock: Clock
+    line: str = "main"
+
+    def __post_init__(self) -> None:
+        """Open ledger and chain; nothing is read yet."""
+        self._ledger = Ledger(self.home, self.pipeline.name)
+        self._chain = ModelChain(self.home, self.pipeline.name, self.line)
+
+    def backfill(self, windows: Sequence[Window], *, reprocess: bool) -> BackfillCost:
+        """What `forebay run` and a backfill in Airflow do with these windows.
+
+        Raises:
+            DataError: when stored data cannot be planned.
+            InfrastructureError: when a storage does not answer.
+        """
+        again = {window.key for window in windows} if reprocess else set()
+        warm = warm_start_of(self.pipeline, self._chain, windows[0])
+        asked = sorted([*([warm] if warm else []), *windows])
+        done = {
+            window.key: plan
+            for window in asked
+            if window.key not in again
+            and (plan := self._ledger.latest_plan(window.key)) is not None
+            and self._ledger.trained(window.key) == plan.generation
+        }
+        look = _Look(self.pipeline, self.project, self._ledger, self.clock)
+        look.at([window for window in asked if window.key not in done])
+        found = [
+            self._known(done[window.key])
+            if window.key in done
+            else self._looked(look, window.key, again=window.key in again)
+            for window in asked
+        ]
+        return self._cost(found, look.storage_calls)
+
+    def _known(self, plan: WindowPlan) -> WindowCost:
+        """A trained window: nothing happens, unless another line has not trained it yet."""
+        linked = self._chain.link(plan.window, plan.generation) is not None
+        return WindowCost(
+            window=plan.window,
+            state="trained",
+            does="skip" if linked else "train",
+            generation=plan.generation,
+            rows={name: source.rows for name, source in plan.sources.items()},
+        )
+
+    def _looked(self, look: _Look, window: str, *, again: bool) -> WindowCost:
+        newest = self._ledger.latest_plan(window)
+        because = look.late.get(window, "")
+        sources = look.plans[window]
+        fingerprint = fingerprint_of(sources)
+        generation = self._ledger.next_generation(window)
+        if newest is not None and not again and newest.fingerprint == fingerprint:
+            generation = newest.generation
+        trained = self._chain.newest(window) is not None
+        does: Does = "train again" if trained else "train"
+        if because:
+            does = "wait"
+        elif self._chain.link(window, generation) is not None:
+            does = "skip"  # its job died between the model's link and the ledger's mark
+        state: State = "planned" if newest is not None else "new"
+        return WindowCost(
+            window=window,
+            state="trained" if trained else state,
+            does=does,
+            generation=generation,
+            rows={name: source.rows for name, source in sources.items()},
+            because=because,
+        )
+
+    def _cost(self, found: list[WindowCost], storage_calls: int) -> BackfillCost:
+        trained = [each for each in found if each.trains]
+        foreseen = ForeseenChain(self._chain)
+        for each in trained:
+            foreseen.train(each.window, each.generation)
+        rows = {name: _total(trained, name) for name in self.pipeline.source_names}
+        pace = pace_of(self._chain)
+        return BackfillCost(
+            pipeline=self.pipeline.name,
+            line=self.line,
+            windows=found,
+            rows=rows,
+            storage_calls=storage_calls,
+            stale=foreseen.stale(),
+            refused=self._refused(found, foreseen),
+            seconds=pace.seconds([each.rows for each in trained]),
+            pace=pace,
+        )
+
+    def _refused(self, found: Sequence[WindowCost], foreseen: ForeseenChain) -> list[str]:
+        trained = [each.window for each in found if each.trains]
+        if not trained:
+            return []
+        refused = []
+        try:
+            refuse_other_meaning(self._chain, self.pipeline, self.project.sources)
+        except ConfigError as error:
+            refused.append(str(error))
+        gap = gap_before(self._chain, self.pipeline.dataset.grid, trained[0])
+        behind = [
+            each.window for each in found if each.window < trained[-1] and each.does == "wait"
+        ]
+        refused += [gap] if gap else []
+        refused += [f"windows behind {key} wait until it is trained" for key in behind[:1]]
+        return refused + foreseen.not_kept()
+
+
+class _Look:
+    """One scan of every source over the windows whose data is complete; nothing is recorded."""
+
+    def __init__(
+        self, pipeline: PipelineSpec, project: Project, ledger: Ledger, clock: Clock
+    ) -> None:
+        self.plans: dict[str, dict[str, SourcePlan]] = {}
+        self.late: dict[str, str] = {}
+        self.storage_calls = 0
+        self._pipeline = pipeline
+        self._project = project
+        self._ledger = ledger
+        self._clock = clock
+
+    def at(self, windows: Sequence[Window]) -> None:
+        now = self._clock()
+        self.plans = {window.key: {} for window in windows}
+        over = [window for window in windows if window.end <= now]
+        late = {window.key for window in windows} - {window.key for window in over}
+        for name, shares in shares_of(self._pipeline, self._project.sources, over).items():
+            spec = self._project.sources[name]
+            ready = spec.ready.model_copy(update={"wait": _AT_ONCE, "late": "fail"})
+            operation = SourceOperation(
+                spec=spec.model_copy(update={"ready": ready}),
+                root=self._project.root,
+                shares=shares,
+                clock=self._clock,
+                ahead=self._pipeline.dataset.plan_ahead_windows,
+            )
+            late |= {window.key for window in over if not self._list(operation, window.key)}
+            self.storage_calls += operation.storage_calls
+        self.late = {window.key: self._why(window) for window in windows if window.key in late}
+
+    def _list(self, operation: SourceOperation, window: str) -> bool:
+        try:
+            found = operation.list_window(window)
+        except NotReadyError:
+            return False
+        self.plans[window][operation.spec.name] = found.plan
+        return True
+
+    def _why(self, window: Window) -> str:
+        why = why_not_planned(
+            self._project.root,
+            self._pipeline,
+            self._project.sources,
+            self._ledger,
+            window,
+            self._clock,
+        )
+        return f"{why.because}; {why.next}"
+
+
+def _total(windows: Sequence[WindowCost], source: str) -> int | None:
+    rows = [each.rows.get(source, 0) for each in windows]
+    known = [count for count in rows if count is not None]
+    return sum(known) if len(known) == len(rows) else None

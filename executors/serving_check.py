@@ -1,0 +1,197 @@
+"""Whether an exported model answers a raw row as the trained one answers the same row encoded.
+
+The trained model sees numbers that data executors made (`mixture.encode`), the exported one makes
+them itself (`mixture.tensors`): one definition, written twice. Rows made up from the declaration
+go both ways, and through the very code that `forebay score` runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from forebay.config.datasets import DatasetSpec
+from forebay.config.features import (
+    BucketiseFeature,
+    CrossFeature,
+    FeatureSpec,
+    NumericFeature,
+    VocabularyFeature,
+)
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.datatasks.sources.base import ARROW_TYPES
+from forebay.errors import ExportError, TrainingError
+from forebay.mixture.encode import Encoder, scaled, to_minibatch
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.learner import Learner
+from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.raw_rows import EPOCH, Row
+from forebay.mixture.scoring import ServedModel
+from forebay.mixture.values import HOUR, LIST_ITEMS
+
+TOLERANCE = 1e-5
+CHECKED_ROWS = 64
+_SEED = 20_130_601
+_NULL_SHARE = 0.15
+_ITEMS_MAX = 3
+# Encoded numbers beyond this only make rounding larger: nothing of the definition hangs on them.
+_NUMBER_MAX = 8.0
+# By type: values that any column may hold. Timestamps are microseconds since 1970.
+_COMMON: Mapping[ColumnType, Sequence[object]] = {
+    ColumnType.STRING: ("", "a", "never seen before", "Überraschung ☂", " spaced ", "0"),
+    ColumnType.BOOL: (True, False),
+    ColumnType.INT: (0, 1, -1, 7, 2**62, -(2**62)),
+    ColumnType.FLOAT: (0.0, 1.0, -1.5, 1e-3, 250.25),
+    # 25 hours apart from a Monday's midnight: every hour and every weekday.
+    ColumnType.TIMESTAMP: (0, -1, *(1_704_067_200_000_000 + n * 25 * HOUR for n in range(24))),
+}
+
+
+def made_up_rows(layout: FeatureLayout, count: int = CHECKED_ROWS) -> list[dict[str, object]]:
+    """Rows for the columns that features read, the same ones for the same declaration.
+
+    The first is null throughout. The others mix nulls, values that any column may hold, values
+    that a feature names (vocabularies, boundaries, the middle of a scale), and lists of those.
+    Timestamps are microseconds since 1970.
+    """
+    random = np.random.default_rng(_SEED)
+    values = {column: _in_turn(random, _values_of(layout, column)) for column in layout.types}
+    rows: list[dict[str, object]] = [dict.fromkeys(layout.types)]
+    while len(rows) < count:
+        rows.append(
+            {column: _drawn(random, kind, values[column]) for column, kind in layout.types.items()}
+        )
+    return rows
+
+
+def check_served(
+    directory: Path,
+    learner: Learner,
+    dataset: DatasetSpec,
+    source: SourceSpec,
+    layout: FeatureLayout,
+    threads: int,
+) -> float:
+    """Compare a SavedModel with the learner that it was exported from.
+
+    Args:
+        directory: of the SavedModel.
+        learner: as it was exported.
+        dataset: whose features they read.
+        source: any source of it; types agree between sources.
+        layout: of the features.
+        threads: for TensorFlow, where it does not run yet.
+
+    Returns:
+        The largest difference between two probabilities.
+
+    Raises:
+        TrainingError: when the learner's own answer is not finite.
+        ExportError: when the exported model answers differently.
+    """
+    rows = made_up_rows(layout)
+    trained = learner.score(_minibatch(rows, dataset, source, layout))[:, 0]
+    if not np.isfinite(trained).all():
+        raise TrainingError("the trained model's probabilities are not finite")
+    served = _served(directory, rows, layout, threads)
+    differences = np.abs(served - trained)
+    worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
+    if not differences[worst] <= TOLERANCE:
+        raise ExportError(
+            f"exported model {directory} is not fit to serve: it gives {served[worst]:.7f} where "
+            f"the trained model gives {trained[worst]:.7f}, for the row {rows[worst]}. It stays "
+            "there to be looked at and is not published"
+        )
+    return float(differences[worst])
+
+
+def _served(
+    directory: Path, rows: Sequence[Row], layout: FeatureLayout, threads: int
+) -> npt.NDArray[np.float64]:
+    written = [
+        {column: _json(layout.types[column], value) for column, value in row.items()}
+        for row in rows
+    ]
+    scored = ServedModel(directory).score(written, threads)
+    return np.array([row["score"] for row in scored])
+
+
+def _minibatch(
+    rows: Sequence[Row], dataset: DatasetSpec, source: SourceSpec, layout: FeatureLayout
+) -> Minibatch:
+    """The rows as a data executor encodes them; label and event identity are null."""
+    arrays = {
+        column: pa.array([row.get(column) for row in rows], ARROW_TYPES[source.columns[column]])
+        for column in layout.stored_columns
+    }
+    batch = pa.RecordBatch.from_pydict(arrays)
+    encoded = Encoder(dataset, source, layout).encode(batch, np.arange(len(rows)))
+    return to_minibatch(encoded.batch, [(0, len(rows))], "stream", layout)
+
+
+def _json(kind: ColumnType, value: object) -> object:
+    """A value as it stands in a JSON row."""
+    if kind is ColumnType.TIMESTAMP and isinstance(value, int):
+        return (EPOCH + timedelta(microseconds=value)).isoformat()
+    return value
+
+
+def _in_turn(random: np.random.Generator, values: Sequence[object]) -> Iterator[object]:
+    """All values in a random order, again and again; nulls where there is none."""
+    order = random.permutation(len(values)).tolist()
+    return cycle([values[place] for place in order] or [None])
+
+
+def _values_of(layout: FeatureLayout, column: str) -> list[object]:
+    """What made-up rows hold in a column, besides null."""
+    kind = LIST_ITEMS.get(layout.types[column], layout.types[column])
+    specs = [spec for name, spec in layout.specs.items() if column in layout.columns_of(name)]
+    found = [*_COMMON[kind], *(value for spec in specs for value in _named(spec, kind))]
+    numeric = [s for s in specs if isinstance(s, NumericFeature) and s.part is None]
+    return [value for value in found if all(_moderate(value, spec) for spec in numeric)]
+
+
+def _named(spec: FeatureSpec, kind: ColumnType) -> Iterator[object]:
+    """Values of a column that mean something to a feature."""
+    if isinstance(spec, CrossFeature) or spec.part is not None:
+        return
+    if isinstance(spec, VocabularyFeature):
+        yield from (_typed(value, kind) for value in spec.values)
+    elif isinstance(spec, BucketiseFeature):
+        yield from (_typed(boundary, kind) for boundary in spec.boundaries)
+    elif isinstance(spec, NumericFeature):
+        for scales in (-2.0, -1.0, 0.0, 0.5, 2.0):
+            middle = spec.mean + scales * spec.scale
+            inverse = math.expm1(min(middle, 700.0)) if spec.transform == "log1p" else middle
+            yield _typed(inverse, kind)
+
+
+def _typed(value: str | float, kind: ColumnType) -> object:
+    """A value that a declaration writes, in the column's type; null where it has none there."""
+    if kind is ColumnType.STRING:
+        return str(value)
+    if kind is ColumnType.BOOL:
+        return {"true": True, "false": False}.get(str(value).lower())
+    if kind is ColumnType.INT:
+        return round(float(value)) if abs(float(value)) < 2**62 else None
+    return float(value)
+
+
+def _moderate(value: object, spec: NumericFeature) -> bool:
+    if not isinstance(value, (bool, int, float)):
+        return value is None
+    return bool(abs(scaled(np.array([float(value)]), spec)[0]) <= _NUMBER_MAX)
+
+
+def _drawn(random: np.random.Generator, kind: ColumnType, values: Iterator[object]) -> object:
+    if kind in LIST_ITEMS:
+        count = int(random.integers(0, _ITEMS_MAX + 1))
+        return [_drawn(random, LIST_ITEMS[kind], values) for _ in range(count)]
+    return None if random.random() < _NULL_SHARE else next(values)

@@ -1,0 +1,96 @@
+"""How a window's training went, as points over its steps: `steps.jsonl` beside its checkpoints.
+
+Each line is a JSON object, in order of steps:
+
+    {"step": 12, "seconds": 3.25, "rows": {"history": 2816, "clicks": 256}, "lag_seconds": 64800.0}
+
+- step: minibatches of this window up to here, from 1; the window's last step is always there.
+- seconds: of training this window up to here; a trainer that died and came again goes on adding.
+- rows: rows of this window trained up to here, by source; every source is named.
+- lag_seconds: time of data in the window that was not trained yet; 0 at the end.
+
+There are at most `POINTS_MAX` lines, at equal distances but for the last. The file is replaced at
+every seal, so it tells of the same steps as the checkpoint. Use `read_steps`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from forebay.config.base import Spec
+from forebay.executors.files import write_atomically
+
+STEPS_NAME = "steps.jsonl"
+POINTS_MAX = 600
+Counts = npt.NDArray[np.int64]
+
+
+class StepPoint(Spec):
+    """One line of the file."""
+
+    step: int
+    seconds: float
+    rows: dict[str, int] = Field(default_factory=dict)
+    lag_seconds: float = 0.0
+
+
+def read_steps(model_folder: Path) -> list[StepPoint]:
+    """The points of a window; none where nothing was sealed yet, or by an older version."""
+    path = model_folder / STEPS_NAME
+    if not path.is_file():
+        return []
+    return [StepPoint.model_validate_json(line) for line in path.read_text().splitlines()]
+
+
+class StepSeries:
+    """Collects points while a window is trained; costs a step one addition of a few numbers."""
+
+    def __init__(self, model_folder: Path, names: Sequence[str]) -> None:
+        """Nothing is read or written before `restore`."""
+        self._folder = model_folder
+        self._names = list(names)
+        self.restore(0, np.zeros(len(self._names), np.int64))
+
+    def restore(self, step: int, rows: Counts) -> None:
+        """Go on from a seal at `step`, behind which `rows` of each source are trained."""
+        self._points = [point for point in read_steps(self._folder) if point.step <= step]
+        # Points lie at multiples of the stride, so the first one tells it.
+        self._stride = self._points[0].step if self._points else 1
+        self._step, self._rows, self._lag_seconds = step, rows.copy(), 0.0
+        spent = self._points[-1].seconds if self._points else 0.0
+        self._began = time.monotonic() - spent
+
+    def stepped(self, counts: Counts, lag_seconds: float) -> None:
+        """One more minibatch, of so many rows by source."""
+        self._step += 1
+        self._rows += counts
+        self._lag_seconds = lag_seconds
+        if self._step % self._stride == 0:
+            self._points.append(self._point())
+            # One place is kept for the window's last step.
+            if len(self._points) == POINTS_MAX:
+                self._stride *= 2
+                self._points = [p for p in self._points if p.step % self._stride == 0]
+
+    def write(self, *, final: bool) -> None:
+        """Replace the file, before the seal that it belongs to."""
+        points = list(self._points)
+        if final and self._step:
+            last = self._point().model_copy(update={"lag_seconds": 0.0})
+            points = [*(p for p in points if p.step < self._step), last]
+        lines = "".join(f"{point.model_dump_json()}\n" for point in points)
+        write_atomically(self._folder / STEPS_NAME, lines)
+
+    def _point(self) -> StepPoint:
+        return StepPoint(
+            step=self._step,
+            seconds=round(time.monotonic() - self._began, 3),
+            rows=dict(zip(self._names, self._rows.tolist(), strict=True)),
+            lag_seconds=self._lag_seconds,
+        )

@@ -1,0 +1,67 @@
+"""Whether it is a window's turn to be trained: a pure decision.
+
+A window's model starts from the model of the window before it, and Airflow starts many windows at
+once, so each asks here. What Airflow knows of the run before and what the model line holds decide.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+
+class PreviousRun(StrEnum):
+    """What Airflow says of the run of the window before.
+
+    none: there is no such run. active: it has not come to the end of its training yet. done: its
+    training has finished. failed: it has ended without.
+    """
+
+    NONE = "none"
+    ACTIVE = "active"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Line(NamedTuple):
+    """What a model line holds around a window.
+
+    before: key of the window before it; empty where the dataset begins. trained, planned: newest
+    generations of the window before, None where there is none. gap: why the line cannot go on
+    with this window, empty when it can or when it begins here.
+    """
+
+    before: str
+    trained: int | None
+    planned: int | None
+    gap: str
+
+
+class Turn(NamedTuple):
+    """go: train now. wait: ask again later. refuse: asking again changes nothing."""
+
+    action: Literal["go", "wait", "refuse"]
+    because: str = ""
+
+
+def decide(window: str, previous: PreviousRun, line: Line) -> Turn:
+    """Decide on one window."""
+    before = line.before
+    if previous is PreviousRun.ACTIVE:
+        return Turn("wait", f"window {window} waits for window {before}, whose run goes on")
+    behind = (line.planned or 0) > (line.trained or 0)
+    if previous is PreviousRun.FAILED and (line.trained is None or behind):
+        return Turn(
+            "wait",
+            f"window {window} waits for window {before}, whose run failed: clear that run, or "
+            "delete it to go on without it",
+        )
+    if line.trained is not None:
+        return Turn("go")
+    if previous is PreviousRun.DONE:
+        return Turn(
+            "refuse",
+            f"window {before} is not trained although its run says so (marked success by hand?): "
+            f"clear that run, then this one ({window})",
+        )
+    return Turn("refuse", line.gap) if line.gap else Turn("go")
