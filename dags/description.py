@@ -1,0 +1,35 @@
+"""What a DAG's page says about its pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from forebay.config.base import format_duration
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+
+
+def markdown(spec: PipelineSpec, sources: Sequence[SourceSpec], config_dir: Path) -> str:
+    """The pipeline's description, its declaration in short, and its sources as a table."""
+    dataset = spec.dataset
+    zone = "" if dataset.timezone == "UTC" else f" of {dataset.timezone}"
+    until = "" if dataset.end is None else f" until {dataset.end:%Y-%m-%dT%H:%MZ}"
+    runs = (
+        f"One run is one window ({dataset.window}{zone}), "
+        f"from {dataset.grid.at(dataset.start).key} on{until}. "
+        f"Model line `main`, paradigm `{spec.train.paradigm}`."
+    )
+    kinds = {source.name: source.kind for source in sources}
+    rows = [
+        f"| {name} | {kinds[name]} | {stream} | {format_duration(declared.offset)} |"
+        for stream, declared in dataset.streams.items()
+        for name in declared.sources
+    ]
+    parts = [
+        spec.description or f"Pipeline `{spec.name}`.",
+        runs,
+        "\n".join(["| source | kind | stream | offset |", "|---|---|---|---|", *rows]),
+        f"Declared in `{config_dir.absolute() / 'pipelines' / spec.name}.yaml`.",
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,134 @@
+"""From a pipeline's YAML to its DAG: one run for each window, one task for each stage."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, Param, TaskGroup
+
+from forebay.config.load import load_one
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problem_text import problems_text
+from forebay.config.problems import errors
+from forebay.config.sources import SourceSpec
+from forebay.dags.description import markdown
+from forebay.errors import ConfigError
+from forebay.operators import tasks
+from forebay.operators.context import REPROCESS
+from forebay.operators.data_executors import DataExecutorsOperator
+from forebay.operators.evaluate import EvaluateOperator
+from forebay.operators.joiner import JoinerOperator
+from forebay.operators.publish import PublishOperator
+from forebay.operators.sink import SinkOperator
+from forebay.operators.source import SourceOperator
+from forebay.operators.timer import TimerOperator
+from forebay.operators.timetable import WindowTimetable
+from forebay.operators.training_executors import TrainingExecutorsOperator
+
+_INSTANT = timedelta(microseconds=1)
+# Beyond what our own deadlines need to speak first.
+_TIMEOUT_MARGIN = timedelta(minutes=5)
+
+
+def pipeline(name: str, config: str | Path) -> DAG:
+    """The DAG of one pipeline, from its own YAML and its sources' and no other.
+
+    Args:
+        name: of the pipeline, and of its DAG.
+        config: folder with `sources/` and `pipelines/`.
+
+    Raises:
+        ConfigError: with the text of `forebay check` about this pipeline and its sources.
+    """
+    config_dir = Path(config)
+    project = load_one(config_dir, name)
+    wrong = errors(project.problems)
+    if wrong:
+        raise ConfigError(problems_text(wrong)) from None
+    spec = project.pipeline(name)
+    return _dag(spec, [project.sources[source] for source in spec.source_names], config_dir)
+
+
+def _dag(spec: PipelineSpec, sources: list[SourceSpec], config_dir: Path) -> DAG:
+    dataset, schedule = spec.dataset, spec.schedule
+    with DAG(
+        dag_id=spec.name,
+        description=spec.description or None,
+        doc_md=markdown(spec, sources, config_dir),
+        schedule=WindowTimetable(dataset.window, dataset.timezone),
+        start_date=dataset.grid.at(dataset.start).start,
+        # Airflow's end counts as inside, a dataset's does not.
+        end_date=None if dataset.end is None else dataset.end - _INSTANT,
+        catchup=schedule.catchup,
+        max_active_runs=schedule.active_runs_max,
+        params={
+            REPROCESS: Param(
+                default=False,
+                type="boolean",
+                title="Do it again",
+                description="Plan and train the window even where it is trained already",
+            )
+        },
+        default_args={
+            "owner": schedule.owner,
+            "pool": schedule.pool,
+            "retries": schedule.retries,
+            "retry_delay": schedule.retry_delay,
+        },
+        tags=sorted({"forebay", *schedule.tags}),
+    ) as dag:
+        _chain(spec, sources, config_dir)
+    return dag
+
+
+def _chain(spec: PipelineSpec, sources: list[SourceSpec], config_dir: Path) -> None:
+    """All tasks of the DAG that is open, one after the other; sources side by side."""
+    planning = _stage(spec, config_dir)
+    job = planning | {"turn_wait_seconds": spec.schedule.turn_wait.total_seconds()}
+    train_seconds = spec.schedule.train_timeout.total_seconds()
+    timer = TimerOperator(task_id=tasks.TIMER, **planning)
+    with TaskGroup(tasks.SOURCES, tooltip="Which data tasks each source has for the window"):
+        listings = [
+            SourceOperator(
+                task_id=source.name,
+                source=source.name,
+                windows_around=spec.dataset.plan_ahead_windows,
+                doc_md=source.description or None,
+                **planning,
+            )
+            for source in sources
+        ]
+    joiner = JoinerOperator(
+        task_id=tasks.JOINER,
+        sources={source.name: tasks.source_task(source.name) for source in sources},
+        **planning,
+    )
+    sink = SinkOperator(task_id=tasks.SINK, **planning)
+    data = DataExecutorsOperator(
+        task_id=tasks.DATA_EXECUTORS, executors=spec.job.roles.data.count, **job
+    )
+    training = TrainingExecutorsOperator(
+        task_id=tasks.TRAINING_EXECUTORS,
+        train_seconds=train_seconds,
+        **job | {"execution_timeout": timedelta(seconds=train_seconds) + _TIMEOUT_MARGIN},
+    )
+    evaluate = EvaluateOperator(task_id=tasks.EVALUATE, **planning)
+    publish = PublishOperator(task_id=tasks.PUBLISH, **planning)
+    timer >> listings >> joiner >> sink >> data >> training >> evaluate >> publish
+
+
+def _stage(spec: PipelineSpec, config_dir: Path) -> dict[str, Any]:
+    """What all tasks of a pipeline are told."""
+    schedule = spec.schedule
+    return {
+        "pipeline": spec.name,
+        "config": str(config_dir.absolute()),
+        "size": spec.dataset.window,
+        "timezone": spec.dataset.timezone,
+        "python": spec.job.roles.data.runtime.python,
+        "grace_seconds": schedule.grace.total_seconds(),
+        "stage_seconds": schedule.plan_timeout.total_seconds(),
+        "execution_timeout": schedule.plan_timeout + _TIMEOUT_MARGIN,
+    }

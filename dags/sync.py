@@ -1,0 +1,114 @@
+"""`forebay dags sync`: one stub for each pipeline of a config folder. Knows nothing of Airflow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from forebay.config.load import SUFFIXES, Project, load_project
+from forebay.config.yaml_positions import Document
+from forebay.dags.stubs import Stub, read_stub
+from forebay.datatasks.durable import write_file
+from forebay.errors import ConfigError
+
+_DIGEST_LENGTH = 12
+
+
+class SyncReport(NamedTuple):
+    """Names of pipelines whose stubs were written, removed, or right already."""
+
+    written: list[str]
+    removed: list[str]
+    kept: list[str]
+
+
+def sync(config_dir: Path, dags_dir: Path) -> SyncReport:
+    """Let the stubs of a config folder be those of its pipelines, broken YAML included.
+
+    Stubs of other config folders, and files that are no stubs, are left alone.
+
+    Raises:
+        ConfigError: when the config folder is not there, or when a file that is not ours, or a
+            pipeline of another config folder, has the name already. Then nothing is changed.
+    """
+    config_dir = config_dir.absolute()
+    if not config_dir.is_dir():
+        raise ConfigError(f"{config_dir}: there is no such folder, so nothing says which DAGs")
+    wanted = {stub.file_name: stub for stub in _stubs(config_dir)}
+    there = _there(dags_dir)
+    _refuse_taken(wanted, there, dags_dir)
+    dags_dir.mkdir(parents=True, exist_ok=True)
+    report = SyncReport([], [], [])
+    for file_name, stub in sorted(wanted.items()):
+        if there.get(file_name) == stub:
+            report.kept.append(stub.name)
+        else:
+            write_file(dags_dir / file_name, stub.text.encode())
+            report.written.append(stub.name)
+    for file_name, found in sorted(there.items()):
+        if found is not None and found.config == config_dir and file_name not in wanted:
+            (dags_dir / file_name).unlink(missing_ok=True)
+            report.removed.append(found.name)
+    return report
+
+
+def _stubs(config_dir: Path) -> Iterator[Stub]:
+    project = load_project(config_dir)
+    for name, loaded in project.pipeline_files.items():
+        files = [Path(loaded.file), *_source_files(project, loaded.document)]
+        yield Stub(name, config_dir, _digest(files))
+
+
+def _source_files(project: Project, pipeline: Document) -> list[Path]:
+    """Files of the sources that a pipeline names; of all, where it is too broken to tell."""
+    try:
+        streams: Mapping[str, Any] = pipeline.value["dataset"]["streams"]
+        names = {str(source) for stream in streams.values() for source in stream["sources"]}
+    except (TypeError, KeyError, AttributeError):
+        names = set(project.source_files)
+    folder = project.config_dir / "sources"
+    found = (folder / f"{name}{suffix}" for name in sorted(names) for suffix in SUFFIXES)
+    return [path for path in found if path.is_file()]
+
+
+def _digest(files: Iterable[Path]) -> str:
+    """Of names and contents."""
+    digest = hashlib.sha256()
+    for path in files:
+        content = path.read_bytes()
+        digest.update(f"{path.name}\n{len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:_DIGEST_LENGTH]
+
+
+def _there(dags_dir: Path) -> dict[str, Stub | None]:
+    """Python files of the folder by name, with the stub that each holds."""
+    if not dags_dir.is_dir():
+        return {}
+    return {path.name: read_stub(path) for path in dags_dir.glob("*.py") if path.is_file()}
+
+
+def _refuse_taken(
+    wanted: Mapping[str, Stub], there: Mapping[str, Stub | None], dags_dir: Path
+) -> None:
+    for file_name, stub in wanted.items():
+        if file_name not in there:
+            continue
+        found = there[file_name]
+        if found is None:
+            raise ConfigError(
+                f"{dags_dir / file_name} is no stub of Forebay's, and pipeline {stub.name!r} of "
+                f"{stub.config} needs that name: rename one of the two"
+            )
+        if found.config != stub.config and _declares(found.config, stub.name):
+            raise ConfigError(
+                f"pipeline {stub.name!r} is declared in {found.config} and in {stub.config}, and "
+                "Airflow knows one DAG by a name: rename one of the two"
+            )
+
+
+def _declares(config_dir: Path, pipeline: str) -> bool:
+    folder = config_dir / "pipelines"
+    return any((folder / f"{pipeline}{suffix}").is_file() for suffix in SUFFIXES)

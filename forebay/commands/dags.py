@@ -1,0 +1,55 @@
+"""`forebay dags sync`: the files that Airflow parses, one for each pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    ConfigDir,
+    Form,
+    Output,
+    OutputFormat,
+    option,
+)
+
+DagsDir = Annotated[Path, option("--dags", help="Airflow's DAGs folder.", metavar="DIR")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(help="The DAGs that Airflow sees.", no_args_is_help=True)
+    # With a callback a group keeps its one command's name on the command line.
+    group.callback()(_group)
+    group.command("sync")(sync_command)
+    app.add_typer(group, name="dags")
+
+
+def _group() -> None:
+    """The DAGs that Airflow sees."""
+
+
+def sync_command(
+    dags: DagsDir,
+    config: ConfigDir = DEFAULT_CONFIG,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Write a stub for each pipeline, and remove those of pipelines that are gone.
+
+    Files that are no stubs of Forebay's are never touched.
+    """
+    from forebay.dags.sync import sync
+
+    report = sync(config, dags)
+    shown = Output(output)
+    if shown.is_json:
+        shown.json(report._asdict())
+        return
+    for done, names in (("wrote", report.written), ("removed", report.removed)):
+        for name in names:
+            shown.line(f"{done} {dags / name}.py")
+    if not report.written and not report.removed:
+        shown.line(f"{dags}: {len(report.kept)} stubs, all up to date")

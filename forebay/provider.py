@@ -1,0 +1,48 @@
+"""What Airflow lists about Forebay, and its section of the configuration. Needs no Airflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forebay import __version__
+
+_LINKS = ("TrainingLink", "MetricsLink", "WindowBeforeLink")
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Forebay as an Airflow provider."""
+    return {
+        "package-name": "forebay",
+        "name": "Forebay",
+        "description": "Trains recommendation models window by window, on history and on streams.",
+        "versions": [__version__],
+        "extra-links": [f"forebay.operators.links.{name}" for name in _LINKS],
+        "config": {
+            "forebay": {
+                "description": "Where Forebay finds its state and its interpreters.",
+                "options": {
+                    "home": {
+                        "description": (
+                            "Folder with Forebay's state (ledger, models, jobs), as an absolute "
+                            "path that is the same for every component. The environment variable "
+                            "FOREBAY_HOME wins over it."
+                        ),
+                        "version_added": __version__,
+                        "type": "string",
+                        "example": "/srv/forebay",
+                        "default": "",
+                    },
+                    "python": {
+                        "description": (
+                            "Interpreter that planning and jobs run in, where a pipeline names "
+                            "none: its environment has forebay[train]. Empty: Airflow's own."
+                        ),
+                        "version_added": __version__,
+                        "type": "string",
+                        "example": "/srv/forebay/venv/bin/python",
+                        "default": "",
+                    },
+                },
+            }
+        },
+    }

@@ -1,0 +1,100 @@
+"""What Airflow knows about the other runs of a DAG. Asked from inside a running task.
+
+The task's supervisor answers (`SUPERVISOR_COMMS`), with the rights of that task; nothing here
+opens Airflow's database or needs a login.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import (
+    GetPreviousDagRun,
+    GetTaskStates,
+    PreviousDagRunResult,
+    TaskStatesResult,
+)
+
+from forebay.config.windows import Window, WindowGrid
+from forebay.operators.context import pass_name
+
+ACTIVE_STATES = ("running", "queued")
+FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+# Run ids go into an address, and addresses have a length.
+_RUNS_PER_QUESTION = 50
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class OtherRun:
+    """Another run of the same DAG."""
+
+    run_id: str
+    state: str
+    window: Window
+    clear_number: int
+
+    @property
+    def active(self) -> bool:
+        """Whether it runs or will run."""
+        return self.state in ACTIVE_STATES
+
+    @property
+    def asked_by(self) -> str:
+        """Its pass."""
+        return pass_name(self.run_id, self.clear_number)
+
+
+def runs_of(dag_id: str, window: Window, grid: WindowGrid) -> list[OtherRun]:
+    """All runs of one window, whoever asked for them, newest logical date first."""
+    return list(_walk(dag_id, grid, window.end, window.start, None))
+
+
+def active_runs_near(
+    dag_id: str, window: Window, grid: WindowGrid, windows_around: int
+) -> list[OtherRun]:
+    """Runs that are queued or running, of windows at most so many before or after one."""
+    reach = windows_around * (window.end - window.start) + _INSTANT
+    first, last = window.start - reach, window.start + reach
+    return [run for state in ACTIVE_STATES for run in _walk(dag_id, grid, last, first, state)]
+
+
+def task_states(dag_id: str, run_ids: Iterable[str], task_id: str) -> dict[str, str | None]:
+    """The state of one task in several runs, by run id. None: it has not been scheduled yet."""
+    ids = list(run_ids)
+    found: dict[str, str | None] = {}
+    for begin in range(0, len(ids), _RUNS_PER_QUESTION):
+        some = ids[begin : begin + _RUNS_PER_QUESTION]
+        answer = task_runner.SUPERVISOR_COMMS.send(
+            GetTaskStates(dag_id=dag_id, task_ids=[task_id], run_ids=some)
+        )
+        if not isinstance(answer, TaskStatesResult):
+            raise TypeError(f"Airflow answered {type(answer).__name__} about task states")
+        for run_id, states in answer.task_states.items():
+            found[run_id] = states.get(task_id)
+    return found
+
+
+def _walk(
+    dag_id: str, grid: WindowGrid, before: datetime, not_before: datetime, state: str | None
+) -> Iterator[OtherRun]:
+    """Runs from late to early logical dates: Airflow answers one at a time."""
+    while True:
+        answer = task_runner.SUPERVISOR_COMMS.send(
+            GetPreviousDagRun(dag_id=dag_id, logical_date=before, state=state)
+        )
+        if not isinstance(answer, PreviousDagRunResult):
+            raise TypeError(f"Airflow answered {type(answer).__name__} about runs")
+        run = answer.dag_run
+        if run is None or run.logical_date is None or run.logical_date < not_before:
+            return
+        yield OtherRun(
+            run_id=run.run_id,
+            state=str(run.state.value),
+            window=grid.at(run.logical_date),
+            clear_number=run.clear_number or 0,
+        )
+        before = run.logical_date

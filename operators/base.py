@@ -1,0 +1,143 @@
+"""StageOperator: what all tasks of a pipeline's DAG share."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.errors import InfrastructureError
+from forebay.operators.context import Asked
+from forebay.operators.failures import failing_as_airflow
+from forebay.operators.interpreter import StageCommand, StageProcess, StageResult
+from forebay.operators.settings import home, interpreter
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from forebay.home import Home
+
+DEFAULT_GRACE_SECONDS = 60.0
+DEFAULT_STAGE_SECONDS = 3600.0
+_PAUSE_SECONDS = 0.2
+
+
+class StageOperator(BaseOperator):
+    """One stage of one window. It starts `forebay stage`, listens, and answers for its end.
+
+    Args:
+        pipeline: name of the pipeline.
+        config: folder with `sources/` and `pipelines/`, as an absolute path.
+        size, timezone: the pipeline's windows, as in its dataset.
+        line: the model line.
+        python: interpreter of the stage; None for Airflow's option `[forebay] python`, else ours.
+        grace_seconds: how long the task looks itself, holding a slot, before it defers.
+        stage_seconds: longest time that one call of a stage may take.
+        **airflow: what every Airflow operator takes (`task_id`, `retries`, `pool`, …).
+    """
+
+    template_fields: Sequence[str] = ("config", "line", "python")
+    ui_fgcolor = "#1b1b1b"
+    # What kind of stage it is: part of the command line.
+    stage: ClassVar[str]
+
+    _process: StageProcess | None = None
+    _killed = False
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        config: str,
+        size: WindowSize | str = WindowSize.DAY,
+        timezone: str = "UTC",
+        line: str = "main",
+        python: str | None = None,
+        grace_seconds: float = DEFAULT_GRACE_SECONDS,
+        stage_seconds: float = DEFAULT_STAGE_SECONDS,
+        **airflow: Any,
+    ) -> None:
+        super().__init__(**airflow)
+        self.pipeline = pipeline
+        self.config = config
+        self.size = str(WindowSize(size))
+        self.timezone = timezone
+        self.line = line
+        self.python = python
+        self.grace_seconds = grace_seconds
+        self.stage_seconds = stage_seconds
+
+    @abstractmethod
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+        """Do the stage; what it returns is the task's XCom."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Airflow's entry."""
+        with failing_as_airflow():
+            return self.work(self.asked(context), context)
+
+    def asked(self, context: Context) -> Asked:
+        """What this task of this run is asked for."""
+        return Asked.of(context, self.grid)
+
+    @property
+    def grid(self) -> WindowGrid:
+        """The pipeline's windows."""
+        return WindowGrid(WindowSize(self.size), self.timezone)
+
+    @property
+    def home(self) -> Home:
+        """Where state lies."""
+        return home()
+
+    def command(self, asked: Asked, *options: str, stage: str | None = None) -> StageCommand:
+        """A call of a stage for the window."""
+        named = (self.pipeline, asked.window.key, *options)
+        where = ("--config", self.config, "--line", self.line)
+        return StageCommand(interpreter(self.python), stage or self.stage, (*named, *where))
+
+    def call(self, command: StageCommand, model: type[StageResult]) -> StageResult:
+        """Run a stage to its end; its lines go to the log of this task.
+
+        Raises:
+            ForebayError: by the stage's exit code.
+        """
+        self.log.info("%s", command)
+        self._process = StageProcess(command, self.home, self._heard)
+        try:
+            return self._process.wait(self.stage_seconds).result(command, model)
+        finally:
+            self._process = None
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, holding the slot.
+
+        Raises:
+            InfrastructureError: when the task has to end.
+        """
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _PAUSE_SECONDS))
+            self.refuse_killed()
+
+    def refuse_killed(self) -> None:
+        """Go no further once the task has to end.
+
+        Raises:
+            InfrastructureError: when it has.
+        """
+        if self._killed:
+            raise InfrastructureError("the task was ended from outside")
+
+    def on_kill(self) -> None:
+        """The task has to end now: marked by a person, out of time, or its worker stops."""
+        self._killed = True
+        if self._process is not None:
+            self._process.end()
+
+    def _heard(self, line: str) -> None:
+        self.log.info("%s", line)

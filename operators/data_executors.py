@@ -1,0 +1,106 @@
+"""The job of the window is submitted; the task succeeds once its data executors serve."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from forebay.config.base import Spec
+from forebay.errors import InfrastructureError
+from forebay.executors.job import JobHandle
+from forebay.executors.registered import executors_registered
+from forebay.executors.stage_results import SubmitResult
+from forebay.operators.context import Asked
+from forebay.operators.failures import failing_as_airflow
+from forebay.operators.handles import Handle
+from forebay.operators.job_end import raise_for_end
+from forebay.operators.job_operator import JobOperator
+from forebay.operators.links import TrainingLink, WindowBeforeLink
+from forebay.operators.turn_taking import TurnWait
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_POLL_SECONDS = 0.5
+
+
+class _Carried(Spec):
+    wait: TurnWait
+
+
+class DataExecutorsOperator(JobOperator):
+    """Submits the window's job in its turn, and lets it go when its data executors serve.
+
+    Args:
+        executors: how many data executors the job has.
+        **job: as for every task of a job.
+    """
+
+    stage = "submit"
+    ui_color = "#b1ddf0"
+    operator_extra_links = (TrainingLink(), WindowBeforeLink())
+
+    def __init__(self, *, executors: int = 1, **job: Any) -> None:
+        super().__init__(**job)
+        self.executors = executors
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Submit in turn, then wait for the executors."""
+        return self._start(asked, TurnWait(deadline=time.time() + self.turn_wait_seconds))
+
+    def turn_came(
+        self,
+        context: Context,
+        event: dict[str, Any],
+        **carried: Any,
+    ) -> dict[str, Any]:
+        """Look whether it is the window's turn now."""
+        with failing_as_airflow():
+            wait = _Carried.model_validate(carried).wait.woken(event)
+            return self._start(self.asked(context), wait)
+
+    def _start(self, asked: Asked, wait: TurnWait) -> dict[str, Any]:
+        result = self.submit_in_turn(
+            asked, wait, claim=asked.claim, again=asked.again, carried=_Carried(wait=wait)
+        )
+        if result.state == "trained":
+            self.log.info("window %s: trained already. %s", result.window, result.because)
+        else:
+            self._await_registered(JobHandle(self.home, result.job_id, result.epoch))
+        return self._handed_on(asked, result)
+
+    def _await_registered(self, handle: JobHandle) -> None:
+        """Wait until the data executors serve, or the job has come to its end already.
+
+        Raises:
+            ForebayError: when the job failed.
+        """
+        until = time.monotonic() + self.stage_seconds
+        while time.monotonic() < until:
+            self.refuse_killed()
+            status = handle.status()
+            if status.state == "succeeded" or (
+                status.state == "running"
+                and executors_registered(handle.folder.path, self.executors)
+            ):
+                self.log.info("%d data executors serve", self.executors)
+                return
+            raise_for_end(status, self.logs(handle))
+            self.pause(_POLL_SECONDS)
+        self.cancel()
+        raise InfrastructureError(
+            f"the data executors of job {handle.job_id} did not register within "
+            f"{self.stage_seconds:g} s: see {self.logs(handle)}"
+        )
+
+    def _handed_on(self, asked: Asked, result: SubmitResult) -> dict[str, Any]:
+        # From here on the job is training_executors': this task must not end it any more.
+        self._handle = None
+        return Handle(
+            window=asked.window.key,
+            generation=result.generation,
+            job_id=result.job_id if result.state == "submitted" else "",
+            epoch=result.epoch,
+            asked_by=asked.asked_by,
+            claim=asked.claim,
+        ).model_dump(mode="json")

@@ -1,0 +1,30 @@
+"""The window's model is judged, and its rows are compared: planned, served, trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from forebay.executors.stage_results import EvaluateResult
+from forebay.operators.base import StageOperator
+from forebay.operators.context import Asked
+from forebay.operators.links import TrainingLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class EvaluateOperator(StageOperator):
+    """Writes the metrics of the window; rows that do not agree fail it."""
+
+    stage = "evaluate"
+    ui_color = "#fff2cc"
+    operator_extra_links = (TrainingLink(),)
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Evaluate."""
+        result = self.call(self.command(asked), EvaluateResult)
+        for paradigm, metrics in result.metrics.items():
+            shown = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+            self.log.info("window %s: %s: %s", result.window, paradigm, shown)
+        self.log.info("all metrics: %s", result.path)
+        return result.model_dump(mode="json")

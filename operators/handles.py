@@ -1,0 +1,68 @@
+"""What the job's two tasks leave for each other and for those behind: references and counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from forebay.config.base import Spec
+from forebay.errors import UsageError
+from forebay.operators.tasks import DATA_EXECUTORS, TRAINING_EXECUTORS
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class Handle(Spec):
+    """A submitted job. An empty `job_id`: the window was trained already, nothing was submitted.
+
+    epoch: of the submission. asked_by: the pass that submitted. claim: what a submission of the
+    same work is recognised by.
+    """
+
+    window: str
+    generation: int
+    job_id: str = ""
+    epoch: int = 0
+    asked_by: str
+    claim: str
+
+
+class Trained(Spec):
+    """A trained window. rows: by source, as the model's own sums say."""
+
+    window: str
+    generation: int
+    job_id: str = ""
+    rows: dict[str, int] = Field(default_factory=dict)
+    steps: int = 0
+    seconds: float = 0.0
+
+
+def submitted(context: Context) -> Handle:
+    """What data_executors left in this run.
+
+    Raises:
+        UsageError: when it left nothing.
+    """
+    return Handle.model_validate(_left_by(DATA_EXECUTORS, context))
+
+
+def trained_generation(context: Context) -> int:
+    """The generation that training_executors trained in this run.
+
+    Raises:
+        UsageError: when it left nothing.
+    """
+    return Trained.model_validate(_left_by(TRAINING_EXECUTORS, context)).generation
+
+
+def _left_by(task_id: str, context: Context) -> dict[str, Any]:
+    left = context["ti"].xcom_pull(task_ids=task_id, default=None)
+    if not isinstance(left, dict):
+        raise UsageError(
+            f"the task {task_id} of this run left nothing to go on with: clear it with what "
+            "follows, or the whole run"
+        )
+    return left

@@ -1,0 +1,212 @@
+"""`forebay stage …` in the interpreter of the job: started, listened to, bounded, ended.
+
+Airflow's own environment needs none of what a stage imports. A stage prints one line of JSON on
+standard output, which is its result, and lines for people on standard error, which go to the log
+of the Airflow task as they come.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, TypeVar
+
+from pydantic import ValidationError
+
+from forebay.config.base import Spec
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    ForebayError,
+    InfrastructureError,
+    NotReadyError,
+)
+from forebay.home import ENVIRONMENT_NAME, Home
+
+LogLine = Callable[[str], None]
+StageResult = TypeVar("StageResult", bound=Spec)
+OUTPUT_BYTES_MAX = 4 * 2**20
+LOG_LINE_MAX = 4_000
+# What of an option's value is worth a log line: lists of asked windows are long.
+_SHOWN_MAX = 200
+_ERROR_LINES_KEPT = 40
+_ERROR_MARK = "error: "
+_GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class StageCommand:
+    """One call of `forebay stage`, wherever it is run."""
+
+    python: str
+    stage: str
+    arguments: tuple[str, ...]
+
+    @property
+    def line(self) -> list[str]:
+        """The command as it is started: nothing is imported from the working folder."""
+        return [self.python, "-P", "-m", "forebay.cli", "stage", self.stage, *self.arguments]
+
+    def __str__(self) -> str:
+        words = (
+            word if len(word) <= _SHOWN_MAX else f"{word[:_SHOWN_MAX]}…" for word in self.arguments
+        )
+        return " ".join(["forebay", "stage", self.stage, *words])
+
+
+@dataclass(frozen=True)
+class StageOutput:
+    """How a stage ended. code: negative for a signal. error: what it said about its failure."""
+
+    code: int
+    printed: str
+    error: str
+
+    def result(self, command: StageCommand, model: type[StageResult]) -> StageResult:
+        """The one line that was printed, as its model.
+
+        Raises:
+            ConfigError, NotReadyError, DataError, InfrastructureError: by the exit code.
+        """
+        if self.code != 0:
+            raise failure(self.code, self.error or f"`{command}` ended with {_code(self.code)}")
+        lines = self.printed.splitlines()
+        if len(lines) != 1:
+            raise InfrastructureError(f"`{command}` printed {len(lines)} lines and not one result")
+        try:
+            return model.model_validate_json(lines[0])
+        except ValidationError as error:
+            raise ConfigError(
+                f"`{command}` printed no {model.__name__}: has {command.python} the same version "
+                f"of forebay as Airflow? {error}"
+            ) from error
+
+
+class StageProcess:
+    """One running stage. It ends with its caller: at the deadline, on an exception, or by `end`."""
+
+    def __init__(self, command: StageCommand, home: Home, log: LogLine) -> None:
+        """Start it, in a process group of its own, with FOREBAY_HOME set."""
+        self._command = command
+        self._log = log
+        self._process = start(command, home)
+        self._said: deque[str] = deque(maxlen=_ERROR_LINES_KEPT)
+        self._printed = bytearray()
+
+    def wait(self, deadline_seconds: float) -> StageOutput:
+        """Wait for the end.
+
+        Raises:
+            InfrastructureError: when it has not ended by the deadline; then it is ended.
+        """
+        readers = [
+            (threading.Thread(target=read, args=[stream], daemon=True), stream)
+            for read, stream in (
+                (self._listen, self._process.stderr),
+                (self._collect, self._process.stdout),
+            )
+            if stream is not None
+        ]
+        try:
+            for reader, _ in readers:
+                reader.start()
+            code = self._process.wait(deadline_seconds)
+        except subprocess.TimeoutExpired:
+            raise InfrastructureError(
+                f"`{self._command}` had not ended after {deadline_seconds:g} s and was stopped"
+            ) from None
+        finally:
+            self.end()
+            for reader, stream in readers:
+                reader.join(_GRACE_SECONDS)
+                if not reader.is_alive():
+                    stream.close()
+        return StageOutput(code, self._printed.decode(errors="replace"), error_text(self._said))
+
+    def end(self) -> None:
+        """End the process and its children; nothing happens when it has ended. Signal-safe."""
+        if self._process.poll() is not None:
+            return
+        end_group(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            end_group(self._process.pid, signal.SIGKILL)
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        for raw in iter(lambda: stream.readline(LOG_LINE_MAX), b""):
+            line = raw.decode(errors="replace").rstrip()
+            self._said.append(line)
+            if line:
+                self._log(line)
+
+    def _collect(self, stream: IO[bytes]) -> None:
+        for chunk in iter(lambda: stream.read(65_536), b""):
+            if len(self._printed) + len(chunk) <= OUTPUT_BYTES_MAX:
+                self._printed += chunk
+
+
+def start(command: StageCommand, home: Home) -> subprocess.Popen[bytes]:
+    """Start a stage with pipes.
+
+    Raises:
+        ConfigError: when the interpreter cannot be started.
+    """
+    try:
+        return subprocess.Popen(
+            command.line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(home),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise interpreter_missing(command.python, error) from error
+
+
+def environment(home: Home, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a stage inherits: everything, since YAML may name any variable, and FOREBAY_HOME."""
+    return {**(os.environ if environ is None else environ), ENVIRONMENT_NAME: str(home.root)}
+
+
+def interpreter_missing(python: str, error: OSError) -> ConfigError:
+    """The error for an interpreter that does not start, with its way out."""
+    return ConfigError(
+        f"the interpreter {python} cannot be started ({error.strerror}): correct "
+        "job.roles.data.runtime.python of the pipeline, or Airflow's option [forebay] python"
+    )
+
+
+def end_group(group: int, number: signal.Signals) -> None:
+    """Send a signal to a process group that may be gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def error_text(said: Sequence[str]) -> str:
+    """From the last `error: …` on; all that was said last where there is no such line."""
+    lines = list(said)
+    for index in range(len(lines) - 1, -1, -1):
+        if lines[index].startswith(_ERROR_MARK):
+            lines = [lines[index].removeprefix(_ERROR_MARK), *lines[index + 1 :]]
+            break
+    return "\n".join(lines).strip()
+
+
+def failure(code: int, text: str) -> ForebayError:
+    """The exception for an exit code; one that is not ours is infrastructure's."""
+    for kind in (ConfigError, NotReadyError, DataError):
+        if kind.exit_code == code:
+            return kind(text)
+    return InfrastructureError(text)
+
+
+def _code(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"

@@ -1,0 +1,65 @@
+"""All sources of a window are listed: their counts together. It moves no data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from forebay.errors import InfrastructureError
+from forebay.executors.stage_results import SourceResult
+from forebay.operators.base import StageOperator
+from forebay.operators.context import Asked
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class JoinerOperator(StageOperator):
+    """Checks that every source has answered for this window, and adds up what they found.
+
+    Args:
+        sources: names of the sources and their task ids.
+        **stage: as for every stage.
+    """
+
+    stage = "joiner"
+    ui_color = "#dae8fc"
+
+    def __init__(self, *, sources: dict[str, str], **stage: Any) -> None:
+        super().__init__(**stage)
+        self.sources = sources
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+        """Read the sources' answers."""
+        results = [self._answer(name, asked, context) for name in self.sources]
+        rows = {result.source: result.rows for result in results}
+        known = [count for count in rows.values() if count is not None]
+        total = sum(known) if len(known) == len(rows) else None
+        shown = "an unknown number of rows" if total is None else f"{total:,} rows"
+        tasks = sum(result.tasks for result in results)
+        self.log.info(
+            "window %s: %d sources, %d tasks, %s", asked.window.key, len(results), tasks, shown
+        )
+        return {
+            "window": asked.window.key,
+            "sources": len(results),
+            "tasks": tasks,
+            "files": sum(result.files for result in results),
+            "rows": rows,
+            "rows_total": total,
+            "storage_calls": sum(result.storage_calls for result in results),
+        }
+
+    def _answer(self, name: str, asked: Asked, context: Context) -> SourceResult:
+        told = context["ti"].xcom_pull(task_ids=self.sources[name], default=None)
+        if told is None:
+            raise InfrastructureError(
+                f"source {name} left no answer for window {asked.window.key}: "
+                f"clear the task {self.sources[name]} and what follows"
+            )
+        result = SourceResult.model_validate(told)
+        if result.window != asked.window.key or result.state != "listed":
+            raise InfrastructureError(
+                f"source {name} answered for window {result.window} ({result.state}) and not for "
+                f"{asked.window.key}: clear the task {self.sources[name]} and what follows"
+            )
+        return result

@@ -1,0 +1,69 @@
+"""Buttons on a task's page.
+
+Browsers open no `file:` link from a page of Airflow, and Forebay serves no page of its own, so
+what can be clicked are pages of Airflow: where the job tells about itself, and where the numbers
+stand. The paths of the job's logs and of the evaluation are in the text of those pages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import attrs
+from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
+
+from forebay.operators.tasks import EVALUATE, TRAINING_EXECUTORS
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+
+def runs_page(dag_id: str) -> str:
+    """The address of a DAG's list of runs."""
+    base = conf.get("api", "base_url", fallback="http://localhost:8080").rstrip("/")
+    return f"{base}/dags/{quote(dag_id, safe='')}/runs"
+
+
+def run_page(dag_id: str, run_id: str) -> str:
+    """The address of a run's page."""
+    return f"{runs_page(dag_id)}/{quote(run_id, safe='')}"
+
+
+@attrs.define()
+class TrainingLink(BaseOperatorLink):
+    """To the log of training_executors in the same run.
+
+    It has the job's progress, its end, and the path of the job's own logs.
+    """
+
+    name = "Training log"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """The address."""
+        return f"{run_page(ti_key.dag_id, ti_key.run_id)}/tasks/{TRAINING_EXECUTORS}"
+
+
+@attrs.define()
+class MetricsLink(BaseOperatorLink):
+    """To what evaluate returned in the same run: metrics, rows, and the path of the report."""
+
+    name = "Metrics"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """The address."""
+        return f"{run_page(ti_key.dag_id, ti_key.run_id)}/tasks/{EVALUATE}/xcom"
+
+
+@attrs.define()
+class WindowBeforeLink(BaseOperatorLink):
+    """To the run of the window before, which this one waits for; else to the list of runs."""
+
+    name = "Window before"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The address."""
+        run_id = getattr(operator, "run_before", "")
+        return run_page(ti_key.dag_id, run_id) if run_id else runs_page(ti_key.dag_id)

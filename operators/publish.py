@@ -1,0 +1,28 @@
+"""The window's model becomes the one that serves, unless something speaks against it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from forebay.executors.stage_results import PublishResult
+from forebay.operators.base import StageOperator
+from forebay.operators.context import Asked
+from forebay.operators.handles import trained_generation
+from forebay.operators.links import MetricsLink, TrainingLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class PublishOperator(StageOperator):
+    """Moves the pointer to the served model: never to a stale or an older one."""
+
+    stage = "publish"
+    ui_color = "#f8cecc"
+    operator_extra_links = (TrainingLink(), MetricsLink())
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+        """Publish."""
+        generation = trained_generation(context)
+        command = self.command(asked, "--generation", str(generation))
+        return self.call(command, PublishResult).model_dump(mode="json")

@@ -1,0 +1,40 @@
+"""Where workers find state and interpreters: environment, then Airflow's section [forebay]."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from airflow.sdk.configuration import conf
+
+from forebay.errors import ConfigError
+from forebay.home import ENVIRONMENT_NAME, Home
+
+SECTION = "forebay"
+
+
+def home() -> Home:
+    """FOREBAY_HOME, or Airflow's option `[forebay] home`.
+
+    Raises:
+        ConfigError: when neither says where, or when it is no absolute path: the components of
+            Airflow have working folders of their own, and all must mean the same place.
+    """
+    told = os.environ.get(ENVIRONMENT_NAME) or conf.get(SECTION, "home", fallback="")
+    if not told:
+        raise ConfigError(
+            f"nothing says where Forebay's state lies: set {ENVIRONMENT_NAME} for every component "
+            "of Airflow, or write [forebay] home in airflow.cfg"
+        )
+    if not Path(told).is_absolute():
+        raise ConfigError(
+            f"Forebay's state lies in {told!r}, which means another folder in each component of "
+            f"Airflow: write an absolute path into {ENVIRONMENT_NAME} or [forebay] home"
+        )
+    return Home(Path(told))
+
+
+def interpreter(declared: str | None) -> str:
+    """The interpreter of stages: the pipeline's, Airflow's option `[forebay] python`, or ours."""
+    return declared or conf.get(SECTION, "python", fallback="") or sys.executable

@@ -1,0 +1,24 @@
+"""The window's plan goes into the ledger, in chronological order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from forebay.executors.stage_results import SinkResult
+from forebay.operators.base import StageOperator
+from forebay.operators.context import Asked
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SinkOperator(StageOperator):
+    """Records what the sources have listed as one plan of the window."""
+
+    stage = "sink"
+    ui_color = "#dae8fc"
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Record the plan."""
+        options = ["--asked-by", asked.asked_by, *(["--again"] if asked.again else [])]
+        return self.call(self.command(asked, *options), SinkResult).model_dump(mode="json")

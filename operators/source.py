@@ -1,0 +1,112 @@
+"""One task for each source: list the data of the window, in one scan with its neighbours."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from forebay.datatasks.listing_files import listed_for
+from forebay.errors import InfrastructureError
+from forebay.executors.stage_results import AskedWindow, SourceResult
+from forebay.operators.airflow_runs import FINISHED_STATES, active_runs_near, task_states
+from forebay.operators.base import StageOperator
+from forebay.operators.context import Asked
+from forebay.operators.triggers.base import defer_timeout, earliest_event
+from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_FIRST_PAUSE_SECONDS = 5.0
+# One word of a command line holds 128 KiB on Linux; with many long run ids the list is cut.
+_ASKED_BYTES_MAX = 100_000
+
+
+class SourceOperator(StageOperator):
+    """Finds the data tasks of one source for the window.
+
+    The first of many waiting runs looks at the storage for all of them: it tells the stage which
+    other windows are asked for at this moment, and their tasks find the answer in the ledger.
+    While the data is not complete the task waits, deferred and without a slot, at most until the
+    source's own deadline, and then ends as its policy says.
+
+    Args:
+        source: name of the source.
+        windows_around: how many windows before and after may share the scan.
+        **stage: as for every stage.
+    """
+
+    stage = "source"
+    ui_color = "#d5e8d4"
+
+    def __init__(self, *, source: str, windows_around: int = 400, **stage: Any) -> None:
+        super().__init__(**stage)
+        self.source = source
+        self.windows_around = windows_around
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Look, again within the grace, then defer."""
+        grace_ends = time.monotonic() + self.grace_seconds
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            result = self._list(asked)
+            if result.state == "listed":
+                return result.model_dump(mode="json")
+            if result.deadline is None:
+                raise InfrastructureError(
+                    f"source {self.source} waits for window {result.window} without a deadline"
+                )
+            left = (result.deadline - datetime.now(result.deadline.tzinfo)).total_seconds()
+            if time.monotonic() + min(pause, left) > grace_ends:
+                self._defer(asked, result.deadline.timestamp(), left)
+            self.pause(max(0.0, min(pause, left)))
+            pause *= GROWTH
+
+    def ready(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Look again: the data is complete, the deadline has passed, or a look has failed."""
+        self.log.info("woken: %s", event["state"])
+        return self.execute(context)
+
+    def _defer(self, asked: Asked, deadline: float, left: float) -> None:
+        command = self.command(asked, self.source, "--asked-by", asked.asked_by)
+        trigger = ReadyTrigger(
+            python=command.python,
+            arguments=list(command.arguments),
+            home=str(self.home.root),
+            deadline=deadline,
+            not_before=earliest_event(),
+        )
+        self.defer(trigger=trigger, method_name=self.ready.__name__, timeout=defer_timeout(left))
+
+    def _list(self, asked: Asked) -> SourceResult:
+        options = [self.source, "--asked-by", asked.asked_by]
+        if listed_for(self.home, self.pipeline, self.source, asked.window.key) != asked.asked_by:
+            others = self._others(asked)
+            if others:
+                options += ["--asked", others]
+        return self.call(self.command(asked, *options), SourceResult)
+
+    def _others(self, asked: Asked) -> str:
+        """Windows whose runs wait for this source too, nearest first, as JSON."""
+        runs = active_runs_near(asked.dag_id, asked.window, self.grid, self.windows_around)
+        runs = [run for run in runs if run.window.key != asked.window.key]
+        states = task_states(asked.dag_id, [run.run_id for run in runs], asked.task_id)
+        waiting = {
+            run.window: run.asked_by
+            for run in runs
+            if states.get(run.run_id) not in FINISHED_STATES
+        }
+        near = sorted(waiting, key=lambda window: abs(window.start - asked.window.start))
+        kept: list[dict[str, str]] = []
+        size = 0
+        for window in near:
+            one = AskedWindow(window=window.key, asked_by=waiting[window]).model_dump()
+            size += len(json.dumps(one).encode()) + len(", ")
+            if size > _ASKED_BYTES_MAX:
+                break
+            kept.append(one)
+        if kept:
+            self.log.info("%d other windows are asked for: one scan serves all", len(kept))
+        return json.dumps(kept) if kept else ""

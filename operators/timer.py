@@ -1,0 +1,79 @@
+"""The first task: is the window over, and is there anything to do?"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+from forebay.errors import UsageError
+from forebay.executors.stage_results import TimerResult
+from forebay.operators.base import StageOperator
+from forebay.operators.context import REPROCESS, Asked
+from forebay.operators.failures import failing_as_airflow
+from forebay.operators.triggers.base import defer_timeout, earliest_event
+from forebay.operators.triggers.window_over import WindowOverTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+AGAIN = (
+    f"to do it again, clear this run, or trigger it with the conf {json.dumps({REPROCESS: True})}"
+)
+
+
+class TimerOperator(StageOperator):
+    """Waits for the end of the window and looks whether it was trained already.
+
+    A window that is trained leaves nothing to do: the tasks behind are skipped, and the run ends
+    green in seconds. A clear of the timer, or the conf `{"reprocess": true}`, asks for it again.
+    """
+
+    stage = "timer"
+    ui_color = "#e8e3d3"
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+        """Wait until the window is over, then look."""
+        now = datetime.now(UTC)
+        window = asked.window
+        if now < window.start:
+            raise UsageError(
+                f"window {window.key} has not begun: it starts at {window.start.isoformat()} and "
+                "can run when it is over"
+            )
+        left = (window.end - now).total_seconds()
+        if left > 0:
+            self.log.info("window %s: not over, it ends at %s", window.key, window.end.isoformat())
+        if left > self.grace_seconds:
+            self.defer(
+                trigger=WindowOverTrigger(
+                    until=window.end.timestamp(), not_before=earliest_event()
+                ),
+                method_name=self.window_over.__name__,
+                timeout=defer_timeout(left),
+            )
+        self.pause(left)
+        return self._look(asked, context)
+
+    def window_over(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Go on behind the deferral."""
+        with failing_as_airflow():
+            return self._look(self.asked(context), context)
+
+    def _look(self, asked: Asked, context: Context) -> dict[str, Any]:
+        options = ["--again"] if asked.again else []
+        result = self.call(self.command(asked, *options), TimerResult)
+        if result.state == "open":
+            return result.model_dump(mode="json")
+        said = result.model_dump(mode="json") | {"next": AGAIN}
+        self.log.info(
+            "window %s: trained already in generation %s; %s",
+            result.window,
+            result.generation,
+            AGAIN,
+        )
+        # Skipping is an exception for Airflow, and with one nothing is returned.
+        context["ti"].xcom_push(key="return_value", value=said)
+        raise DownstreamTasksSkipped(tasks=sorted(self.get_flat_relative_ids(upstream=False)))

@@ -1,0 +1,87 @@
+"""WindowTimetable: one run for each window of a pipeline's grid, when the window is over."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction, Timetable
+from pendulum import DateTime, instance
+
+from forebay.config.windows import Window, WindowGrid, WindowSize
+
+
+class WindowTimetable(Timetable):
+    """Runs windows of one size. Which windows there are is `WindowGrid`'s to say, and only its.
+
+    A run's data interval is its window, and its logical date the window's start, whoever asks:
+    the scheduler, a backfill (by window start, both ends included), or a person, whose time of
+    asking stands for the window that holds it.
+    """
+
+    def __init__(self, size: WindowSize | str, timezone: str = "UTC") -> None:
+        """`timezone` moves the days of `1d`; hours are UTC hours."""
+        self.grid = WindowGrid(WindowSize(size), timezone)
+        self.description = (
+            "Every hour (UTC), when it is over"
+            if self.grid.size is WindowSize.HOUR
+            else f"Every day of {timezone}, when it is over"
+        )
+
+    @property
+    def summary(self) -> str:
+        """What the list of DAGs shows: `1h`, `1d` or `1d Europe/Berlin`."""
+        if self.grid.size is WindowSize.HOUR or self.grid.zone == "UTC":
+            return str(self.grid.size)
+        return f"{self.grid.size} {self.grid.zone}"
+
+    def serialize(self) -> dict[str, Any]:
+        """What `deserialize` makes an equal timetable from."""
+        return {"size": str(self.grid.size), "timezone": self.grid.zone}
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> WindowTimetable:
+        """A timetable from what Airflow stored."""
+        return cls(data["size"], data["timezone"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WindowTimetable) and self.grid == other.grid
+
+    def __hash__(self) -> int:
+        return hash(self.grid)
+
+    def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
+        """The window that holds the instant: 10:37 of an hourly pipeline means 10 to 11."""
+        return _interval(self.grid.at(run_after))
+
+    def next_dagrun_info(
+        self,
+        *,
+        last_automated_data_interval: DataInterval | None,
+        restriction: TimeRestriction,
+    ) -> DagRunInfo | None:
+        """The window after the last one; without catchup none older than the newest closed one."""
+        earliest = [] if restriction.earliest is None else [self._from(restriction.earliest)]
+        if not restriction.catchup:
+            earliest.append(self._newest_closed())
+        if last_automated_data_interval is not None:
+            # The end may be no border of this grid: it was another size when that run was made.
+            earliest.append(self._from(last_automated_data_interval.end))
+        elif restriction.earliest is None:
+            return None
+        window = max(earliest)
+        if restriction.latest is not None and window.start > restriction.latest:
+            return None
+        return DagRunInfo.interval(*_interval(window))
+
+    def _from(self, instant: datetime) -> Window:
+        """The first window that starts at the instant or later."""
+        window = self.grid.at(instant)
+        return window if window.start == instant else self.grid.after(window)
+
+    def _newest_closed(self) -> Window:
+        return self.grid.before(self.grid.at(datetime.now(UTC)))
+
+
+def _interval(window: Window) -> DataInterval:
+    return DataInterval(instance(window.start), instance(window.end))

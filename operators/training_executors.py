@@ -1,0 +1,237 @@
+"""The job trains; this task follows it to its end, deferred after the grace."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from forebay.config.base import Spec
+from forebay.errors import ConfigError, FencedError, InfrastructureError
+from forebay.executors.job import JobHandle, attach
+from forebay.executors.job_models import JobStatus
+from forebay.operators.context import Asked
+from forebay.operators.failures import failing_as_airflow
+from forebay.operators.handles import submitted
+from forebay.operators.job_end import raise_for_end, trained_summary
+from forebay.operators.job_operator import JobOperator
+from forebay.operators.links import MetricsLink, WindowBeforeLink
+from forebay.operators.progress_line import ProgressLines
+from forebay.operators.triggers.base import defer_timeout, earliest_event
+from forebay.operators.triggers.job import JobTrigger
+from forebay.operators.turn_taking import TurnWait
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+RESUBMISSIONS_MAX = 3
+_POLL_SECONDS = 1.0
+
+
+class _Course(Spec):
+    """What one attempt carries through its deferrals.
+
+    claim, again: of a submission, should one be needed. resubmitted: how many there were.
+    wait: for the line. deadline: when the training has to end, as `time.time` counts.
+    """
+
+    claim: str
+    again: bool
+    generation: int = 0
+    job_id: str = ""
+    epoch: int = 0
+    resubmitted: int = 0
+    wait: TurnWait
+    deadline: float
+
+
+class TrainingExecutorsOperator(JobOperator):
+    """Takes the job over from data_executors and answers for its end.
+
+    A retry attaches again, with a higher epoch. A job that was lost, or that broke for reasons
+    another attempt may cure, is submitted again and goes on from its newest checkpoint. Cleared
+    alone, without data_executors, the task trains the same data tasks as a new generation.
+
+    Args:
+        train_seconds: longest time that the window may train.
+        **job: as for every task of a job.
+    """
+
+    stage = "train"
+    ui_color = "#b1ddf0"
+    operator_extra_links = (MetricsLink(), WindowBeforeLink())
+
+    def __init__(self, *, train_seconds: float = 86_400.0, **job: Any) -> None:
+        super().__init__(**job)
+        self.train_seconds = train_seconds
+
+    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+        """Attach, or submit where there is nothing to attach to; then follow."""
+        left = submitted(context)
+        now = time.time()
+        alone = asked.clear_count > 0 and left.asked_by != asked.asked_by
+        course = _Course(
+            claim=asked.claim if alone else left.claim,
+            again=alone,
+            generation=left.generation,
+            wait=TurnWait(deadline=now + self.turn_wait_seconds),
+            deadline=now + self.train_seconds,
+        )
+        if alone:
+            self.log.info("window %s: cleared alone, so it trains again", asked.window.key)
+            return self._submit_and_follow(asked, course)
+        if not left.job_id:
+            return self._summary(asked, left.generation, None)
+        self._handle = attach(self.home, left.job_id)
+        self.log.info(
+            "window %s: attached to job %s (epoch %d); its logs: %s",
+            asked.window.key,
+            left.job_id,
+            self._handle.epoch,
+            self.logs(self._handle),
+        )
+        update = {"job_id": left.job_id, "epoch": self._handle.epoch}
+        return self._follow(asked, course.model_copy(update=update), self._handle, attached=True)
+
+    def turn_came(
+        self,
+        context: Context,
+        event: dict[str, Any],
+        **carried: Any,
+    ) -> dict[str, Any]:
+        """Look whether the line is free now."""
+        with failing_as_airflow():
+            course = _Course.model_validate(carried)
+            update = {"wait": course.wait.woken(event)}
+            return self._submit_and_follow(self.asked(context), course.model_copy(update=update))
+
+    def followed(
+        self,
+        context: Context,
+        event: dict[str, Any],  # noqa: ARG002 - what woke it is looked at anew
+        **carried: Any,
+    ) -> dict[str, Any]:
+        """Go on behind a deferral: the job has ended, or its time is over."""
+        with failing_as_airflow():
+            course = _Course.model_validate(carried)
+            self._handle = JobHandle(self.home, course.job_id, course.epoch)
+            return self._follow(self.asked(context), course, self._handle)
+
+    def _submit_and_follow(self, asked: Asked, course: _Course) -> dict[str, Any]:
+        result = self.submit_in_turn(
+            asked, course.wait, claim=course.claim, again=course.again, carried=course
+        )
+        if result.state == "trained" or self._handle is None:
+            return self._summary(asked, result.generation, None)
+        update = {
+            "job_id": result.job_id,
+            "epoch": result.epoch,
+            "generation": result.generation,
+            # The wait for the line was no training.
+            "deadline": time.time() + self.train_seconds,
+        }
+        return self._follow(asked, course.model_copy(update=update), self._handle)
+
+    def _follow(
+        self, asked: Asked, course: _Course, handle: JobHandle, *, attached: bool = False
+    ) -> dict[str, Any]:
+        """Poll within the grace, then defer.
+
+        Args:
+            asked: what the task is asked for.
+            course: where this attempt stands.
+            handle: the job.
+            attached: what the job's end was before this attempt is nothing it has seen itself.
+        """
+        lines = ProgressLines(self.home, handle.job_id)
+        until = time.monotonic() + self.grace_seconds
+        while True:
+            self._refuse_older(handle)
+            status = handle.status()
+            if status.state == "succeeded":
+                return self._summary(asked, course.generation, status)
+            if _worth_submitting_again(status, attached=attached):
+                return self._resubmit(asked, course, status)
+            raise_for_end(status, self.logs(handle))
+            attached = False
+            self.refuse_killed()
+            line = lines.due(status)
+            if line is not None:
+                self.log.info("%s", line)
+            self._refuse_late(course, handle)
+            if time.monotonic() >= until:
+                self._defer_to_end(course)
+            self.pause(_POLL_SECONDS)
+
+    def _resubmit(self, asked: Asked, course: _Course, status: JobStatus) -> dict[str, Any]:
+        if course.resubmitted >= RESUBMISSIONS_MAX:
+            raise InfrastructureError(
+                f"job {status.job_id} is {status.state} again after {course.resubmitted} "
+                "submissions by this task"
+            )
+        self.refuse_killed()
+        self.log.info(
+            "window %s: job %s was %s: it is submitted again and goes on from its checkpoint",
+            asked.window.key,
+            status.job_id,
+            status.state,
+        )
+        update = {"resubmitted": course.resubmitted + 1}
+        return self._submit_and_follow(asked, course.model_copy(update=update))
+
+    def _refuse_older(self, handle: JobHandle) -> None:
+        newest = handle.folder.epoch()
+        if newest > handle.epoch:
+            raise FencedError(
+                f"job {handle.job_id} has a newer owner (epoch {newest} over {handle.epoch})"
+            )
+
+    def _refuse_late(self, course: _Course, handle: JobHandle) -> None:
+        if time.time() < course.deadline:
+            return
+        self.cancel()
+        raise ConfigError(
+            f"job {handle.job_id} was cancelled: the window had not trained within "
+            f"{self.train_seconds:g} s (schedule.train_timeout)\nlogs: {self.logs(handle)}"
+        )
+
+    def _defer_to_end(self, course: _Course) -> None:
+        trigger = JobTrigger(
+            home=str(self.home.root),
+            job_id=course.job_id,
+            epoch=course.epoch,
+            deadline=course.deadline,
+            not_before=earliest_event(),
+        )
+        self.defer(
+            trigger=trigger,
+            method_name=self.followed.__name__,
+            kwargs=course.model_dump(mode="json"),
+            timeout=defer_timeout(course.deadline - time.time()),
+        )
+
+    def _summary(self, asked: Asked, generation: int, status: JobStatus | None) -> dict[str, Any]:
+        found = trained_summary(
+            self.home, self.pipeline, self.line, asked.window.key, generation, status
+        )
+        rows = ", ".join(f"{name} {count:,}" for name, count in found.rows.items())
+        self.log.info(
+            "window %s: trained in generation %d: %s rows, %d steps, %g s",
+            found.window,
+            found.generation,
+            rows or "no",
+            found.steps,
+            found.seconds,
+        )
+        return found.model_dump(mode="json")
+
+
+def _worth_submitting_again(status: JobStatus, *, attached: bool) -> bool:
+    """A lost job always; one that another attempt saw broken or ended, when it may be cured."""
+    if status.state == "lost":
+        return True
+    if not attached:
+        return False
+    broken = status.state == "failed" and (
+        status.error is None or status.error.exit_code == InfrastructureError.exit_code
+    )
+    return broken or status.state == "cancelled"

@@ -1,0 +1,65 @@
+"""Follows a job for a deferred task: its progress in the task's log, its end as the event."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from forebay.errors import FencedError, ForebayError
+from forebay.executors.job import JobHandle
+from forebay.home import Home
+from forebay.operators.progress_line import ProgressLines
+from forebay.operators.triggers.base import WakingTrigger
+
+LOOK_SECONDS = 1.0
+
+
+class JobTrigger(WakingTrigger):
+    """Fires when the job has ended or is lost, or at the deadline.
+
+    Ends of the triggerer leave the job alone: another one takes over. Only a person who marks or
+    clears the deferred task ends it, and only while no newer attempt owns it.
+    """
+
+    fields = ("home", "job_id", "epoch", "deadline")
+
+    def __init__(
+        self, *, home: str, job_id: str, epoch: int, deadline: float, not_before: float
+    ) -> None:
+        """`epoch` is the task's; `deadline` as `time.time` counts."""
+        super().__init__(not_before=not_before)
+        self.home = home
+        self.job_id = job_id
+        self.epoch = epoch
+        self.deadline = deadline
+
+    async def watch(self) -> dict[str, Any]:
+        """Read the job's files every second."""
+        handle = self._handle()
+        lines = ProgressLines(handle.home, self.job_id)
+        while time.time() < self.deadline:
+            try:
+                status = handle.status()
+                line = lines.due(status)
+            except (ForebayError, OSError) as error:
+                self.log.warning("job %s cannot be read: %s", self.job_id, error)
+                return {"state": "unreadable"}
+            if status.ended or status.state == "lost":
+                return {"state": status.state}
+            if line is not None:
+                self.log.info("%s", line)
+            await asyncio.sleep(LOOK_SECONDS)
+        return {"state": "deadline"}
+
+    async def on_kill(self) -> None:
+        """Cancel the job, unless it has a newer owner."""
+        try:
+            await asyncio.to_thread(self._handle().cancel)
+            self.log.info("job %s is cancelled", self.job_id)
+        except FencedError as error:
+            self.log.info("%s", error)
+
+    def _handle(self) -> JobHandle:
+        return JobHandle(Home(Path(self.home)), self.job_id, self.epoch)

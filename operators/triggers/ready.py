@@ -1,0 +1,107 @@
+"""Wakes a source's task when the source's data of the window is complete."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from forebay.errors import ForebayError, InfrastructureError
+from forebay.executors.stage_results import SourceResult
+from forebay.home import Home
+from forebay.operators.interpreter import (
+    StageCommand,
+    StageOutput,
+    end_group,
+    environment,
+    error_text,
+    interpreter_missing,
+)
+from forebay.operators.triggers.base import WakingTrigger
+
+FIRST_LOOK_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 60.0
+GROWTH = 1.6
+LOOK_DEADLINE_SECONDS = 300.0
+_OUTPUT_BYTES_MAX = 1 << 20
+_REAP_SECONDS = 10.0
+
+
+class ReadyTrigger(WakingTrigger):
+    """Runs `forebay stage source … --ready` from time to time; each look is a short process.
+
+    It fires when the data is complete, when the source's deadline has passed, and when a look
+    fails: the task then looks itself, and fails with the reason.
+    """
+
+    fields = ("python", "arguments", "home", "deadline")
+
+    def __init__(
+        self, *, python: str, arguments: list[str], home: str, deadline: float, not_before: float
+    ) -> None:
+        """`arguments` of the stage, `home` the FOREBAY_HOME, `deadline` as `time.time` counts."""
+        super().__init__(not_before=not_before)
+        self.python = python
+        self.arguments = list(arguments)
+        self.home = home
+        self.deadline = deadline
+
+    async def watch(self) -> dict[str, Any]:
+        """Look, with pauses that grow."""
+        pause, said = FIRST_LOOK_SECONDS, ""
+        while (left := self.deadline - time.time()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * GROWTH, LONGEST_PAUSE_SECONDS)
+            try:
+                found = await self._look()
+            except ForebayError as error:
+                self.log.warning("%s", error)
+                return {"state": "failed"}
+            if found.state == "listed":
+                return {"state": "ready"}
+            if found.because != said:
+                said = found.because
+                self.log.info("window %s: waiting. %s", found.window, said)
+        return {"state": "deadline"}
+
+    async def _look(self) -> SourceResult:
+        command = StageCommand(self.python, "source", (*self.arguments, "--ready"))
+        output = await run_stage(command, Home(Path(self.home)), LOOK_DEADLINE_SECONDS)
+        return output.result(command, SourceResult)
+
+
+async def run_stage(command: StageCommand, home: Home, deadline_seconds: float) -> StageOutput:
+    """Run a stage without blocking the event loop. It ends with this call, however that ends.
+
+    Raises:
+        ConfigError: when the interpreter cannot be started.
+        InfrastructureError: when the stage has not ended by the deadline.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command.line,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment(home),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise interpreter_missing(command.python, error) from error
+    try:
+        printed, said = await asyncio.wait_for(process.communicate(), deadline_seconds)
+    except TimeoutError:
+        raise InfrastructureError(
+            f"`{command}` had not ended after {deadline_seconds:g} s and was stopped"
+        ) from None
+    finally:
+        if process.returncode is None:
+            end_group(process.pid, signal.SIGKILL)
+            await asyncio.wait_for(process.wait(), _REAP_SECONDS)
+    lines = said.decode(errors="replace").splitlines()
+    code = process.returncode if process.returncode is not None else -int(signal.SIGKILL)
+    return StageOutput(
+        code, printed[:_OUTPUT_BYTES_MAX].decode(errors="replace"), error_text(lines)
+    )

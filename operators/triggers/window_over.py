@@ -1,0 +1,29 @@
+"""Wakes a task when its window is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from forebay.operators.triggers.base import WakingTrigger
+
+# Clocks are set while one sleeps: look again now and then.
+_LOOK_SECONDS = 30.0
+
+
+class WindowOverTrigger(WakingTrigger):
+    """Fires at an instant."""
+
+    fields = ("until",)
+
+    def __init__(self, *, until: float, not_before: float) -> None:
+        """`until` is a time as `time.time` counts."""
+        super().__init__(not_before=not_before)
+        self.until = until
+
+    async def watch(self) -> dict[str, Any]:
+        """Sleep until the instant."""
+        while (left := self.until - time.time()) > 0:
+            await asyncio.sleep(min(left, _LOOK_SECONDS))
+        return {}

@@ -1,0 +1,70 @@
+"""What Airflow says about the run of the window before, as the planner of turns wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.config.base import Spec
+from forebay.executors.turn import PreviousRun
+from forebay.operators.airflow_runs import FINISHED_STATES, OtherRun
+from forebay.operators.triggers.base import QUIET_SECONDS
+from forebay.operators.triggers.turn import CHANGED
+
+FIRST_LOOK_SECONDS = 60.0
+LONGEST_LOOK_SECONDS = 300.0
+_TRAINED_STATES = frozenset({"success", "skipped"})
+
+
+class TurnWait(Spec):
+    """A wait for the turn, carried from deferral to deferral.
+
+    deadline: when to give up, as `time.time` counts. next_look: seconds after which the task
+    looks although no file has changed.
+    """
+
+    deadline: float
+    next_look: float = FIRST_LOOK_SECONDS
+
+    def longer(self) -> TurnWait:
+        """The wait goes on, with a longer sleep: each look costs a start of a task."""
+        later = min(2 * self.next_look, LONGEST_LOOK_SECONDS)
+        return TurnWait(deadline=self.deadline, next_look=later)
+
+    def woken(self, event: Mapping[str, Any]) -> TurnWait:
+        """After a change the run of the window before ends within seconds: look again soon."""
+        if event.get("state") != CHANGED:
+            return self
+        return TurnWait(deadline=self.deadline, next_look=QUIET_SECONDS)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """All that a window's turn depends on, as far as it can be seen without a process.
+
+    before: key of the window before. runs: its runs. states: of their training tasks. files:
+    what the line's files say.
+    """
+
+    before: str
+    runs: tuple[OtherRun, ...]
+    states: dict[str, str | None]
+    files: dict[str, Any]
+
+    @property
+    def previous(self) -> PreviousRun:
+        """The window before in one word, over all of its runs."""
+        found = {_word(run, self.states.get(run.run_id)) for run in self.runs}
+        order = (PreviousRun.ACTIVE, PreviousRun.DONE, PreviousRun.FAILED)
+        return next((word for word in order if word in found), PreviousRun.NONE)
+
+
+def _word(run: OtherRun, training: str | None) -> PreviousRun:
+    """How far one run has come with its training."""
+    if run.active and training not in FINISHED_STATES:
+        return PreviousRun.ACTIVE
+    # Tasks that had not begun when a person failed their run are skipped as well.
+    trained = training in _TRAINED_STATES and not (training == "skipped" and run.state == "failed")
+    by_hand = run.state == "success" and training not in FINISHED_STATES
+    return PreviousRun.DONE if trained or by_hand else PreviousRun.FAILED
