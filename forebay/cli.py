@@ -33,6 +33,13 @@ COMMANDS: tuple[str, ...] = (
     "report",
     "dead",
     "kafka",
+    "dags",
+    "stage",
+    "up",
+    "down",
+    "status",
+    "doctor",
+    "airflow",
 )
 
 INTERRUPTED = 130

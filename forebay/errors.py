@@ -59,5 +59,13 @@ class MissingExtraError(InfrastructureError):
     """An optional dependency is not installed."""
 
 
+class LineBusyError(InfrastructureError):
+    """Another job trains this model line: wait for its end, or cancel it."""
+
+
+class ExportError(InfrastructureError):
+    """An exported model does not answer as the trained one does."""
+
+
 class FencedError(InfrastructureError):
     """A newer attempt owns this job or lease; the older one has to stop."""

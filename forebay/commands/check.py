@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence, Sized
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +18,7 @@ from forebay.commands.output import (
     option,
 )
 from forebay.config.load import Project, load_project
+from forebay.config.problem_text import caret_lines
 from forebay.config.problems import Problem, errors
 from forebay.errors import ConfigError, ForebayError
 
@@ -86,8 +85,8 @@ def _print(
         return
     for problem in wrong:
         output.line(str(problem))
-        if is_terminal():
-            _caret(problem)
+        for line in caret_lines(problem) if is_terminal() else ():
+            output.line(line)
     counts = (
         f"{_count(project.source_files, 'source')}, {_count(project.pipeline_files, 'pipeline')}"
     )
@@ -95,17 +94,6 @@ def _print(
         note(f"{counts}: {_count(wrong, 'problem')}")
     else:
         output.line(f"{counts}: no problems")
-
-
-def _caret(problem: Problem) -> None:
-    """The source line and a mark below the place."""
-    path = Path(problem.file)
-    if not path.is_file():
-        return
-    lines = path.read_text(errors="replace").splitlines()
-    if problem.line <= len(lines):
-        line = lines[problem.line - 1]
-        sys.stdout.write(f"    {line}\n    {' ' * (problem.column - 1)}^\n")
 
 
 def _count(items: Sized, noun: str) -> str:

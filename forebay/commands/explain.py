@@ -1,15 +1,18 @@
-"""`forebay explain PIPELINE`: the resolved pipeline and the first windows it would run."""
+"""`forebay explain PIPELINE`: the pipeline as it will run, or what a backfill of it will cost."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forebay.commands.output import (
     DEFAULT_CONFIG,
+    DEFAULT_LINE,
     ConfigDir,
     Form,
+    LineName,
     Output,
     OutputFormat,
     instant,
@@ -17,8 +20,13 @@ from forebay.commands.output import (
     option,
 )
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
-from forebay.config.load import load_project
+from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
+from forebay.errors import UsageError
+from forebay.home import Home
+
+if TYPE_CHECKING:
+    from forebay.executors.backfill_cost import BackfillCost
 
 _STREAM_COLUMNS = ("stream", "source", "kind", "feed", "offset", "weight", "floor")
 _FEATURE_COLUMNS = ("feature", "encode", "columns", "types", "cardinality", "dimension")
@@ -34,18 +42,37 @@ def explain(
     pipeline: Annotated[str, typer.Argument(help="Name of a pipeline.", metavar="PIPELINE")],
     config: ConfigDir = DEFAULT_CONFIG,
     windows: Annotated[int, option("--windows", help="How many windows to show.", min=1)] = 3,
+    first: Annotated[
+        str | None, option("--from", help="First window of a backfill: show what it will cost.")
+    ] = None,
+    last: Annotated[str | None, option("--to", help="Its last window, included.")] = None,
+    reprocess: Annotated[
+        bool, option("--reprocess", help="Count as if it read and trained all windows again.")
+    ] = False,
+    line: LineName = DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show a pipeline as it will run.
+    """Show a pipeline as it will run, or with --from and --to what a backfill will cost.
 
-    Feeds, offsets and weights, features with their sizes, and the first windows.
+    Feeds, offsets and weights, features with their sizes, and the first windows. For a backfill:
+    what happens to each window, rows by source, storage calls, models that go stale. It looks at
+    the storage as planning does and records nothing.
     """
     project = load_project(config)
     spec = project.pipeline(pipeline)
+    printer = Output(output)
+    if first is not None and last is not None:
+        _backfill(printer, project, spec, (first, last), line, reprocess=reprocess)
+    elif first is not None or last is not None or reprocess:
+        raise UsageError("a backfill has two ends: write both --from and --to")
+    else:
+        _declaration(printer, project, spec, windows)
+
+
+def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows: int) -> None:
     sources = {name: project.source(name) for name in spec.source_names}
     streams, features = stream_rows(spec, sources), feature_rows(spec, sources)
     spans = window_rows(spec, sources, first_windows(spec, windows))
-    printer = Output(output)
     if printer.is_json:
         printer.json(
             {
@@ -66,7 +93,7 @@ def explain(
         printer.line()
         printer.table(spans, _WINDOW_COLUMNS)
     for problem in project.problems:
-        if problem.severity == "note" and problem.file == project.pipeline_files[pipeline].file:
+        if problem.severity == "note" and problem.file == project.pipeline_files[spec.name].file:
             note(str(problem))
 
 
@@ -94,3 +121,75 @@ def _head(printer: Output, spec: PipelineSpec) -> None:
         f"runs       {job.plane}: {job.roles.data.count} data, {job.roles.trainer.count} trainer; "
         f"checkpoint every {job.checkpoint.every_steps} steps; publish {job.publish.when}"
     )
+
+
+def _backfill(
+    printer: Output,
+    project: Project,
+    spec: PipelineSpec,
+    ends: tuple[str, str],
+    line: str,
+    *,
+    reprocess: bool,
+) -> None:
+    from forebay.datatasks.asked import asked_windows
+    from forebay.executors.backfill_cost import Foresight
+
+    asked = asked_windows(spec, *ends)
+    foresight = Foresight(project, spec, Home.from_environment(), lambda: datetime.now(UTC), line)
+    cost = foresight.backfill(asked, reprocess=reprocess)
+    if printer.is_json:
+        printer.json(cost.model_dump())
+        return
+    columns = ["window", "state", "does", "generation", *(f"{name} rows" for name in cost.rows)]
+    if any(each.because for each in cost.windows):
+        columns.append("because")
+    rows = [
+        each.model_dump() | {f"{name} rows": count for name, count in each.rows.items()}
+        for each in cost.windows
+    ]
+    printer.table(rows, columns)
+    printer.line()
+    for text in _totals(cost):
+        printer.line(text)
+
+
+def _totals(cost: BackfillCost) -> list[str]:
+    """The lines below the table: what it comes to, and what it leaves behind."""
+    trained, waiting = cost.named("train", "train again"), cost.named("wait")
+    rows = ", ".join(f"{name} {_count(count)}" for name, count in cost.rows.items())
+    known = [count for count in cost.rows.values() if count is not None]
+    total = f"{sum(known):,}" if len(known) == len(cost.rows) else f"{sum(known):,} and unknown"
+    lines = [
+        f"total    {len(trained)} of {len(cost.windows)} windows to train, {total} rows ({rows})",
+        f"planning {cost.storage_calls} storage calls at once; this look made as many",
+    ]
+    skipped = cost.named("skip")
+    if skipped:
+        lines.append(f"skipped  {_keys(skipped)}: trained; --reprocess trains them again")
+    if waiting:
+        lines.append(f"waiting  {_keys(waiting)}: not counted above")
+    if cost.stale:
+        lines.append(f"stale    {_keys(cost.stale)}, once this is done")
+    lines += [f"refused  {text}" for text in cost.refused]
+    lines.append(f"time     {_time(cost)}")
+    return lines
+
+
+def _time(cost: BackfillCost) -> str:
+    if cost.seconds is None:
+        return "unknown: no window is trained yet to estimate from"
+    minutes, seconds = divmod(round(cost.seconds), 60)
+    about = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return (
+        f"about {about} of training, one window after the other "
+        f"(estimate from {cost.pace.windows} trained windows)"
+    )
+
+
+def _count(count: int | None) -> str:
+    return "unknown before reading" if count is None else f"{count:,}"
+
+
+def _keys(keys: list[str]) -> str:
+    return keys[0] if len(keys) == 1 else f"{keys[0]} to {keys[-1]} ({len(keys)})"

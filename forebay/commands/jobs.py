@@ -20,6 +20,10 @@ class Job:
     request: JobRequest
     status: JobStatus
 
+    def generation(self, window: str) -> int:
+        """The generation in which the job has one of its windows."""
+        return next(each.generation for each in self.request.windows if each.key == window)
+
     @property
     def over(self) -> bool:
         """Whether nothing of it runs any more."""

@@ -1,14 +1,29 @@
-"""`forebay report SUMMARY`: a run's tables as text, and the whole report as one HTML file."""
+"""`forebay report`: what trained windows came to, as text and as one HTML file."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.commands.output import (
+    DEFAULT_CONFIG,
+    DEFAULT_LINE,
+    ConfigDir,
+    Form,
+    LineName,
+    Output,
+    OutputFormat,
+    option,
+)
+from forebay.errors import UsageError
+from forebay.home import Home
+
+if TYPE_CHECKING:
+    from forebay.report.facts import Facts
 
 HtmlFile = Annotated[
     Path | None,
@@ -18,28 +33,65 @@ HtmlFile = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
+    app.command("report")(report)
 
-    @app.command("report")
-    def report(
-        summary: Annotated[Path, typer.Argument(help="FILE of `forebay run … --summary FILE`.")],
-        html: HtmlFile = None,
-        output: Form = OutputFormat.TEXT,
-    ) -> None:
-        """Show what a run came to, and write it as an HTML file that needs no network."""
-        from rich.console import Console
 
-        from forebay.executors.files import naming
-        from forebay.report.facts import read_facts
-        from forebay.report.html import render_html
-        from forebay.report.text import print_report
+def report(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="A file of `forebay run … --summary FILE`; or a pipeline, with --from and --to.",
+            metavar="SUMMARY|PIPELINE",
+        ),
+    ],
+    first: Annotated[str, option("--from", help="First window of the pipeline.")] = "",
+    last: Annotated[str, option("--to", help="Last window, included.")] = "",
+    html: HtmlFile = None,
+    config: ConfigDir = DEFAULT_CONFIG,
+    line: LineName = DEFAULT_LINE,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Show what trained windows came to, and write it as an HTML file that needs no network.
 
-        facts = read_facts(summary)
-        target = html or summary.with_suffix(".html")
-        with naming(target):
-            target.write_text(render_html(facts))
-        out = Output(output)
-        if out.is_json:
-            out.json({"html": str(target), **asdict(facts)})
-        else:
-            print_report(facts, Console())
-            out.line(f"report  {target}")
+    Whoever trained them: `forebay run` or Airflow.
+    """
+    from rich.console import Console
+
+    from forebay.executors.files import naming
+    from forebay.report.facts import read_facts
+    from forebay.report.html import render_html
+    from forebay.report.text import print_report
+
+    if bool(first) != bool(last):
+        raise UsageError("a pipeline's windows are named by both, --from and --to")
+    if first:
+        facts, source = _of_range(config, subject, first, last, line)
+    else:
+        source = Path(subject)
+        facts = read_facts(source)
+    page = html or source.with_suffix(".html")
+    with naming(page):
+        page.write_text(render_html(facts))
+    out = Output(output)
+    if out.is_json:
+        out.json({"html": str(page), **asdict(facts)})
+    else:
+        print_report(facts, Console())
+        out.line(f"report  {page}")
+
+
+def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
+    """Facts of windows that anybody trained, and the summary that was written of them."""
+    from forebay.config.load import load_project
+    from forebay.datatasks.asked import asked_windows
+    from forebay.executors.files import write_atomically
+    from forebay.executors.range_summary import summarise_windows
+    from forebay.report.facts import facts_of
+
+    home = Home.from_environment()
+    spec = load_project(config).pipeline(pipeline)
+    keys = [window.key for window in asked_windows(spec, first, last)]
+    summary = summarise_windows(spec, home, line, keys)
+    path = home.root / "reports" / f"{pipeline}-{line}-{keys[0]}-{keys[-1]}.json"
+    write_atomically(path, json.dumps(summary, indent=1) + "\n")
+    return facts_of(summary), path

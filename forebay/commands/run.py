@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from forebay.datatasks.ledger import WindowPlan
     from forebay.datatasks.planning import PlanReport
     from forebay.executors.job import JobStatus
-    from forebay.executors.progress import Progress
+    from forebay.executors.progress_file import Progress
 
 LINE_EVERY_SECONDS = 5.0
 

@@ -25,7 +25,7 @@ from forebay.config.windows import (
     is_warm_start,
     warm_start_window,
 )
-from forebay.errors import UsageError
+from forebay.errors import LineBusyError, UsageError
 from forebay.home import Home
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def _why(
     link = chain.newest(window.key)
     if plan is not None and link is not None and link.generation >= plan.generation:
         return _trained(plan, chain, window.key)
-    if jobs and jobs[0].status.state in {"failed", "lost", "cancelled"}:
+    ended = jobs and jobs[0].status.state in {"failed", "lost", "cancelled"}
+    # What was planned anew since then does not stand where its last job left it.
+    if ended and (plan is None or jobs[0].generation(window.key) >= plan.generation):
         return _ended(jobs[0], spec, window.key)
     if plan is None:
         return None
@@ -113,7 +115,7 @@ def _why(
 
 def _running(job: Job, window: str) -> Why:
     from forebay.datatasks.why import Why
-    from forebay.executors.progress import read_progress
+    from forebay.executors.progress_file import read_progress
 
     progress = read_progress(job.folder)
     place = "it is starting"
@@ -161,14 +163,24 @@ def _ended(job: Job, spec: PipelineSpec, window: str) -> Why:
     said = f": {error.error}: {error.message}" if error else ""
     ended = "lost its supervisor" if job.status.state == "lost" else job.status.state
     because = f"job {job.status.job_id} {'was ' if ended == 'cancelled' else ''}{ended}{said}"
+    goes_on = f"(it goes on from the newest checkpoint; logs: {job.folder / 'logs'})"
+    if error is not None and error.error == LineBusyError.__name__:
+        because = f"it waits for its line: {error.message}"
+        return Why(window=window, state="planned", because=because, next="wait: it is asked again")
+    if not job.request.publishes:  # a run in Airflow publishes by a stage of its own
+        return Why(
+            window=window,
+            state="failed",
+            because=because,
+            next=f"clear this window's run in Airflow, from its training on {goes_on}",
+        )
     first, last = job.request.windows[0].key, job.request.windows[-1].key
     first = first.rpartition(WARM_START_SEPARATOR)[2]
     return Why(
         window=window,
         state="failed",
         because=because,
-        next=f"forebay run {spec.name} --from {first} --to {last} "
-        f"(it goes on from the newest checkpoint; logs: {job.folder / 'logs'})",
+        next=f"forebay run {spec.name} --from {first} --to {last} {goes_on}",
     )
 
 

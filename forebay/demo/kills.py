@@ -1,4 +1,4 @@
-"""Kills three processes of a running job, each once, while it trains."""
+"""Kills three processes of running jobs, each once, while they train."""
 
 from __future__ import annotations
 
@@ -7,51 +7,58 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.job_models import JobStatus
+from forebay.demo.jobs import RunningJob, running_jobs
 from forebay.executors.process import ProcessIdentity, processes_of_job
-from forebay.executors.progress import read_progress
+from forebay.home import Home
 
-# Who dies when this share of all rows is trained. The trainer is last: it counts from 0 again.
-SCENES = ((0.15, "data-0"), (0.30, "driver-0"), (0.45, "trainer-0"))
+# Who dies when this share of all rows is trained: two while the long history is read, one in the
+# middle of the windows. The trainer is last, since a new one counts its rows from 0 again.
+SCENES = ((0.15, "data-0"), (0.45, "driver-0"), (0.93, "trainer-0"))
 
 
 @dataclass
 class Kills:
-    """Watches a job and strikes. `expected_rows`: what the whole job will train."""
+    """Watches the jobs of a pipeline and strikes. `expected_rows`: what all windows train."""
 
+    home: Home
+    pipeline: str
     expected_rows: int
     say: Callable[[str], None]
     struck: list[str] = field(default_factory=list)
-    _dead: ProcessIdentity | None = None
+    _rows: dict[Path, int] = field(default_factory=dict)
+    _dead: tuple[Path, ProcessIdentity] | None = None
 
-    def look(self, job_dir: Path) -> None:
+    def look(self) -> None:
         """Kill the next process when its moment has come and the one before is replaced."""
         if len(self.struck) == len(SCENES):
             return
-        status, progress = JobFolder(job_dir).stored_status(), read_progress(job_dir)
-        if status is None or progress is None or status.state != "running":
+        for job in running_jobs(self.home, self.pipeline):
+            self._rows[job.folder] = sum(job.progress.rows.values())
+            self._strike(job)
+
+    def _strike(self, job: RunningJob) -> None:
+        if len(self.struck) == len(SCENES):
             return
         share, name = SCENES[len(self.struck)]
-        if sum(progress.rows.values()) < share * self.expected_rows:
+        if sum(self._rows.values()) < share * self.expected_rows:
             return
-        victim = _process(job_dir, status, name)
-        if victim is None or not self._replaced(job_dir, status):
+        victim = _process(job, name)
+        if victim is None or not self._replaced(job):
             return
         if victim.signal(signal.SIGKILL):
             self.struck.append(name)
-            self._dead = victim
-            self.say(f"KILLED {name} (pid {victim.pid}) in window {progress.window}")
+            self._dead = (job.folder, victim)
+            self.say(f"KILLED {name} (pid {victim.pid}) in window {job.progress.window}")
 
-    def _replaced(self, job_dir: Path, status: JobStatus) -> bool:
-        if self._dead is None:
+    def _replaced(self, job: RunningJob) -> bool:
+        """Whether the one killed before has a successor; another job has nothing to replace."""
+        if self._dead is None or self._dead[0] != job.folder:
             return True
-        successor = _process(job_dir, status, self.struck[-1])
-        return successor is not None and successor != self._dead
+        successor = _process(job, self.struck[-1])
+        return successor is not None and successor != self._dead[1]
 
 
-def _process(job_dir: Path, status: JobStatus, name: str) -> ProcessIdentity | None:
+def _process(job: RunningJob, name: str) -> ProcessIdentity | None:
     """A process of the job by name; one that only has the same pid is none of it."""
-    home = job_dir.parent.parent
-    living = processes_of_job(job_dir.name, home)
-    return next((one for one in living if one.pid == status.pids.get(name)), None)
+    living = processes_of_job(job.folder.name, job.folder.parent.parent)
+    return next((one for one in living if one.pid == job.status.pids.get(name)), None)

@@ -1,4 +1,4 @@
-"""What `make demo` was asked for, from the environment: STREAM, KILL and WAIT."""
+"""What `make demo` was asked for, from the environment: AIRFLOW, STREAM, KILL and WAIT."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ KAFKA_VARIANT = CONFIG / "variants" / "kafka"
 
 @dataclass(frozen=True)
 class Settings:
-    """One way to run the demo. Each way has a home of its own, so none meets another's model."""
+    """One way to run the demo. Each has a home of its own, so none meets another's model.
 
+    With Airflow and without it is the same home: what one trained, the other finds.
+    """
+
+    airflow: bool
     kafka: bool
     kill: bool
     wait: timedelta
@@ -29,7 +33,7 @@ class Settings:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the three variables; empty ones count as not set.
+        """Read the four variables; empty ones count as not set.
 
         Raises:
             UsageError: for a value that none of them takes.
@@ -37,17 +41,15 @@ class Settings:
         stream = environ.get("STREAM") or "log"
         if stream not in {"log", "kafka"}:
             raise UsageError(f"STREAM={stream}: the stream is a `log` or `kafka`")
-        kill = environ.get("KILL") or "0"
-        if kill not in {"0", "1"}:
-            raise UsageError(f"KILL={kill}: write KILL=1, or leave it out")
+        airflow, kill = _switch(environ, "AIRFLOW", "1"), _switch(environ, "KILL", "0")
         try:
             wait = parse_duration(environ.get("WAIT") or USUAL_WAIT)
         except ValueError as error:
             raise UsageError(f"WAIT={environ['WAIT']}: {error}") from None
         name = environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME
-        name += "-kafka" * (stream == "kafka") + "-kill" * (kill == "1")
+        name += "-kafka" * (stream == "kafka") + "-kill" * kill
         name += f"-wait-{format_duration(wait)}" * (wait != USUAL_WAIT)
-        return cls(stream == "kafka", kill == "1", wait, Home(Path(name).absolute()))
+        return cls(airflow, stream == "kafka", kill, wait, Home(Path(name).absolute()))
 
     @property
     def folder(self) -> Path:
@@ -69,4 +71,14 @@ class Settings:
         """The settings in a few words."""
         stream = "Kafka" if self.kafka else "a log directory"
         killing = ", three kills on stage" if self.kill else ""
-        return f"stream from {stream}, {format_duration(self.wait)} after departure{killing}"
+        way = "windows run by Airflow" if self.airflow else "windows run by `forebay run`"
+        known = f"{format_duration(self.wait)} after departure"
+        return f"{way}, stream from {stream}, {known}{killing}"
+
+
+def _switch(environ: Mapping[str, str], name: str, usual: str) -> bool:
+    value = environ.get(name) or usual
+    if value not in {"0", "1"}:
+        other = "1" if usual == "0" else "0"
+        raise UsageError(f"{name}={value}: write {name}={other}, or leave it out")
+    return value == "1"

@@ -1,12 +1,8 @@
-"""What the demo plays: data, broker, `forebay run`, kills, a count of its own, the report."""
+"""What the demo plays: data, broker, the windows, kills, a count of its own, the report."""
 
 from __future__ import annotations
 
-import json
-import shlex
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,33 +20,23 @@ from forebay.demo.count import (
     parquet_rows,
 )
 from forebay.demo.data import prepare
+from forebay.demo.direct import Direct
 from forebay.demo.kills import SCENES, Kills
-from forebay.demo.settings import (
-    CONFIG,
-    FIRST_WINDOW,
-    KAFKA_VARIANT,
-    LAST_WINDOW,
-    PIPELINE,
-    Settings,
-)
+from forebay.demo.leftovers import require_nobody_left
+from forebay.demo.next_steps import check_command, score_command
+from forebay.demo.saying import say
+from forebay.demo.settings import CONFIG, KAFKA_VARIANT, LAST_WINDOW, PIPELINE, Settings
+from forebay.demo.signals import undisturbed
+from forebay.demo.through_airflow import ThroughAirflow
 from forebay.demo.topic import Topic
+from forebay.demo.ways import Json, Way
+from forebay.embedded.cluster import Embedded
 from forebay.errors import InfrastructureError, RowsLostError
-from forebay.executors.job import attach
-from forebay.executors.process import processes_of_job
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 
-EXAMPLE_ROW = {
-    "carrier": "UA",
-    "tailnum": "N14228",
-    "flight": 1545,
-    "origin": "EWR",
-    "dest": "IAH",
-    "sched_dep": "2013-06-15T17:30:00Z",
-    "distance": 1400,
-}
-_POLL_SECONDS = 0.1
-_END_SECONDS = 10.0
+# Everything but the time in which somebody looks at the UI.
+ALL_SECONDS = 900.0
 _DAY_MICROS = 86_400_000_000
 
 
@@ -62,8 +48,12 @@ class Demo:
     environ: dict[str, str]
     phases: dict[str, float] = field(default_factory=dict)
 
-    def play(self) -> int:
-        """Everything from data to report; the exit code."""
+    def play(self) -> None:
+        """Everything from data to report.
+
+        Raises:
+            ForebayError: when something failed or does not agree.
+        """
         started = time.monotonic()
         settings = self.settings
         say(f"demo  {settings.words}; everything it keeps lies in {settings.home.root}")
@@ -74,17 +64,13 @@ class Demo:
         say(f"data  {'reused' if reused else 'built'}: {built.words}")
         topic = Topic(settings.home, self.environ, built.content) if settings.kafka else None
         try:
-            code, closing = self._perform(topic)
+            self._perform(topic, started)
         finally:
             if topic is not None:
-                topic.stop()
-        self.phases["in all"] = time.monotonic() - started
-        say("time  " + ", ".join(f"{name} {spent:.1f} s" for name, spent in self.phases.items()))
-        say(closing)
-        return code
+                with undisturbed():
+                    topic.stop()
 
-    def _perform(self, topic: Topic | None) -> tuple[int, str]:
-        """The exit code and the last line."""
+    def _perform(self, topic: Topic | None, started: float) -> None:
         config = CONFIG
         if topic is not None:
             with self._phase("kafka"):
@@ -92,18 +78,41 @@ class Demo:
             config = kafka_config(self.settings)
         with self._phase("count"):
             stored = self._stored(topic)
-        kills = Kills(_expected(stored), say) if self.settings.kill else None
-        with self._phase("run"):
-            code = self._run(config, kills)
-        if code != 0:
-            return code, f"forebay run ended with exit code {code}"
-        with self._phase("check and report"):
-            return 0, self._conclude(stored, kills)
+        kills = self._kills(stored) if self.settings.kill else None
+        way = self._way(config, started)
+        try:
+            with self._phase("run"):
+                summary = way.train(kills.look if kills else lambda: None)
+            with self._phase("check and report"):
+                closing = self._conclude(summary, stored, kills)
+            way.tell()
+            self.phases["in all"] = time.monotonic() - started
+            spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.phases.items())
+            say(f"time  {spent}")
+            if way.stays:
+                say(closing)
+                way.linger()
+        finally:
+            with undisturbed():
+                way.stop()
+        require_nobody_left(self.settings.home, airflow=way.ends_airflow)
+        if not way.stays:
+            say(closing)
+
+    def _way(self, config: Path, started: float) -> Way:
+        if self.settings.airflow:
+            return ThroughAirflow(self.settings, config, self.environ, started + ALL_SECONDS)
+        return Direct(self.settings, config, self.environ)
 
     def _forget_models(self) -> None:
-        """Killing needs something to train, so this home's models do not stay."""
-        for name in ("ledger", "models", "jobs", "published", "dead"):
-            shutil.rmtree(self.settings.home.root / name, ignore_errors=True)
+        """Killing needs something to train, so this home's models and runs do not stay."""
+        home = self.settings.home
+        Embedded(home).stop()
+        for name in ("ledger", "models", "jobs", "published", "dead", "airflow"):
+            shutil.rmtree(home.root / name, ignore_errors=True)
+
+    def _kills(self, stored: dict[str, Stored]) -> Kills:
+        return Kills(self.settings.home, PIPELINE, _expected(stored), say)
 
     def _stored(self, topic: Topic | None) -> dict[str, Stored]:
         """Every stored row by source, read without a line of Forebay."""
@@ -117,75 +126,35 @@ class Demo:
             ),
         }
 
-    def _run(self, config: Path, kills: Kills | None) -> int:
-        """`forebay run` as a user types it; its output is the user's."""
-        self.settings.summary.unlink(missing_ok=True)
-        arguments = ["run", PIPELINE, "--from", FIRST_WINDOW, "--to", LAST_WINDOW]
-        arguments += ["--config", str(config), "--summary", str(self.settings.summary)]
-        say(f"$ forebay {shlex.join(arguments)}")
-        command = [sys.executable, "-P", "-m", "forebay.cli", *arguments]
-        with subprocess.Popen(command, env=self.environ) as process:
-            try:
-                while process.poll() is None:
-                    time.sleep(_POLL_SECONDS)
-                    if kills is not None and (job := self._job()) is not None:
-                        kills.look(job)
-            except BaseException:
-                process.terminate()
-                self._cancel()
-                raise
-        return process.returncode
-
-    def _job(self) -> Path | None:
-        jobs = self.settings.home.root.glob(f"jobs/{PIPELINE}-*")
-        return max(jobs, key=lambda path: path.stat().st_mtime, default=None)
-
-    def _cancel(self) -> None:
-        """The job does not depend on whoever submitted it, so an interrupt has to end it."""
-        job = self._job()
-        if job is not None:
-            attach(self.settings.home, job.name).cancel()
-
-    def _conclude(self, stored: dict[str, Stored], kills: Kills | None) -> str:
-        """Check the model's own row sums and that nobody is left; write the report.
+    def _conclude(self, summary: Json, stored: dict[str, Stored], kills: Kills | None) -> str:
+        """Check the model's own row sums and that no job is left; write the report.
 
         Returns:
-            The last line: what the check came to.
+            What the check came to, in a line.
 
         Raises:
             RowsLostError: when the summary and the stored data differ.
             InfrastructureError: when a process is left, or a kill did not happen.
         """
-        summary = json.loads(self.settings.summary.read_text())
         wrong = disagreements(summary, stored)
         if wrong:
             raise RowsLostError("\n".join(wrong))
         say("count  an independent count of the stored data gives the model's row sums exactly")
-        self._nobody_left()
+        require_nobody_left(self.settings.home, airflow=False)
         page = self.settings.summary.with_name("report.html")
         page.write_text(render_html(facts_of(summary)))
         say(f"report  {page}")
         say(f"model  {summary['model']}")
-        program = str(Path(sys.executable).with_name("forebay"))
-        score = [program, "score", summary["model"], "--row", json.dumps(EXAMPLE_ROW)]
-        say(f"score a row  {shlex.join(score)}")
+        say(f"next  score a row: {score_command(summary['model'])}")
+        broken = check_command(self.settings.folder / "broken")
+        say(f"next  see what is said about three mistakes: {broken}")
         lost, repeated = lost_and_repeated(summary, stored)
         struck = kills.struck if kills else []
         if kills and len(struck) < len(SCENES):
-            raise InfrastructureError(f"the job ended before all kills: {struck}")
+            raise InfrastructureError(f"the windows were done before all kills: {struck}")
         return (f"{len(struck)} kills, " if kills else "") + (
             f"{lost} rows lost, {repeated} repeated (checked in the model)"
         )
-
-    def _nobody_left(self) -> None:
-        job = self._job()
-        if job is None:
-            return
-        deadline = time.monotonic() + _END_SECONDS
-        while left := processes_of_job(job.name, self.settings.home.root):
-            if time.monotonic() > deadline:
-                raise InfrastructureError(f"processes of the job are left: {left}")
-            time.sleep(_POLL_SECONDS)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -194,12 +163,6 @@ class Demo:
             yield
         finally:
             self.phases[name] = time.monotonic() - started
-
-
-def say(text: str) -> None:
-    """A line of the demo's own, at once, also between the lines of the run."""
-    sys.stdout.write(f"\r\x1b[2K{text}\n" if sys.stdout.isatty() else f"{text}\n")
-    sys.stdout.flush()
 
 
 def kafka_config(settings: Settings) -> Path:
@@ -216,6 +179,6 @@ def kafka_config(settings: Settings) -> Path:
 
 
 def _expected(stored: dict[str, Stored]) -> int:
-    """About how many rows the whole job trains: all that happened before the last window's end."""
+    """About how many rows all windows train: all that happened before the last window's end."""
     end = np.datetime64(LAST_WINDOW, "us").astype(np.int64) + _DAY_MICROS
     return sum(int(((rows.at < end) & rows.labelled).sum()) for rows in stored.values())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,19 +62,20 @@ def write_parquet(rows: pa.Table, folder: Path) -> int:
 
 def write_log(rows: pa.Table, folder: Path, wait: timedelta) -> int:
     """An append-only log of hourly segments in two partitions; the number of segments."""
-    sent = sorted(micro_batches(rows, wait), key=lambda one: one.partition)
-    segments = 0
-    for partition, batches in groupby(sent, key=lambda one: one.partition):
-        segments += len(
-            LogWriter(folder, partition).append_all(
-                (
-                    pa.Table.from_batches([one.batch]),
-                    datetime.fromtimestamp(one.sent_ms / 1000, UTC),
-                )
-                for one in batches
-            )
+    sent: list[list[MicroBatch]] = [[] for _ in range(PARTITIONS)]
+    for one in micro_batches(rows, wait):
+        sent[one.partition].append(one)
+
+    def write(partition: int) -> int:
+        segments = (
+            (pa.Table.from_batches([one.batch]), datetime.fromtimestamp(one.sent_ms / 1000, UTC))
+            for one in sent[partition]
         )
-    return segments
+        return len(LogWriter(folder, partition).append_all(segments))
+
+    # Each segment waits for the disk: partitions wait at the same time.
+    with ThreadPoolExecutor(PARTITIONS) as pool:
+        return sum(pool.map(write, range(PARTITIONS)))
 
 
 def write_iceberg(rows: pa.Table, folder: Path, identifier: str) -> int:

@@ -15,6 +15,18 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Series:
+    """What a trainer noted over the steps of one window: equally long lists, at least one point.
+
+    rows: of the window so far, by source.
+    """
+
+    steps: list[int]
+    lag_seconds: list[float]
+    rows: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
 class WindowFacts:
     """One window: rows by feed and by source, dead letters, AUCs by paradigm."""
 
@@ -28,6 +40,7 @@ class WindowFacts:
     auc_true: dict[str, Estimate | None]
     auc_fresh: dict[str, Estimate | None]
     positives_known: float | None
+    series: Series | None
 
 
 @dataclass(frozen=True)
@@ -129,7 +142,14 @@ def _window(window: Json) -> WindowFacts:
         auc_true={name: _figure(one, "auc_true") for name, one in metrics.items()},
         auc_fresh={name: _figure(one, "auc_fresh") for name, one in metrics.items()},
         positives_known=(window.get("label_completeness") or {}).get("share"),
+        series=_series(window.get("series")),
     )
+
+
+def _series(value: Json | None) -> Series | None:
+    if not value or not value["steps"]:
+        return None
+    return Series(value["steps"], value["lag_seconds"], value["rows"])
 
 
 def _figure(metrics: Json, name: str) -> Estimate | None:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from forebay import __version__
 from forebay.report.facts import Facts
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
+from forebay.report.step_plots import lag_plot, step_rows_plot
 from forebay.report.text import estimate_text, share_words
 
 
@@ -25,6 +26,8 @@ def render_html(facts: Facts) -> str:
     plots = {
         "AUC by window": auc_plot(facts),
         "Rows by window and source": rows_plot(facts),
+        "Rows of each source over steps": step_rows_plot(facts),
+        "Lag over steps": lag_plot(facts),
         "Time by phase": phases_plot(facts),
     }
     drawn = {title: Markup(svg) for title, svg in plots.items() if svg}  # noqa: S704 - our own

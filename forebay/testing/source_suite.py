@@ -279,6 +279,11 @@ class SourceSuite(SourceBase):
     def test_an_old_window_is_ready(self, source: Source) -> None:
         assert source.readiness(hours(0, 0)[0]).ready
 
+    def test_windows_are_as_ready_together_as_alone(self, source: Source) -> None:
+        spans = hours(0, 3)
+        assert source.readiness_of(spans) == [source.readiness(span) for span in spans]
+        assert source.readiness_of([]) == []
+
     def test_commit_takes_positions(self, source: Source) -> None:
         spans = hours(0, 0)
         task = tasks_of(source.scan(spans), spans, 0)[0]

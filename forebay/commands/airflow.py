@@ -1,0 +1,40 @@
+"""`forebay airflow ARGUMENTS…`: Airflow's own command line, for the Airflow of this home."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from forebay.errors import InfrastructureError
+from forebay.home import Home
+
+# Everything behind the name is Airflow's, `--help` too.
+_SETTINGS = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": list[str](),
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("airflow", context_settings=_SETTINGS)(airflow)
+
+
+def airflow(context: typer.Context) -> None:
+    """Run a command of Airflow, for example `forebay airflow dags list`."""
+    from forebay.embedded.cluster import Embedded
+    from forebay.embedded.components import AIRFLOW
+    from forebay.embedded.settings import component_environment, require_airflow
+
+    require_airflow()
+    embedded = Embedded(Home.from_environment())
+    state = embedded.state()
+    if state is None or state.state != "running":
+        raise InfrastructureError(
+            f"no Airflow runs for {embedded.home.root}: `forebay up` starts it"
+        )
+    os.execve(  # noqa: S606 - no shell is wanted
+        AIRFLOW[0], [*AIRFLOW, *context.args], component_environment(embedded.layout, "cli")
+    )

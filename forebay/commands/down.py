@@ -1,0 +1,46 @@
+"""`forebay down`: end the Airflow of this home and everything below it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.home import Home
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("down")(down)
+
+
+def down(
+    remove_database: Annotated[
+        bool,
+        option("--remove-database", help="Remove the history of all runs too; models stay."),
+    ] = False,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """End Airflow, its database and the jobs that its tasks started; no process is left.
+
+    What these jobs sealed stays: their tasks go on from there after the next `forebay up`.
+    """
+    from forebay.embedded.cluster import Embedded
+
+    embedded = Embedded(Home.from_environment())
+    before = embedded.state()
+    was_running = before is not None and not before.over
+    cancelled = embedded.stop()
+    if remove_database:
+        embedded.remove_database()
+    shown = Output(output)
+    if shown.is_json:
+        shown.json({"was_running": was_running, "cancelled_jobs": cancelled})
+        return
+    for job_id in cancelled:
+        shown.line(f"job {job_id} is cancelled: its task goes on after the next `forebay up`")
+    if before is not None and before.state == "lost":
+        shown.line("Airflow had lost its keeper: what was left is ended")
+    else:
+        shown.line("Airflow is down" if was_running else "no Airflow was running")

@@ -1,0 +1,83 @@
+"""Without Airflow: one `forebay run` over all windows, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from forebay.demo.jobs import unfinished_jobs
+from forebay.demo.saying import say
+from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
+from forebay.demo.ways import Json
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    ForebayError,
+    InfrastructureError,
+    NotReadyError,
+)
+from forebay.executors.job import attach
+
+_POLL_SECONDS = 0.1
+_CANCEL_SECONDS = 30.0
+_ERRORS: dict[int, type[ForebayError]] = {1: ConfigError, 2: NotReadyError, 3: DataError}
+
+
+class Direct:
+    """`forebay run` in a process of its own; its output is the user's."""
+
+    stays = False
+    ends_airflow = False
+
+    def __init__(self, settings: Settings, config: Path, environ: Mapping[str, str]) -> None:
+        """Nothing is started yet."""
+        self._settings = settings
+        self._config = config
+        self._environ = environ
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def train(self, between: Callable[[], None]) -> Json:
+        """Run the command to its end."""
+        summary = self._settings.summary
+        summary.unlink(missing_ok=True)
+        arguments = ["run", PIPELINE, "--from", FIRST_WINDOW, "--to", LAST_WINDOW]
+        arguments += ["--config", str(self._config), "--summary", str(summary)]
+        say(f"$ forebay {shlex.join(arguments)}")
+        command = [sys.executable, "-P", "-m", "forebay.cli", *arguments]
+        self._process = subprocess.Popen(command, env=dict(self._environ))
+        while self._process.poll() is None:
+            time.sleep(_POLL_SECONDS)
+            between()
+        if self._process.returncode != 0:
+            failed = _ERRORS.get(self._process.returncode, InfrastructureError)
+            raise failed(f"forebay run ended with exit code {self._process.returncode}")
+        found: Json = json.loads(summary.read_text())
+        return found
+
+    def tell(self) -> None:
+        """There is nothing but the report."""
+
+    def linger(self) -> None:
+        """Nothing of it stays."""
+
+    def stop(self) -> None:
+        """End the command, and the job, which does not depend on whoever submitted it."""
+        process = self._process
+        if process is None or process.poll() == 0:
+            return
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(_CANCEL_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for job in unfinished_jobs(self._settings.home, PIPELINE):
+            handle = attach(self._settings.home, job.name)
+            handle.cancel()
+            handle.wait(_CANCEL_SECONDS)

@@ -1,0 +1,41 @@
+"""Whether anything that the demo started still runs."""
+
+from __future__ import annotations
+
+import time
+
+from forebay.embedded.cluster import Embedded
+from forebay.embedded.jobs import left_processes
+from forebay.embedded.layout import Layout
+from forebay.errors import InfrastructureError
+from forebay.executors.process import HOME_NAME, JOB_ID_NAME, environment_variable, processes_with
+from forebay.home import Home
+
+END_SECONDS = 10.0
+_POLL_SECONDS = 0.1
+
+
+def require_nobody_left(home: Home, *, airflow: bool) -> None:
+    """See that all processes of jobs have ended, and those of Airflow where it went down.
+
+    Raises:
+        InfrastructureError: when one is still there after a few seconds.
+    """
+    deadline = time.monotonic() + END_SECONDS
+    while left := _left(home, airflow=airflow):
+        if time.monotonic() > deadline:
+            raise InfrastructureError(f"processes are left that the demo started: {left}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _left(home: Home, *, airflow: bool) -> list[int]:
+    root = str(home.root)
+    found = {
+        one.pid
+        for one in processes_with({HOME_NAME: root})
+        if environment_variable(one.pid, JOB_ID_NAME)
+    }
+    if airflow:
+        found |= {one.pid for one in left_processes(Layout(home))}
+        found |= {one.pid for one in Embedded(home).status() if one.pid is not None}
+    return sorted(found)

@@ -1,0 +1,72 @@
+"""Rows, metrics and pace of windows, from the files that their jobs write."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from forebay.config.windows import is_warm_start
+from forebay.demo.jobs import running_jobs
+from forebay.executors.chain import ModelChain
+from forebay.executors.window_evaluation import EVALUATION_NAME
+from forebay.home import Home
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is known of one window now.
+
+    auc: on labels as known when the rows were published. note: how fast it goes, while it does.
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+    auc: float | None = None
+    note: str = ""
+
+
+class TrainedRows:
+    """Looks at model chain and jobs of one line; what is done is read once."""
+
+    def __init__(self, home: Home, pipeline: str, line: str, paradigm: str) -> None:
+        """`paradigm` is the one whose AUC is told."""
+        self._home = home
+        self._pipeline = pipeline
+        self._chain = ModelChain(home, pipeline, line)
+        self._paradigm = paradigm
+        self._done: dict[str, Trained] = {}
+
+    def of(self, window: str) -> Trained:
+        """A window's rows from its model once there is one, from its job until then."""
+        if window not in self._done:
+            found = self._judged(window)
+            if found.auc is None:
+                return found
+            self._done[window] = found
+        return self._done[window]
+
+    def _judged(self, window: str) -> Trained:
+        link = self._chain.newest(window)
+        if link is None:
+            return self._going_on(window)
+        folder = self._chain.folder(link.window, link.generation)
+        rows = {name: link.trained(name).rows for name in link.seen}
+        return Trained(rows, _auc(folder / EVALUATION_NAME, self._paradigm))
+
+    def _going_on(self, window: str) -> Trained:
+        for job in running_jobs(self._home, self._pipeline):
+            told = job.progress
+            warm = is_warm_start(told.window) and told.window.endswith(window)
+            if warm or told.window == window:
+                pace = f"{told.rows_per_second:,.0f} rows/s"
+                return Trained(told.rows, note=f"warm start, {pace}" if warm else pace)
+        return Trained()
+
+
+def _auc(path: Path, paradigm: str) -> float | None:
+    """On labels as known then: complete ones of a window's rows come with later windows."""
+    if not path.is_file():
+        return None
+    metrics = json.loads(path.read_text()).get("metrics", {}).get(paradigm, {})
+    value = metrics.get("auc_fresh")
+    return None if value is None else float(value)

@@ -1,0 +1,100 @@
+"""One window as the demo shows it: Airflow's states in words, beside rows and metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# What a run is doing while this task, the first that has not ended, is the one that counts.
+_DOING = {
+    "timer": "starting",
+    "joiner": "planning",
+    "sink": "planning",
+    "data_executors": "starting executors",
+    "training_executors": "training",
+    "evaluate": "evaluating",
+    "publish": "publishing",
+}
+_SOURCES = "sources."
+_TASKS = tuple(_DOING)
+_BAD = ("failed", "upstream_failed")
+_ACTIVE = ("running", "deferred", "up_for_retry", "restarting")
+
+
+@dataclass(frozen=True)
+class WindowView:
+    """What is known of a window at one moment.
+
+    run: Airflow's state of the window's run; empty where there is none yet.
+    tasks: Airflow's state of each task by its id; empty for one that nobody scheduled yet.
+    rows: trained so far, by source. auc: of the pipeline's own paradigm on labels as known then;
+    None where it is not judged yet. note: how fast it goes.
+    """
+
+    window: str
+    run: str = ""
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    auc: float | None = None
+    note: str = ""
+
+    @property
+    def doing(self) -> str:
+        """Where the window stands, in one or two words."""
+        if self.run == "success":
+            return "done"
+        if self.run in {"", "queued"}:
+            return self.run or "to come"
+        if self.failed_task:
+            return "failed"
+        return self._doing_of(self._foremost())
+
+    @property
+    def failed_task(self) -> str:
+        """The task that made the run fail; an empty text where none did."""
+        return next((name for name, state in self.tasks.items() if state == "failed"), "")
+
+    @property
+    def task_states(self) -> str:
+        """How Airflow counts the run's tasks, and which of them are at work."""
+        if not self.tasks:
+            return ""
+        ended = Counter(self.tasks.values())["success"]
+        busy = [
+            f"{name.removeprefix(_SOURCES)} {state}"
+            for name, state in sorted(self.tasks.items(), key=lambda task: _place(task[0]))
+            if state in (*_ACTIVE, *_BAD[:1])
+        ]
+        return ", ".join([f"{ended}/{len(self.tasks)} tasks", *busy])
+
+    @property
+    def rows_text(self) -> str:
+        """Rows by source."""
+        return "  ".join(f"{name} {count:,}" for name, count in self.rows.items())
+
+    def line(self, metric: str) -> str:
+        """The window as one plain line."""
+        auc = f"fresh AUC {metric} {self.auc:.3f}" if self.auc is not None else ""
+        parts = [self.window, self.doing, self.task_states, self.rows_text, self.note, auc]
+        return "  ".join(part for part in parts if part)
+
+    def _foremost(self) -> str:
+        """The first task, in the order of the DAG, that has not succeeded."""
+        left = [name for name, state in self.tasks.items() if state != "success"]
+        return min(left, key=_place, default="")
+
+    def _doing_of(self, task: str) -> str:
+        if task.startswith(_SOURCES):
+            waits = self.tasks[task] == "deferred"
+            return "waits for data" if waits else "listing sources"
+        if task == "data_executors" and self.tasks[task] == "deferred":
+            return "waits its turn"
+        return _DOING.get(task, "running")
+
+
+def _place(task: str) -> float:
+    """Where a task stands in the DAG: sources come right behind the timer."""
+    if task.startswith(_SOURCES):
+        return 0.5
+    return _TASKS.index(task) if task in _TASKS else len(_TASKS)

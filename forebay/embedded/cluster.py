@@ -1,0 +1,205 @@
+"""Starts, stops and looks at the embedded Airflow of one home."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from forebay.embedded.http import Endpoint
+from forebay.embedded.jobs import cancel_jobs, left_processes
+from forebay.embedded.layout import Layout
+from forebay.embedded.postgres_place import database_place, remove_database
+from forebay.embedded.secret_files import new_password, read_password
+from forebay.embedded.settings import (
+    COMPONENT_NAME,
+    component_environment,
+    require_airflow,
+)
+from forebay.embedded.state import ClusterStatus, ComponentStatus, read_status
+from forebay.errors import InfrastructureError, UsageError
+from forebay.executors.locks import is_held, locked
+from forebay.executors.process import kill_all
+from forebay.home import Home
+
+__all__ = ["ComponentStatus", "Embedded", "Endpoint"]
+
+KEEPER_COMMAND = (sys.executable, "-P", "-m", "forebay.embedded.keeper")
+KEEPER = "keeper"
+START_SECONDS = 300.0
+STOP_SECONDS = 120.0
+_POLL_SECONDS = 0.1
+
+
+class Embedded:
+    """The embedded Airflow of one home."""
+
+    def __init__(self, home: Home, config_dirs: Sequence[Path] = ()) -> None:
+        """Nothing is started.
+
+        Args:
+            home: its state lies below this folder.
+            config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
+        """
+        self.home = home
+        self.layout = Layout(home)
+        self._config_dirs = [path.absolute() for path in config_dirs]
+
+    def start(
+        self,
+        timeout_seconds: float = START_SECONDS,
+        progress: Callable[[str], None] | None = None,
+    ) -> Endpoint:
+        """Start it, or find it running. It outlives the caller.
+
+        Args:
+            timeout_seconds: after which a start is given up and ended.
+            progress: told what is being started.
+
+        Raises:
+            MissingExtraError: when Airflow or PostgreSQL is not installed.
+            UsageError: when it runs with other configuration folders.
+            InfrastructureError: when it does not start.
+        """
+        require_airflow()
+        deadline = time.monotonic() + timeout_seconds
+        self.layout.create()
+        with locked(self.layout.start_lock, timeout_seconds):
+            self._await_end(deadline)
+            status = read_status(self.layout)
+            if not is_held(self.layout.keeper_lock):
+                if not self.layout.passwords.exists():
+                    new_password(self.layout)
+                self._start_keeper(deadline)
+            elif status is not None and status.config_dirs != [str(p) for p in self._config_dirs]:
+                raise UsageError(
+                    f"Airflow runs with configuration {', '.join(status.config_dirs) or '(none)'}: "
+                    "`forebay down` ends it"
+                )
+            self._await_start(deadline, progress)
+        return self.endpoint()
+
+    def endpoint(self) -> Endpoint:
+        """Where it listens.
+
+        Raises:
+            InfrastructureError: when it does not run.
+        """
+        status = read_status(self.layout)
+        if status is None or status.over:
+            raise InfrastructureError(
+                f"no Airflow runs for {self.home.root}: `forebay up` starts it"
+            )
+        return Endpoint(status.url, status.user, read_password(self.layout))
+
+    def state(self) -> ClusterStatus | None:
+        """How it stands as a whole; None where it never ran."""
+        return read_status(self.layout)
+
+    def status(self) -> list[ComponentStatus]:
+        """How each component stands."""
+        state = self.state()
+        if state is None:
+            return []
+        if not state.over:
+            return list(state.components)
+        gone = {"pid": None, "state": "stopped", "started_at": None}
+        return [one.model_copy(update=gone) for one in state.components]
+
+    def stop(self, timeout_seconds: float = STOP_SECONDS) -> list[str]:
+        """End it, and with it every job that its tasks started; returns when nothing is left.
+
+        Returns:
+            Ids of the jobs that were cancelled: their tasks go on after the next start.
+
+        Raises:
+            InfrastructureError: when something does not end.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        if not self.layout.root.exists():
+            return self._stop(deadline)  # deleted, maybe under a running Airflow
+        with locked(self.layout.start_lock, timeout_seconds):
+            return self._stop(deadline)
+
+    def remove_database(self) -> None:
+        """Remove the database, and with it the history of all runs. Only when it does not run."""
+        if is_held(self.layout.keeper_lock):
+            raise UsageError("Airflow runs: `forebay down` ends it")
+        remove_database(database_place(self.layout))
+
+    def _stop(self, deadline: float) -> list[str]:
+        keepers = left_processes(self.layout, **{COMPONENT_NAME: KEEPER})
+        for keeper in keepers:
+            keeper.signal(signal.SIGTERM)
+        while any(keeper.alive() for keeper in keepers) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        ended = read_status(self.layout) if keepers else None
+        # Whatever a keeper left that died, or that did not end in time (and that one itself).
+        kill_all(left_processes(self.layout))
+        cancelled = list(ended.cancelled_jobs) if ended is not None else []
+        return sorted({*cancelled, *cancel_jobs(self.layout)})
+
+    def _await_end(self, deadline: float) -> None:
+        """Let a keeper that is ending come to its end."""
+        status = read_status(self.layout)
+        if status is not None and (status.over or status.state == "stopping"):
+            self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
+
+    def _start_keeper(self, deadline: float) -> None:
+        environment = component_environment(self.layout, KEEPER)
+        options = [word for path in self._config_dirs for word in ("--config", str(path))]
+        with self.layout.log("keeper").open("ab") as log:
+            process = subprocess.Popen(
+                [*KEEPER_COMMAND, "--home", str(self.home.root.absolute()), *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+        # Whoever starts it may live on: the keeper must not stay a zombie below it.
+        threading.Thread(target=process.wait, name="reap-keeper", daemon=True).start()
+        self._wait(lambda: self._speaks(process), deadline, "the keeper")
+
+    def _speaks(self, process: subprocess.Popen[bytes]) -> bool:
+        status = read_status(self.layout)
+        if status is not None and status.keeper_pid == process.pid:
+            return True
+        if process.poll() is not None:
+            raise InfrastructureError(f"the keeper did not start: see {self.layout.log('keeper')}")
+        return False
+
+    def _await_start(self, deadline: float, progress: Callable[[str], None] | None) -> None:
+        told = ""
+        try:
+            while (status := read_status(self.layout)) is not None and status.state == "starting":
+                if progress is not None and status.doing != told:
+                    progress(status.doing)
+                    told = status.doing
+                if time.monotonic() > deadline:
+                    raise InfrastructureError(
+                        f"Airflow does not start in time (at: {status.doing}): see the logs in "
+                        f"{self.layout.log('any').parent}"
+                    )
+                time.sleep(_POLL_SECONDS)
+        except BaseException:
+            self._stop(time.monotonic() + STOP_SECONDS)
+            raise
+        if status is None or status.state != "running":
+            lost = status is not None and status.state == "lost"
+            why = f"its keeper died: see {self.layout.log('keeper')}" if lost else "it was stopped"
+            said = status.error if status is not None else None
+            raise InfrastructureError(f"Airflow did not start: {said or why}")
+
+    def _wait(self, condition: Callable[[], bool], deadline: float, name: str) -> None:
+        while not condition():
+            if time.monotonic() > deadline:
+                raise InfrastructureError(
+                    f"{name} does not answer in time: see {self.layout.log('keeper')}"
+                )
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,105 @@
+"""The parts of the embedded Airflow and the commands that run them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from forebay.embedded.launch import KEEPER_PID_NAME
+from forebay.embedded.layout import Layout
+from forebay.embedded.postgres import server_command
+from forebay.embedded.postgres_place import Account, Place
+from forebay.embedded.settings import component_environment
+
+AIRFLOW = (sys.executable, "-P", "-m", "airflow")
+LAUNCH = (sys.executable, "-P", "-m", "forebay.embedded.launch")
+DATABASE = "postgres"
+API_SERVER = "api-server"
+DAG_PROCESSOR = "dag-processor"
+SCHEDULER = "scheduler"
+TRIGGERER = "triggerer"
+# In the order in which they are shown and started.
+NAMES = (DATABASE, API_SERVER, DAG_PROCESSOR, SCHEDULER, TRIGGERER)
+
+
+@dataclass(frozen=True)
+class Component:
+    """One part and how it is run.
+
+    end_signal: what it gets from the kernel when the keeper dies.
+    stop_signal: what ends it in good order.
+    account: who runs it, where that is not the calling user.
+    in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
+    waits_for_work: told to stop, it waits for the tasks below it, so these are ended first.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    end_signal: signal.Signals = signal.SIGKILL
+    stop_signal: signal.Signals = signal.SIGTERM
+    account: Account | None = None
+    waits_for_work: bool = False
+    in_process: bool = False
+
+
+def database_component(programs: Path, place: Place) -> Component:
+    """PostgreSQL. It ends in good order even where the keeper does not."""
+    return Component(
+        DATABASE,
+        tuple(server_command(programs, place)),
+        end_signal=signal.SIGINT,
+        stop_signal=signal.SIGINT,
+        account=place.account,
+    )
+
+
+def airflow_components() -> dict[str, Component]:
+    """Airflow's parts by name.
+
+    Logs of tasks lie on this machine, where the API server reads them: nobody needs to serve them.
+    """
+    scheduler = (*AIRFLOW, "scheduler", "--skip-serve-logs")
+    triggerer = (*AIRFLOW, "triggerer", "--skip-serve-logs")
+    every = (
+        Component(API_SERVER, ("api-server",), in_process=True),
+        Component(DAG_PROCESSOR, (*AIRFLOW, "dag-processor")),
+        Component(SCHEDULER, scheduler, waits_for_work=True),
+        Component(TRIGGERER, triggerer),
+    )
+    return {component.name: component for component in every}
+
+
+def sync_component(layout: Layout, config_dir: Path) -> Component:
+    """Writes DAG files of one configuration folder."""
+    stubs = layout.stubs(config_dir)
+    command = [sys.executable, "-P", "-m", "forebay", "dags", "sync"]
+    command += ["--config", str(config_dir), "--dags", str(stubs)]
+    return Component(f"sync-{stubs.name}", tuple(command))
+
+
+def start(
+    component: Component, layout: Layout, keeper_pid: int, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start a component as a child of the keeper, its output added to its log."""
+    account = component.account
+    how = ["--end-signal", str(component.end_signal.value)]
+    if account is not None:
+        how += ["--uid", str(account.uid), "--gid", str(account.gid)]
+    if component.in_process:
+        how.append("--in-process")
+    with layout.log(component.name).open("ab") as log:
+        return subprocess.Popen(
+            [*LAUNCH, *how, "--", *component.command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/" if account else layout.root,
+            env={
+                **component_environment(layout, component.name, environment),
+                KEEPER_PID_NAME: str(keeper_pid),
+            },
+        )

@@ -1,0 +1,53 @@
+"""Jobs that tasks of the embedded Airflow started; they live in sessions of their own."""
+
+from __future__ import annotations
+
+import logging
+
+from forebay.embedded.layout import Layout
+from forebay.embedded.settings import MARK_NAME
+from forebay.errors import ForebayError
+from forebay.executors.process import (
+    JOB_ID_NAME,
+    ProcessIdentity,
+    environment_variable,
+    kill_all,
+    processes_with,
+)
+
+CANCEL_SECONDS = 30.0
+_LOG = logging.getLogger(__name__)
+
+
+def left_processes(layout: Layout, **marks: str) -> list[ProcessIdentity]:
+    """Living processes of this Airflow, without jobs and without the caller."""
+    return processes_with({MARK_NAME: str(layout.root), **marks}, without=JOB_ID_NAME)
+
+
+def cancel_jobs(layout: Layout) -> list[str]:
+    """End every job that a task of this Airflow started; what is sealed stays.
+
+    Returns:
+        Ids of the jobs. The tasks submit them again once Airflow runs again.
+    """
+    from forebay.executors.job import attach
+
+    ids = sorted({job_id for one in _job_processes(layout) if (job_id := _job_of(one))})
+    for job_id in ids:
+        try:
+            handle = attach(layout.home, job_id)
+            handle.cancel()
+            handle.wait(CANCEL_SECONDS)
+        except ForebayError as error:
+            _LOG.warning("job %s cannot be cancelled in good order: %s", job_id, error)
+    kill_all(_job_processes(layout))
+    return ids
+
+
+def _job_processes(layout: Layout) -> list[ProcessIdentity]:
+    found = processes_with({MARK_NAME: str(layout.root)})
+    return [one for one in found if _job_of(one)]
+
+
+def _job_of(process: ProcessIdentity) -> str | None:
+    return environment_variable(process.pid, JOB_ID_NAME)

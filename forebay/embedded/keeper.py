@@ -1,0 +1,203 @@
+"""The keeper: one process that owns PostgreSQL and Airflow's parts and ends with them.
+
+Run as `python -m forebay.embedded.keeper --home DIR --config DIR…` by `Embedded.start`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+from forebay.embedded import components as parts
+from forebay.embedded.crew import Crew
+from forebay.embedded.jobs import cancel_jobs, left_processes
+from forebay.embedded.layout import Layout
+from forebay.embedded.log_files import drop_parser_logs, rotate
+from forebay.embedded.ports import LOOPBACK, choose_port
+from forebay.embedded.secret_files import USER
+from forebay.embedded.startup import Startup
+from forebay.embedded.state import ClusterStatus, read_status, write_status
+from forebay.embedded.warm import Warming
+from forebay.embedded.watch import ConfigWatch
+from forebay.errors import InfrastructureError
+from forebay.executors.locks import FileLock
+from forebay.executors.process import adopt_orphans, kill_all, set_up_logging
+from forebay.home import Home
+
+TICK_SECONDS = 0.25
+LOOK_SECONDS = 1.0
+TIDY_SECONDS = 30.0
+SYNC_SECONDS = 90.0
+# Airflow's parts take a second or two; the triggerer waits longer for its triggers.
+STOP_SECONDS = 8.0
+DATABASE_STOP_SECONDS = 20.0
+_LOCK_SECONDS = 2.0
+_LOG = logging.getLogger(__name__)
+
+
+class _Stopped(Exception):  # noqa: N818 - no error: somebody asked for the end
+    """The keeper was told to stop."""
+
+
+class Keeper:
+    """Starts everything, keeps it running, ends everything."""
+
+    def __init__(self, layout: Layout, config_dirs: Sequence[Path]) -> None:
+        """Nothing is started yet."""
+        self._layout = layout
+        self._crew = Crew(layout)
+        self._watch = ConfigWatch(layout, config_dirs, self._crew.launch)
+        self._told_to_stop = False
+        self._warming: Warming | None = None
+        self._looked = self._tidied = 0.0
+        before = read_status(layout)
+        self._port = choose_port(urlsplit(before.url).port if before is not None else None)
+        self._status = ClusterStatus(
+            state="starting",
+            url=f"http://{LOOPBACK}:{self._port}",
+            user=USER,
+            keeper_pid=os.getpid(),
+            config_dirs=[str(path) for path in config_dirs],
+            started_at=datetime.now(UTC),
+        )
+        write_status(layout, self._status)
+
+    def run(self) -> int:
+        """Run until told to stop; the result is the exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop_later)
+        adopt_orphans()
+        try:
+            self._start()
+            self._tell(state="running", doing="")
+            while True:
+                self._tick()
+                time.sleep(TICK_SECONDS)
+        except _Stopped:
+            _LOG.info("told to stop")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and all below ends
+            _LOG.exception("while: %s", self._status.doing or "keeping it running")
+            self._tell(error=str(error))
+        finally:
+            self._end()
+        return 0 if self._status.error is None else InfrastructureError.exit_code
+
+    def _start(self) -> None:
+        if left := left_processes(self._layout):
+            _LOG.info("ending %d processes of an earlier keeper", len(left))
+            kill_all(left)
+        self._watch.remove_others()
+        steps = Startup(self._layout, self._crew, self._port, self._wait).steps(self._status.url)
+        steps["dag files"] = self._await_dag_files
+        for name, step in steps.items():
+            self._tell(doing=name)
+            began = time.monotonic()
+            step()
+            seconds = round(time.monotonic() - began, 2)
+            self._tell(seconds={**self._status.seconds, name: seconds})
+
+    def _await_dag_files(self) -> None:
+        """They are written from the first tick on, beside everything else."""
+        self._wait(lambda: self._watch.settled, SYNC_SECONDS, "dags sync")
+
+    def _wait(self, condition: Callable[[], bool], seconds: float, name: str) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self._tick()
+            for failed in self._crew.given_up():
+                raise self._crew.failure(failed, "ends again and again")
+            if time.monotonic() > deadline:
+                raise self._crew.failure(name, f"is not ready after {seconds:g} s")
+            time.sleep(TICK_SECONDS / 5)
+
+    def _tick(self) -> None:
+        if self._told_to_stop:
+            raise _Stopped
+        if parts.API_SERVER in self._crew.tick():
+            self._warm()
+        try:
+            self._keep_house(time.monotonic())
+        except OSError as error:
+            # A full disk, say: the components go on as long as they can.
+            _LOG.warning("files cannot be kept in order: %s", error)
+
+    def _keep_house(self, now: float) -> None:
+        if now - self._looked > LOOK_SECONDS:
+            self._looked = now
+            self._watch.look()
+        if now - self._tidied > TIDY_SECONDS:
+            self._tidied = now
+            self._tidy_logs()
+        self._tell(sync_error=self._watch.error)
+
+    def _warm(self) -> None:
+        """A new API server must have built what tasks need before their patience ends."""
+        if self._warming is not None:
+            self._warming.give_up()
+        self._warming = Warming(self._status.url)
+
+    def _tidy_logs(self) -> None:
+        for path in self._layout.log("any").parent.glob("*.log"):
+            rotate(path)
+        drop_parser_logs(self._layout.logs / "dag_processor")
+
+    def _end(self) -> None:
+        """End everything, tasks before what they need. One failure keeps nothing else alive."""
+        self._tell(state="stopping", doing="stop")
+        with ExitStack() as last_first:
+            last_first.callback(self._tell_the_end)
+            last_first.callback(lambda: kill_all(left_processes(self._layout)))
+            last_first.callback(self._crew.stop, (parts.DATABASE,), DATABASE_STOP_SECONDS)
+            last_first.callback(
+                self._crew.stop, (parts.DAG_PROCESSOR, parts.API_SERVER), STOP_SECONDS
+            )
+            last_first.callback(self._cancel_jobs)
+            last_first.callback(self._crew.stop, (parts.SCHEDULER, parts.TRIGGERER), STOP_SECONDS)
+
+    def _cancel_jobs(self) -> None:
+        self._tell(cancelled_jobs=cancel_jobs(self._layout))
+
+    def _tell_the_end(self) -> None:
+        self._tell(state="stopped" if self._status.error is None else "failed", doing="")
+
+    def _tell(self, **changes: Any) -> None:
+        changes["components"] = self._crew.statuses()
+        status = self._status.model_copy(update=changes)
+        if status != self._status:
+            self._status = status
+            write_status(self._layout, status)
+
+    def _stop_later(self, _number: int, _frame: FrameType | None) -> None:
+        self._told_to_stop = True
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Keep the embedded Airflow of a home."""
+    parser = argparse.ArgumentParser(prog="forebay.embedded.keeper")
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--config", type=Path, action="append", default=[])
+    asked = parser.parse_args(arguments)
+    set_up_logging("keeper")
+    layout = Layout(Home(asked.home))
+    layout.create()
+    # Never released here: the kernel does it once this process is gone, so whoever finds it free
+    # finds no keeper either.
+    lock = FileLock(layout.keeper_lock)
+    if not lock.acquire(_LOCK_SECONDS):
+        _LOG.info("another keeper runs")
+        return
+    raise SystemExit(Keeper(layout, asked.config).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Runs one component: it ends with the keeper, and as another user where one is named.
+
+Run by the keeper as `python -P -m forebay.embedded.launch`. It becomes the component, so it imports
+nothing that takes time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import os
+import runpy
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+KEEPER_PID_NAME = "FOREBAY_KEEPER_PID"
+_PR_SET_PDEATHSIG = 1
+_KEEPER_ENDED = 4
+# Longer than a start of the API server where others are at work too.
+GC_PAUSE_SECONDS = 60.0
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Become the command behind `--`."""
+    parser = argparse.ArgumentParser(prog="forebay.embedded.launch")
+    parser.add_argument("--end-signal", type=int, default=signal.SIGKILL)
+    parser.add_argument("--uid", type=int)
+    parser.add_argument("--gid", type=int)
+    parser.add_argument("--in-process", action="store_true")
+    parser.add_argument("command", nargs="+")
+    asked = parser.parse_args(arguments)
+    if asked.uid is not None:
+        os.setgroups([])
+        os.setresgid(asked.gid, asked.gid, asked.gid)
+        os.setresuid(asked.uid, asked.uid, asked.uid)
+    # After the change of user, which takes the kernel's promise back.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(asked.end_signal), 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    if os.environ.get(KEEPER_PID_NAME) != str(os.getppid()):
+        sys.stderr.write("the keeper ended while this component started\n")
+        raise SystemExit(_KEEPER_ENDED)
+    if asked.in_process:
+        run_airflow(asked.command)
+    else:
+        os.execv(asked.command[0], asked.command)  # noqa: S606 - no shell is wanted
+
+
+def run_airflow(arguments: Sequence[str]) -> None:
+    """Be an Airflow command that makes millions of objects while it starts, and keeps them all.
+
+    Looking through them for garbage takes a fifth to a quarter of the API server's start, so that
+    is left for later.
+    """
+    gc.disable()
+    later = threading.Timer(GC_PAUSE_SECONDS, _collect_garbage)
+    later.daemon = True
+    later.start()
+    sys.argv = ["airflow", *arguments]
+    runpy.run_module("airflow", run_name="__main__", alter_sys=True)
+
+
+def _collect_garbage() -> None:
+    gc.freeze()  # what is there by now stays
+    gc.enable()
+
+
+if __name__ == "__main__":
+    main()

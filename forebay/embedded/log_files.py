@@ -1,0 +1,39 @@
+"""Logs of bounded size, of processes that never open them anew."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+BYTES_MAX = 10_000_000
+PARSER_LOG_DAYS = 7
+_DAY_SECONDS = 86_400.0
+
+
+def rotate(path: Path, bytes_max: int = BYTES_MAX) -> bool:
+    """Move what a log holds to `<name>.1` when it became too long.
+
+    It is copied and then emptied, since a process that writes to the end of its standard output
+    goes on in the same file. Lines written between the two are lost, which is some at most.
+
+    Returns:
+        Whether it was too long.
+    """
+    if path.stat().st_size <= bytes_max:
+        return False
+    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    with path.open("r+b") as log:
+        log.truncate(0)
+    return True
+
+
+def drop_parser_logs(folder: Path, now: float | None = None) -> None:
+    """Remove what the DAG processor wrote about each file more than a week ago.
+
+    Logs of tasks stay: they belong to their runs.
+    """
+    oldest = (time.time() if now is None else now) - PARSER_LOG_DAYS * _DAY_SECONDS
+    for day in folder.glob("[0-9]*") if folder.is_dir() else ():
+        if day.is_dir() and day.stat().st_mtime < oldest:
+            shutil.rmtree(day)

@@ -1,0 +1,96 @@
+"""PostgreSQL's commands, and what is remembered about a database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from forebay.embedded.postgres_place import DATABASE_USER, Place
+
+_READY_NAME = "ready"
+_TABLES_NAME = "tables"
+# In postmaster.pid: pid first, status last.
+_STATUS_LINE = 7
+# Ten times what eight tasks and five components use; each unused one costs some bytes.
+_CONNECTIONS_MAX = 120
+_SERVER_SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": str(_CONNECTIONS_MAX),
+    # Compiling costs more than Airflow's short queries.
+    "jit": "off",
+    # Three processes less; the data fits in memory.
+    "io_method": "sync",
+    # No replicas.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    # Otherwise it overwrites the environment by which its processes are found.
+    "update_process_title": "off",
+    "log_line_prefix": "%m [%p] ",
+    "log_checkpoints": "off",
+}
+
+
+def initdb_command(programs: Path, place: Place) -> list[str]:
+    """The command that makes an empty database."""
+    return [
+        str(programs / "bin" / "initdb"),
+        *("--pgdata", str(place.data), "--username", DATABASE_USER),
+        *("--auth-local", "trust", "--auth-host", "reject"),
+        *("--encoding", "UTF8", "--no-locale", "--no-instructions"),
+    ]
+
+
+def server_command(programs: Path, place: Place) -> list[str]:
+    """The command that serves the database until it is told to stop."""
+    settings = {**_SERVER_SETTINGS, "unix_socket_directories": str(place.socket)}
+    given = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
+    return [str(programs / "bin" / "postgres"), "-D", str(place.data), *given]
+
+
+def is_initialised(place: Place) -> bool:
+    """Whether an earlier `initdb` came to its end."""
+    return (place.folder / _READY_NAME).is_file() and (place.data / "PG_VERSION").is_file()
+
+
+def mark_initialised(place: Place) -> None:
+    """Remember that `initdb` came to its end."""
+    (place.folder / _READY_NAME).touch()
+
+
+def prepared_for(place: Place) -> str | None:
+    """The Airflow version whose tables the database has; None before the first."""
+    path = place.folder / _TABLES_NAME
+    return path.read_text() if path.is_file() else None
+
+
+def mark_prepared(place: Place, version: str) -> None:
+    """Remember whose tables the database has."""
+    (place.folder / _TABLES_NAME).write_text(version)
+
+
+def empty_data(place: Place) -> None:
+    """Remove what an `initdb` left that did not come to its end."""
+    for path in place.data.iterdir() if place.data.exists() else ():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def drop_stale_pid_file(place: Place) -> None:
+    """Remove what a server left that was killed: its pid may be another program's by now."""
+    path = place.data / "postmaster.pid"
+    if path.is_file():
+        command = Path("/proc", path.read_text().split("\n")[0].strip() or "none", "cmdline")
+        given = command.read_bytes().split(b"\0") if command.exists() else []
+        if os.fsencode(place.data) not in given:
+            path.unlink()
+
+
+def is_ready(place: Place, pid: int) -> bool:
+    """Whether the server with this pid accepts connections, as it notes in its own file."""
+    path = place.data / "postmaster.pid"
+    lines = path.read_text().split("\n") if path.is_file() else []
+    return len(lines) > _STATUS_LINE and (lines[0].strip(), lines[_STATUS_LINE].strip()) == (
+        str(pid),
+        "ready",
+    )

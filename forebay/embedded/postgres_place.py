@@ -1,0 +1,188 @@
+"""Where a home's database lies and who runs it.
+
+Nobody but the owner of FOREBAY_HOME can connect. The server listens on a Unix socket only, in a
+folder of mode 0700, so reaching the socket takes the same right as reading the data files; that
+is why it asks for no password ("trust" in PostgreSQL's words).
+
+PostgreSQL refuses to run as root: there an unprivileged account of the machine runs it, and data
+and socket lie below /var/lib, since that account cannot enter a private home. No folder is closed
+to root, so root connects all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import secrets
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from forebay.embedded.layout import Layout
+from forebay.embedded.postgres_programs import closed_on_the_way, reachable_programs, wheel_programs
+from forebay.embedded.secret_files import write_private
+from forebay.errors import InfrastructureError
+
+DATABASE_USER = "forebay"
+SOCKET_NAME = ".s.PGSQL.5432"
+# What a Unix socket's address can hold, without the zero at its end.
+SOCKET_PATH_MAX = 107
+# Accounts that may run it for root, the first one that is there.
+ACCOUNTS = ("postgres", "nobody")
+ROOTS_DATA = Path("/var/lib/forebay")
+SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - a folder of our own in it, its owner and mode are checked
+_ID_NAME = "id"
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of this machine."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one database lies. `account` is None where the calling user runs it."""
+
+    folder: Path
+    socket: Path
+    account: Account | None
+
+    @property
+    def data(self) -> Path:
+        """PostgreSQL's data folder."""
+        return self.folder / "data"
+
+    @property
+    def url(self) -> str:
+        """The address for SQLAlchemy, without a driver."""
+        return f"://{DATABASE_USER}@/postgres?host={quote(str(self.socket), safe='/')}"
+
+    def check(self) -> None:
+        """See that whoever runs the server has a name and can get to its data.
+
+        Raises:
+            InfrastructureError: when that is not so; says what to do.
+        """
+        if self.account is None:
+            try:
+                pwd.getpwuid(os.geteuid())
+            except KeyError as error:
+                raise InfrastructureError(
+                    f"PostgreSQL wants a user with a name, and user id {os.geteuid()} has none: "
+                    "add one to /etc/passwd, or run the container as a user that is in it"
+                ) from error
+        elif closed := closed_on_the_way(nearest_folder(self.folder)):
+            raise InfrastructureError(
+                f"PostgreSQL runs as {self.account.name} for root and cannot enter {closed}: "
+                f"open it (chmod o+x {closed}), or run forebay as another user than root"
+            )
+
+
+def database_place(layout: Layout) -> Place:
+    """Where the database of a home lies; nothing is made.
+
+    Raises:
+        InfrastructureError: when root has no account to run it with.
+    """
+    digest = hashlib.sha256(str(layout.root).encode()).hexdigest()[:12]
+    if os.geteuid() == 0:
+        folder = ROOTS_DATA / digest
+        return Place(folder, folder / "socket", _account_for_root(folder / "data"))
+    socket = layout.database / "socket"
+    if len(os.fsencode(socket / SOCKET_NAME)) > SOCKET_PATH_MAX:
+        socket = SHORT_SOCKETS / f"forebay-{os.geteuid()}-{digest}"
+    return Place(layout.database, socket, None)
+
+
+def prepare_place(layout: Layout, place: Place) -> Path:
+    """Make the folders; the result is the folder with PostgreSQL's `bin`.
+
+    No mode of a folder that was there before is changed.
+
+    Raises:
+        InfrastructureError: when a folder is another user's, or the account cannot get there.
+        MissingExtraError: when the wheel is not installed.
+    """
+    programs = wheel_programs()
+    place.check()
+    if place.account is None:
+        own_folder(place.folder, 0o700)
+        own_folder(place.socket, 0o700)
+        return programs
+    own_folder(place.folder.parent, 0o755)
+    _drop_data_of_an_earlier_home(layout, place)
+    own_folder(place.folder, 0o711)
+    for path in (place.socket, place.data):
+        path.mkdir(mode=0o700, exist_ok=True)
+        os.chown(path, place.account.uid, place.account.gid)
+    (place.folder / _ID_NAME).write_text(_home_id(layout))
+    return reachable_programs(programs, place.folder / "programs")
+
+
+def remove_database(place: Place) -> None:
+    """Remove the data and what lies beside it. Only when no server runs."""
+    for path in (place.folder, place.socket):
+        if path.exists():
+            shutil.rmtree(path)
+
+
+def own_folder(path: Path, mode: int) -> None:
+    """A folder that is the calling user's and that no other can write to.
+
+    Raises:
+        InfrastructureError: when something else lies there.
+    """
+    if not path.is_dir():
+        path.mkdir(mode=0o700)
+        path.chmod(mode)  # whatever the umask says
+    found = path.lstat()
+    writable = stat.S_IWGRP | stat.S_IWOTH
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & writable:
+        raise InfrastructureError(
+            f"{path} must be a folder of this user that no other can write to: move it away"
+        )
+
+
+def nearest_folder(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that is there."""
+    return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+
+
+def _account_for_root(data: Path) -> Account:
+    """The owner of the data where there is some, else the first account of ours that exists."""
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
+    if data.exists():
+        owner = next((e for e in known.values() if e.pw_uid == data.stat().st_uid), None)
+        if owner is not None and owner.pw_uid != 0:
+            return Account(owner.pw_name, owner.pw_uid, owner.pw_gid)
+    for name in ACCOUNTS:
+        if name in known:
+            return Account(name, known[name].pw_uid, known[name].pw_gid)
+    raise InfrastructureError(
+        f"PostgreSQL does not run as root, and this machine has no user {' or '.join(ACCOUNTS)}: "
+        "add one (useradd --system postgres), or run forebay as another user than root"
+    )
+
+
+def _home_id(layout: Layout) -> str:
+    """What tells this home from an earlier one of the same path."""
+    path = layout.database / _ID_NAME
+    if not path.exists():
+        layout.database.mkdir(mode=0o700, exist_ok=True)
+        write_private(path, secrets.token_hex(16))
+    return path.read_text()
+
+
+def _drop_data_of_an_earlier_home(layout: Layout, place: Place) -> None:
+    """A home that was deleted leaves data behind that lies elsewhere: nobody's any more."""
+    path = place.folder / _ID_NAME
+    if place.folder.exists() and not (path.exists() and path.read_text() == _home_id(layout)):
+        own_folder(place.folder, 0o711)
+        remove_database(place)

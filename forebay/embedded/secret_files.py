@@ -1,0 +1,78 @@
+"""Secrets of one embedded Airflow: made once, in files that only their owner may read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from pathlib import Path
+
+from forebay.config.base import Spec
+from forebay.embedded.layout import Layout
+from forebay.errors import InfrastructureError
+
+USER = "admin"
+_PRIVATE = 0o600
+# Without l, 1, I, O and 0: it is read from a screen and typed.
+_LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_PASSWORD_LENGTH = 20
+
+
+class Secrets(Spec):
+    """Keys that all components share.
+
+    jwt: signs tokens of users and tasks. session: signs cookies.
+    fernet: encrypts connections and variables in the database.
+    """
+
+    jwt: str
+    session: str
+    fernet: str
+
+
+def load_secrets(layout: Layout) -> Secrets:
+    """The keys of this home; made where there are none."""
+    if not layout.secrets.exists():
+        made = Secrets(
+            jwt=secrets.token_urlsafe(64),
+            session=secrets.token_urlsafe(64),
+            fernet=base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+        )
+        write_private(layout.secrets, made.model_dump_json(indent=1))
+    return Secrets.model_validate_json(layout.secrets.read_text())
+
+
+def new_password(layout: Layout) -> str:
+    """Give the user a new password. A running Airflow takes it at once."""
+    password = "".join(secrets.choice(_LETTERS) for _ in range(_PASSWORD_LENGTH))
+    write_private(layout.passwords, json.dumps({USER: password}) + "\n")
+    return password
+
+
+def read_password(layout: Layout) -> str:
+    """The user's password.
+
+    Raises:
+        InfrastructureError: when there is none, or the file is damaged.
+    """
+    try:
+        password: str = json.loads(layout.passwords.read_text())[USER]
+    except (OSError, ValueError, KeyError) as error:
+        raise InfrastructureError(
+            f"no password of {USER} in {layout.passwords} ({error}): "
+            "`forebay up --new-password` makes one"
+        ) from error
+    return password
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file by one that nobody else may read at any moment."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)

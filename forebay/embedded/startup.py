@@ -1,0 +1,145 @@
+"""The start of an embedded Airflow, step by step."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from forebay.embedded import components as parts
+from forebay.embedded import postgres
+from forebay.embedded.crew import Crew
+from forebay.embedded.health import REPORTED, last_beat
+from forebay.embedded.http import Endpoint
+from forebay.embedded.layout import Layout
+from forebay.embedded.postgres_place import database_place, prepare_place
+from forebay.embedded.rest import AirflowApi
+from forebay.embedded.secret_files import USER, load_secrets, read_password
+from forebay.embedded.settings import airflow_settings, write_settings
+from forebay.embedded.warm import Warming
+from forebay.errors import InfrastructureError
+
+INITDB_SECONDS = 120.0
+DATABASE_SECONDS = 60.0
+TABLES_SECONDS = 300.0
+API_SECONDS = 180.0
+HEALTHY_SECONDS = 120.0
+_HEALTH_PAUSE_SECONDS = 0.5
+_REQUEST_SECONDS = 10.0
+
+_LOG = logging.getLogger(__name__)
+
+Wait = Callable[[Callable[[], bool], float, str], None]
+
+
+class Startup:
+    """Starts components in their order. `wait` keeps the caller's own work going meanwhile."""
+
+    def __init__(self, layout: Layout, crew: Crew, port: int, wait: Wait) -> None:
+        """Nothing is started yet.
+
+        Args:
+            layout: where files lie.
+            crew: gets the components.
+            port: of the API server.
+            wait: waits for a condition, for so many seconds, on account of a component.
+        """
+        self._layout = layout
+        self._crew = crew
+        self._port = port
+        self._wait = wait
+        self._place = database_place(layout)
+        self._airflow = parts.airflow_components()
+
+    def steps(self, url: str) -> dict[str, Callable[[], None]]:
+        """What is done, by what it is called."""
+        return {
+            "settings": self._write_settings,
+            "database": self._start_database,
+            "tables": self._make_tables,
+            "api server": lambda: self._start_api_server(url),
+            "scheduler": lambda: self._start_scheduler(url),
+        }
+
+    def _write_settings(self) -> None:
+        keys = load_secrets(self._layout)
+        settings = airflow_settings(
+            self._layout, port=self._port, database=self._place.url, keys=keys
+        )
+        write_settings(self._layout.settings, settings)
+
+    def _start_database(self) -> None:
+        programs = prepare_place(self._layout, self._place)
+        if not postgres.is_initialised(self._place):
+            postgres.empty_data(self._place)
+            initdb = postgres.initdb_command(programs, self._place)
+            component = parts.Component("initdb", tuple(initdb), account=self._place.account)
+            self._run_to_end(component, INITDB_SECONDS)
+            postgres.mark_initialised(self._place)
+        postgres.drop_stale_pid_file(self._place)
+        database = self._crew.start(parts.database_component(programs, self._place))
+
+        def ready() -> bool:
+            return database.pid is not None and postgres.is_ready(self._place, database.pid)
+
+        self._wait(ready, DATABASE_SECONDS, parts.DATABASE)
+
+    def _make_tables(self) -> None:
+        """Make or change Airflow's tables where the last start was of another version."""
+        installed = version("apache-airflow-core")
+        if postgres.prepared_for(self._place) != installed:
+            command = (*parts.AIRFLOW, "db", "migrate")
+            self._run_to_end(parts.Component("migrate", command), TABLES_SECONDS)
+            postgres.mark_prepared(self._place, installed)
+
+    def _start_api_server(self, url: str) -> None:
+        """Tasks need it, so nothing that starts tasks comes before it is warm."""
+        self._crew.start(self._airflow[parts.API_SERVER])
+        self._crew.start(self._airflow[parts.DAG_PROCESSOR])
+        warming = Warming(url)
+        try:
+            self._wait(lambda: warming.done, API_SECONDS, parts.API_SERVER)
+        finally:
+            warming.give_up()
+
+    def _start_scheduler(self, url: str) -> None:
+        self._crew.start(self._airflow[parts.SCHEDULER])
+        self._crew.start(self._airflow[parts.TRIGGERER])
+        api = AirflowApi(Endpoint(url, USER, read_password(self._layout)), _REQUEST_SECONDS)
+        asked = 0.0
+
+        def healthy() -> bool:
+            nonlocal asked
+            if time.monotonic() - asked < _HEALTH_PAUSE_SECONDS:
+                return False
+            asked = time.monotonic()
+            try:
+                health = api.health()
+            except InfrastructureError as error:
+                _LOG.info("asked for health: %s", error)  # a busy machine: asked again
+                return False
+            return all(self._beats(health, name) for name in REPORTED)
+
+        self._wait(healthy, HEALTHY_SECONDS, parts.SCHEDULER)
+
+    def _beats(self, health: dict[str, Any], name: str) -> bool:
+        """Whether a component reported since it was started; an earlier one's report is older."""
+        status = next(one for one in self._crew.statuses() if one.name == name)
+        beat = last_beat(health, name)
+        return beat is not None and status.started_at is not None and beat > status.started_at
+
+    def _run_to_end(self, component: parts.Component, seconds: float) -> None:
+        process = self._crew.launch(component)
+        try:
+            self._wait(lambda: process.poll() is not None, seconds, component.name)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        if process.returncode != 0:
+            raise self._failed(component, process.returncode)
+
+    def _failed(self, component: parts.Component, code: int) -> InfrastructureError:
+        return self._crew.failure(component.name, f"failed ({code})")

@@ -1,0 +1,76 @@
+"""How the embedded Airflow stands, as its keeper writes it for everybody else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from forebay.config.base import Spec
+from forebay.embedded.layout import Layout
+from forebay.executors.files import write_atomically
+from forebay.executors.locks import is_held
+
+ComponentState = Literal["waiting", "running", "restarting", "failed", "stopped"]
+ClusterState = Literal["starting", "running", "failed", "stopping", "stopped", "lost"]
+
+
+class ComponentStatus(Spec):
+    """One component: PostgreSQL or a part of Airflow.
+
+    state: `failed` means that it ended too often and is not started again.
+    restarts: since the keeper started.
+    """
+
+    name: str
+    pid: int | None = None
+    state: ComponentState
+    restarts: int = 0
+    started_at: datetime | None = None
+
+
+class ClusterStatus(Spec):
+    """All components.
+
+    state: `lost` is written by nobody: the keeper died without a word.
+    doing: what a start waits for; empty once it is up.
+    error: why it failed.
+    sync_error: why DAG files could not be written last time.
+    cancelled_jobs: ended by the last stop.
+    seconds: wall time of each phase of the start.
+    """
+
+    state: ClusterState
+    url: str
+    user: str
+    keeper_pid: int
+    config_dirs: list[str]
+    started_at: datetime
+    doing: str = ""
+    error: str | None = None
+    sync_error: str | None = None
+    components: list[ComponentStatus] = Field(default_factory=list)
+    cancelled_jobs: list[str] = Field(default_factory=list)
+    seconds: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether no keeper works on it any more."""
+        return self.state in {"failed", "stopped", "lost"}
+
+
+def write_status(layout: Layout, status: ClusterStatus) -> None:
+    """Replace the status. Only the keeper does."""
+    write_atomically(layout.state, status.model_dump_json(indent=1))
+
+
+def read_status(layout: Layout) -> ClusterStatus | None:
+    """How it stands now; None where it never ran."""
+    held = is_held(layout.keeper_lock)
+    if not layout.state.is_file():
+        return None
+    status = ClusterStatus.model_validate_json(layout.state.read_text())
+    if held or status.over:
+        return status
+    return status.model_copy(update={"state": "lost"})

@@ -1,0 +1,56 @@
+"""Waits until the API server answers, and makes it build what it builds on the first request."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import threading
+import time
+
+from forebay.embedded.http import direct_opener
+
+DEADLINE_SECONDS = 180.0
+_ATTEMPT_SECONDS = 60.0
+_PAUSE_SECONDS = 0.1
+# The first says that it listens. The second is what tasks talk to: Airflow builds it on its first
+# request, which takes longer than tasks wait.
+_PATHS = ("/api/v2/version", "/execution/health")
+_LOG = logging.getLogger(__name__)
+
+
+class Warming:
+    """Asks one API server until it has answered; done in a thread of its own."""
+
+    def __init__(self, url: str) -> None:
+        """Start asking."""
+        self._url = url
+        self._given_up = threading.Event()
+        self._answered = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="warm", daemon=True)
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether the API server is ready for tasks."""
+        return self._answered.is_set()
+
+    def give_up(self) -> None:
+        """Ask no more."""
+        self._given_up.set()
+
+    def _run(self) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        for path in _PATHS:
+            while not self._answers(path):
+                if time.monotonic() > deadline or self._given_up.wait(_PAUSE_SECONDS):
+                    return
+        self._answered.set()
+
+    def _answers(self, path: str) -> bool:
+        try:
+            with direct_opener().open(self._url + path, timeout=_ATTEMPT_SECONDS) as answer:
+                answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            _LOG.debug("%s: %s", path, error)
+            return False
+        return True

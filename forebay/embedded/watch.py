@@ -1,0 +1,111 @@
+"""Sees that YAML files changed, and writes DAG files anew when they did."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from forebay.config.load import SUFFIXES
+from forebay.embedded.components import Component, sync_component
+from forebay.embedded.layout import Layout
+
+SYNC_SECONDS = 60.0
+_FOLDERS = ("pipelines", "sources")
+_STUBS = re.compile(r"-[0-9a-f]{8}$")
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+def signature(config_dirs: Sequence[Path]) -> Signature:
+    """What changes when a YAML file is added, removed or written: cheap enough for every second."""
+    folders = [config_dir / kind for config_dir in config_dirs for kind in _FOLDERS]
+    found = []
+    for path in (path for folder in folders for path in sorted(folder.glob("*"))):
+        if path.suffix in SUFFIXES:
+            try:
+                facts = path.stat()
+            except FileNotFoundError:
+                continue  # removed between the two looks: the next second sees the rest
+            found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
+    return tuple(found)
+
+
+@dataclass
+class _Sync:
+    """One running `forebay dags sync`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    log_start: int
+    deadline: float
+
+
+class ConfigWatch:
+    """Configuration folders of a running Airflow. Nothing here waits."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        config_dirs: Sequence[Path],
+        launch: Callable[[Component], subprocess.Popen[bytes]],
+    ) -> None:
+        """Nothing is looked at yet; `launch` starts a command."""
+        self._layout = layout
+        self._config_dirs = config_dirs
+        self._launch = launch
+        self._seen: Signature | None = None
+        self._written: Signature | None = None
+        self._running: list[_Sync] = []
+        self._errors: list[str] = []
+
+    @property
+    def error(self) -> str | None:
+        """Why DAG files could not be written last time."""
+        return "; ".join(self._errors) or None
+
+    @property
+    def settled(self) -> bool:
+        """Whether DAG files are as the YAML files said at the last look, or were tried to be."""
+        return not self._running and self._written is not None
+
+    def remove_others(self) -> None:
+        """Remove DAG files of configuration folders that an earlier start had and this has not."""
+        kept = {self._layout.stubs(folder) for folder in self._config_dirs}
+        for path in self._layout.dags.iterdir():
+            if path.is_dir() and _STUBS.search(path.name) and path not in kept:
+                shutil.rmtree(path)
+
+    def look(self) -> None:
+        """Start writing where something changed and then stayed as it is for one look."""
+        self._running = [one for one in self._running if not self._ended(one)]
+        if self._running:
+            return
+        now = signature(self._config_dirs)
+        settled = now == self._seen
+        self._seen = now
+        if self._written is None or (settled and now != self._written):
+            self._written = now
+            self._errors = []
+            self._running = [self._start(folder) for folder in self._config_dirs]
+
+    def _start(self, config_dir: Path) -> _Sync:
+        component = sync_component(self._layout, config_dir)
+        log = self._layout.log(component.name)
+        start = log.stat().st_size if log.exists() else 0
+        return _Sync(self._launch(component), log, start, time.monotonic() + SYNC_SECONDS)
+
+    def _ended(self, sync: _Sync) -> bool:
+        if sync.process.poll() is None:
+            if time.monotonic() < sync.deadline:
+                return False
+            sync.process.kill()
+            sync.process.wait()
+        if sync.process.returncode != 0:
+            said = sync.log.read_bytes()[sync.log_start :].decode(errors="replace").split("\n")
+            last = next((line for line in reversed(said) if line.strip()), f"see {sync.log}")
+            self._errors.append(last)
+        return True

@@ -1,0 +1,93 @@
+"""Plots over steps: rows by source as they came in, and how far the data was behind its window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forebay.report.drawing import colour, label_every, legend_above, svg, whole_numbers
+from forebay.report.facts import Facts, Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HOUR_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A window's series, and the step and rows that all windows before it came to."""
+
+    window: str
+    series: Series
+    step: int
+    rows: dict[str, int]
+
+
+def step_rows_plot(facts: Facts) -> str | None:
+    """Rows of each source over the steps of all windows; None where no trainer noted them."""
+    placed = _placed(facts)
+    if not placed:
+        return None
+
+    def draw(axes: Axes) -> None:
+        for index, name in enumerate(facts.sources):
+            steps, rows = [0], [0]
+            for one in placed:
+                noted = one.series.rows.get(name, [0] * len(one.series.steps))
+                steps += [one.step + step for step in one.series.steps]
+                rows += [one.rows.get(name, 0) + count for count in noted]
+            axes.plot(steps, rows, color=colour(index), lw=1.4, label=name)
+        axes.set_ylabel("rows trained, all windows")
+        axes.set_ylim(bottom=0)
+        whole_numbers(axes)
+        _step_axis(axes, placed)
+        legend_above(axes, len(facts.sources))
+
+    return svg(draw)
+
+
+def lag_plot(facts: Facts) -> str | None:
+    """Hours of the open window's data that were still to train; None where nobody noted them."""
+    placed = _placed(facts)
+    if not placed:
+        return None
+
+    def draw(axes: Axes) -> None:
+        for one in placed:
+            steps = [one.step + step for step in one.series.steps]
+            lag = [seconds / _HOUR_SECONDS for seconds in one.series.lag_seconds]
+            axes.plot(steps, lag, color=colour(0), lw=1.2, marker=".", ms=3)
+        axes.set_ylabel("hours of data to train")
+        most = max(seconds for one in placed for seconds in one.series.lag_seconds)
+        axes.set_ylim(0, 1.05 * max(1.0, most / _HOUR_SECONDS))
+        _step_axis(axes, placed)
+
+    return svg(draw, height=2.4)
+
+
+def _placed(facts: Facts) -> list[_Placed]:
+    """The windows that have a series, one behind the other. The warm start is another scale."""
+    found: list[_Placed] = []
+    step, rows = 0, dict.fromkeys(facts.sources, 0)
+    for window in facts.windows:
+        if window.series is None:
+            continue
+        found.append(_Placed(window.window, window.series, step, dict(rows)))
+        step += window.series.steps[-1]
+        for name, noted in window.series.rows.items():
+            rows[name] = rows.get(name, 0) + noted[-1]
+    return found
+
+
+def _step_axis(axes: Axes, placed: list[_Placed]) -> None:
+    end = placed[-1].step + placed[-1].series.steps[-1]
+    named = placed[:: label_every(len(placed))]
+    axes.set_xticks(
+        [one.step for one in named], [one.window for one in named], rotation=35, ha="right"
+    )
+    for one in placed[1:]:
+        axes.axvline(one.step, color="#c4cad2", lw=0.6, zorder=0)
+    axes.grid(visible=False, axis="x")
+    axes.set_xlim(0, max(1, end))
+    axes.set_xlabel(f"steps ({end:,} in all); each window's name stands where it begins")
