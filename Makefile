@@ -20,6 +20,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 help:  ## What there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 	echo
+	echo 'make demo AIRFLOW=0      without Airflow: one `forebay run`; goes with what follows too'
 	echo 'make demo STREAM=kafka   the stream on a real Kafka broker'
 	echo 'make demo KILL=1         kills three processes on stage'
 	echo 'make demo WAIT=3h        the stream comes too early for its labels'
@@ -38,12 +39,13 @@ $(READY): requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	UV=$$(command -v $(BIN)/uv)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip sync --require-hashes requirements.lock
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip sync --compile-bytecode --require-hashes requirements.lock
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip install --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: $(READY)  ## Train on real flights; STREAM=kafka, KILL=1, WAIT=3h
-	@STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)' $(BIN)/python -m forebay.demo
+demo: $(READY)  ## Train on real flights through Airflow; AIRFLOW=0, STREAM=kafka, KILL=1, WAIT=3h
+	@export AIRFLOW='$(AIRFLOW)' STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)'
+	exec $(BIN)/python -m forebay.demo
 
 test: $(READY) lint  ## Lint, types and every test but the long kill matrix; real Kafka included
 	@$(PYTEST) -m 'not chaos'

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support import independent
+
+from forebay.config.base import format_duration
+from forebay.config.schedules import ScheduleSpec
+from forebay.operators import tasks
 
 PAGES = [Path("README.md"), Path("CHANGELOG.md"), *sorted(Path("docs").glob("*.md"))]
 
@@ -28,9 +33,29 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_every_named_test_exists(page: Path) -> None:
     for file, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text()):
         tree = ast.parse(Path(file).read_text())
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, (
-            f"{file}::{name}"
-        )
+        assert name in {
+            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+        }, f"{file}::{name}"
+
+
+def test_every_key_of_the_schedule_is_explained_with_its_default() -> None:
+    text = Path("docs/airflow.md").read_text()
+    for name, field in ScheduleSpec.model_fields.items():
+        (row,) = [
+            line for line in text.splitlines() if line.startswith("| `") and f"`{name}`" in line
+        ]
+        default = field.get_default(call_default_factory=True)
+        shown = format_duration(default) if isinstance(default, timedelta) else str(default)
+        assert default == [] or shown.lower() in row, row
+
+
+def test_every_task_has_its_states() -> None:
+    text = Path("docs/airflow.md").read_text()
+    names = [value for key, value in vars(tasks).items() if key.isupper()]
+    assert len(names) == 8
+    for name in names:
+        shown = "sources.<name>" if name == tasks.SOURCES else name
+        assert f"| `{shown}` |" in text
 
 
 def script() -> str:

@@ -85,8 +85,21 @@ def test_the_examples_with_a_broker(tmp_path: Path) -> None:
         newcomer.type("forebay kafka stop")
 
 
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+def test_the_examples_with_airflow(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path)
+    prepare(newcomer.home / "demo" / "data", timedelta(hours=9), with_log=True)
+    try:
+        for command in examples("console airflow"):
+            newcomer.type(command)
+    finally:
+        newcomer.type("forebay down")
+
+
 def test_every_command_has_an_example() -> None:
-    shown = {shlex.split(line)[1] for line in [*examples("console"), *examples("console kafka")]}
+    marks = ("console", "console kafka", "console airflow")
+    shown = {shlex.split(line)[1] for mark in marks for line in examples(mark)}
     assert shown == set(COMMANDS)
 
 

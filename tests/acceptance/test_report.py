@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.projects import Project, ads_project
 from support.summaries import summary
 
 
@@ -59,3 +61,55 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ended = forebay("report", str(tmp_path / "gone.json"))
     assert ended.returncode == 1
     assert ended.stderr == f"error: {tmp_path / 'gone.json'}: no such file\n"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+    """Three small windows and the summary of the run that trained them."""
+    project = ads_project(tmp_path_factory.mktemp("trained"), days=3, rows=600)
+    return project, project.run("2026-03-01", "2026-03-03")
+
+
+def test_windows_are_told_the_same_whoever_trained_them(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    project, ran = trained
+    ended = project.forebay("report", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
+    page = Path(ended.stdout.splitlines()[-1].removeprefix("report  "))
+    assert page == project.home / "reports" / "ads-main-2026-03-01-2026-03-03.html"
+    assert "<svg" in page.read_text()
+    told = json.loads(page.with_suffix(".json").read_text())
+    for key in ("windows", "warm_start", "seen", "rows_agree", "rows_line", "model", "pooled"):
+        assert told[key] == ran[key], key
+    assert told["reused_windows"] == ["2026-03-01", "2026-03-02", "2026-03-03"]
+    assert told["restarts"] == ran["restarts"]
+    series = told["windows"][1]["series"]
+    assert series["rows"]["clicks"][-1] == 600
+    assert series["lag_seconds"][-1] == 0
+
+
+def test_a_part_of_the_windows(trained: tuple[Project, dict[str, Any]]) -> None:
+    project, _ = trained
+    ended = project.forebay(
+        "report", "ads", "--from", "2026-03-02", "--to", "2026-03-02", "--output", "json"
+    )
+    value = json.loads(ended.stdout)
+    assert [window["window"] for window in value["windows"]] == ["2026-03-02"]
+    assert value["model"] == ""  # a run of several windows exports the last one's
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--from", "2026-03-01"), "by both, --from and --to"),
+        (("--from", "2026-03-03", "--to", "2026-03-04"), "window 2026-03-04 of pipeline 'ads' is"),
+        (("--from", "2026-02-01", "--to", "2026-03-01"), "before the dataset's start"),
+    ],
+)
+def test_windows_that_cannot_be_told(
+    trained: tuple[Project, dict[str, Any]], words: tuple[str, ...], message: str
+) -> None:
+    project, _ = trained
+    ended = project.forebay("report", "ads", *words, check=False)
+    assert ended.returncode == 1
+    assert message in ended.stderr

@@ -4,50 +4,149 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
+import signal
 import subprocess
 import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 CLOSING = "0 rows lost, 0 repeated (checked in the model)"
+COMMAND = [sys.executable, "-m", "forebay.demo"]
+PLAY_SECONDS = 900.0
+END_SECONDS = 150.0
+
+
+def environ(home: Path, **variables: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP"}
+    return {**kept, **variables, "FOREBAY_HOME": str(home)}
+
+
+def nobody_left(home: Path) -> None:
+    for process in psutil.process_iter(["environ", "cmdline"]):
+        given = process.info["environ"] or {}
+        assert str(home) not in given.get("FOREBAY_HOME", ""), process
+        assert str(home) not in given.get("FOREBAY_AIRFLOW", ""), process
 
 
 def play(home: Path, **variables: str) -> list[str]:
     """The lines of one demo below `home`."""
-    kept = {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP"}
     ended = subprocess.run(
-        [sys.executable, "-m", "forebay.demo"],
-        env={**kept, **variables, "FOREBAY_HOME": str(home)},
+        COMMAND,
+        env=environ(home, **variables),
         capture_output=True,
         text=True,
         check=False,
-        timeout=540,
+        timeout=PLAY_SECONDS,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    for process in psutil.process_iter(["environ"]):
-        assert str(home) not in (process.info["environ"] or {}).get("FOREBAY_HOME", "")
+    nobody_left(home)
     return ended.stdout.splitlines()
 
 
+def next_command(lines: list[str], start: str) -> str:
+    (found,) = [line for line in lines if line.startswith(f"next  {start}")]
+    return found.partition(": ")[2]
+
+
+def type_in(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, shell=True, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "home"
+
+
 @pytest.mark.chaos
-@pytest.mark.timeout(600)
-def test_the_demo_and_what_a_second_run_reuses(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+@pytest.mark.timeout(1800)
+def test_through_airflow_and_what_later_calls_reuse(home: Path) -> None:
     first = play(home)
     assert first[-1] == CLOSING
-    assert (home / "demo" / "report.html").exists()
+    assert "windows  14 trained, 0 reused" in first
+    assert (home / "demo" / "report.html").read_text().count("<svg") == 6
+    scored = type_in(next_command(first, "score a row"))
+    assert scored.returncode == 0, scored.stderr
+    assert "mixture" in scored.stdout
+    broken = type_in(next_command(first, "see what is said"))
+    assert broken.returncode == 1
+    assert all(re.search(r"\.yaml:\d+:\d+: ", line) for line in broken.stdout.splitlines())
     second = play(home)
     assert second[-1] == CLOSING
     assert any(line.startswith("data  reused") for line in second)
-    assert any("0 to train, 15 reused" in line for line in second)
+    assert any(line.endswith("; 0 runs were missing") for line in second)
+    assert "windows  0 trained, 14 reused" in second
+    without = play(home, AIRFLOW="0")
+    assert without[-1] == CLOSING
+    assert any("0 to train, 15 reused" in line for line in without)
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(600)
-def test_three_kills_on_stage(tmp_path: Path) -> None:
-    lines = play(tmp_path / "home", KILL="1")
+@pytest.mark.timeout(900)
+def test_on_a_terminal_airflow_stays_until_ctrl_c(home: Path) -> None:
+    """After the windows are trained, so that nothing but the terminal is new."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        COMMAND,
+        env=environ(home, TERM="xterm", COLUMNS="160"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen: list[str] = []
+    reader = threading.Thread(target=_collect, args=(ours, seen))
+    reader.start()
+    try:
+        _wait(lambda: "until Ctrl-C" in "".join(seen), 600)
+        text = "".join(seen)
+        assert CLOSING in text
+        (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+(?=  user)", text))
+        with urllib.request.urlopen(f"{url}/api/v2/version", timeout=60) as answer:
+            assert json.load(answer)["version"].startswith("3.")
+        os.write(ours, b"\x03")
+        assert process.wait(END_SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        reader.join(10)
+    nobody_left(home)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+def test_ctrl_c_while_windows_train_takes_everything_down(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(COMMAND, env=environ(home), stdout=stream, stderr=stream)
+    try:
+        _wait(lambda: "  training  " in log.read_text() or process.poll() is not None, 600)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(END_SECONDS) == 130, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    assert log.read_text().splitlines()[-1] == "interrupted"
+    nobody_left(home)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("airflow", ["1", "0"])
+def test_three_kills_on_stage(tmp_path: Path, airflow: str) -> None:
+    lines = play(tmp_path / "home", KILL="1", AIRFLOW=airflow)
     assert lines[-1] == f"3 kills, {CLOSING}"
     summary = json.loads((tmp_path / "home-kill" / "demo" / "summary.json").read_text())
     assert all(summary["restarts"][role] == 1 for role in ("data", "driver", "trainer"))
@@ -55,7 +154,7 @@ def test_three_kills_on_stage(tmp_path: Path) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.kafka
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1000)
 def test_the_stream_on_kafka(tmp_path: Path) -> None:
     lines = play(tmp_path / "home", STREAM="kafka")
     assert lines[-1] == CLOSING
@@ -64,7 +163,25 @@ def test_the_stream_on_kafka(tmp_path: Path) -> None:
 @pytest.mark.chaos
 @pytest.mark.timeout(600)
 def test_a_stream_that_comes_before_its_labels(tmp_path: Path) -> None:
-    lines = play(tmp_path / "home", WAIT="3h")
+    lines = play(tmp_path / "home", WAIT="3h", AIRFLOW="0")
     (warning,) = [line for line in lines if line.startswith("WARNING")]
     assert warning.startswith("WARNING  mixture is a bad choice here: only 31% of positives")
     assert lines[-1] == CLOSING
+
+
+def _collect(terminal: int, seen: list[str]) -> None:
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            return  # the other side is closed
+        if not piece:
+            return
+        seen.append(piece.decode(errors="replace"))
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)

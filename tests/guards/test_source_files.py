@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-FOLDERS = ("config", "datatasks", "executors", "mixture", "forebay", "benchmarks")
+FOLDERS = (
+    "config",
+    "dags",
+    "datatasks",
+    "executors",
+    "mixture",
+    "operators",
+    "forebay",
+    "benchmarks",
+)
 TEXTS = ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", "requirements.lock", ".ci/run")
 LINES_MEDIAN = 150
 LINES_MAX = 500

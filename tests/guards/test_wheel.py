@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 import sysconfig
 import tomllib
@@ -14,11 +11,10 @@ from pathlib import Path
 
 import pytest
 from support.declarations import declarations, write
+from support.wheels import built_wheel, run
 
 from forebay import __version__
 
-FOLDERS = ("config", "datatasks", "executors", "mixture", "forebay")
-FILES = ("pyproject.toml", "README.md", "LICENSE")
 DATA_FILES = {
     "forebay/py.typed",
     "forebay/report/report.html.j2",
@@ -26,32 +22,9 @@ DATA_FILES = {
 }
 
 
-def run(command: list[str], folder: Path, **environment: str) -> str:
-    result = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy: a build folder of the checkout may hold files that are deleted since."""
-    tree = tmp_path_factory.mktemp("tree")
-    for name in FOLDERS:
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(name, tree / name, symlinks=True, ignore=ignore)
-    for name in FILES:
-        shutil.copy(name, tree)
-    code = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
-    run([sys.executable, "-c", code], tree)
-    (built,) = (tree / "dist").glob("*.whl")
-    return built
+    return built_wheel(tmp_path_factory.mktemp("tree"))
 
 
 @pytest.fixture(scope="module")

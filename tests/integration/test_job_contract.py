@@ -23,7 +23,7 @@ from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
 from forebay.executors.job import JobHandle, WindowRequest, attach, submit
-from forebay.executors.progress import read_progress
+from forebay.executors.progress_file import read_progress
 from forebay.home import Home
 
 CRASH_BEFORE_HANDLE = """

@@ -24,6 +24,18 @@ def source(feed: str, rows: int, dead: int, reason: str = "") -> dict[str, Any]:
     }
 
 
+def series(steps: int = 14) -> dict[str, Any]:
+    """A day whose rows come evenly, a step for each part of it."""
+    done = [(number + 1) / steps for number in range(steps)]
+    rows = {"flights_table": 600, "flights_files": 300, "departures": 900}
+    return {
+        "steps": list(range(1, steps + 1)),
+        "seconds": [0.1 * number for number in range(steps)],
+        "lag_seconds": [86_400 * (1 - part) for part in done],
+        "rows": {name: [int(total * part) for part in done] for name, total in rows.items()},
+    }
+
+
 def window(key: str, *, auc_fresh: float | None = 0.66) -> dict[str, Any]:
     return {
         "window": key,
@@ -48,6 +60,7 @@ def window(key: str, *, auc_fresh: float | None = 0.66) -> dict[str, Any]:
             for name in PARADIGMS
         },
         "label_completeness": {"fresh_positives": 31, "complete_positives": 100, "share": 0.31},
+        "series": series(),
     }
 
 

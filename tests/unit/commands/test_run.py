@@ -9,7 +9,7 @@ import pytest
 
 from forebay.commands.run import _Shown
 from forebay.executors.job_models import JobStatus
-from forebay.executors.progress import Progress
+from forebay.executors.progress_file import Progress
 
 
 def test_an_interrupted_run_says_that_its_job_goes_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,7 +169,7 @@ def test_far_from_any_key_the_known_keys_are_listed(files: Files) -> None:
     files.change("pipelines/ads.yaml", "train:", "zzz: 1\ntrain:")
     assert files.load().problems[0].message == (
         "unknown key 'zzz' at the top of the file; known keys: description, dataset, model, "
-        "train, job"
+        "train, job, schedule"
     )
 
 

@@ -176,6 +176,30 @@ def test_forgetting_removes_one_window(ledger: Ledger) -> None:
     assert ledger.latest_plan("2026-03-01") is None
 
 
+def test_replanning_records_the_same_tasks_under_the_next_generation(ledger: Ledger) -> None:
+    with pytest.raises(DataError, match="no plan"):
+        ledger.replan("2026-03-01")
+    record(ledger)
+    ledger.mark_trained("2026-03-01", 1, {})
+    again = ledger.replan("2026-03-01")
+    assert again == window_plan(2)
+    assert ledger.plan("2026-03-01", 2) == again
+    assert ledger.tasks("2026-03-01", 2) == ledger.tasks("2026-03-01", 1)
+    assert ledger.trained("2026-03-01") == 1
+    # A generation of its own: what happens to the older one's files does not reach it.
+    (ledger.folder / "2026-03-01" / "g1" / "history.arrow").unlink()
+    assert ledger.tasks("2026-03-01", 2).num_rows == 6
+    assert ledger.replan("2026-03-01").generation == 3
+
+
+def test_a_damaged_newest_generation_is_not_replanned(ledger: Ledger) -> None:
+    record(ledger)
+    record(ledger, 2)
+    (ledger.folder / "2026-03-01" / "g2" / "history.arrow").write_bytes(b"?")
+    assert ledger.replan("2026-03-01") == window_plan(3)
+    assert ledger.generations("2026-03-01") == [1, 3]
+
+
 def test_numbers_of_a_forgotten_window_are_not_used_again(tmp_path: Path) -> None:
     home = Home(tmp_path)
     ledger = Ledger(home, "ads")

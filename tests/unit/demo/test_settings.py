@@ -1,4 +1,4 @@
-"""STREAM, KILL and WAIT."""
+"""AIRFLOW, STREAM, KILL and WAIT."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from forebay.errors import UsageError
 
 
 def test_defaults() -> None:
-    settings = Settings.of({"STREAM": "", "KILL": "", "WAIT": ""})
+    settings = Settings.of({"AIRFLOW": "", "STREAM": "", "KILL": "", "WAIT": ""})
+    assert settings.airflow
     assert not settings.kafka
     assert not settings.kill
     assert settings.wait == timedelta(hours=9)
@@ -27,6 +28,7 @@ def test_defaults() -> None:
         ({"WAIT": "3h"}, ".forebay-wait-3h"),
         ({"STREAM": "kafka", "KILL": "1", "WAIT": "90m"}, ".forebay-kafka-kill-wait-90m"),
         ({"WAIT": "540m"}, ".forebay"),
+        ({"AIRFLOW": "0"}, ".forebay"),
         ({"FOREBAY_HOME": "/somewhere/else", "KILL": "1"}, "/somewhere/else-kill"),
     ],
 )
@@ -40,6 +42,7 @@ def test_every_way_has_its_own_home(environ: dict[str, str], name: str) -> None:
         ({"STREAM": "kafak"}, "STREAM=kafak"),
         ({"KILL": "yes"}, "KILL=yes"),
         ({"WAIT": "3"}, "WAIT=3"),
+        ({"AIRFLOW": "no"}, "AIRFLOW=no: write AIRFLOW=0"),
     ],
 )
 def test_other_values_are_refused(environ: dict[str, str], message: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import InfrastructureError
+from forebay.executors.chain import Parent
 from forebay.executors.checkpoints import CheckpointStore, Seal
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
@@ -107,3 +108,18 @@ def test_old_checkpoints_go_but_the_final_one_stays(tmp_path: Path) -> None:
 
 def test_without_a_checkpoint_there_is_nothing_to_load(tmp_path: Path) -> None:
     assert CheckpointStore(tmp_path).load(CountingLearner(1)) is None
+
+
+def test_a_checkpoint_that_was_begun_from_another_model_is_dropped(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    parent = Parent(window="2026-02-28", generation=1)
+    store.drop_others(parent)  # nothing is there yet
+    store.write(learner, seal(learner, 1).model_copy(update={"parent": parent}))
+    store.drop_others(parent)
+    assert store.newest() is not None
+    store.drop_others(Parent(window="2026-02-28", generation=2))
+    assert store.newest() is None
+    store.write(learner, seal(learner, 1))
+    store.drop_others(None)
+    assert store.newest() is not None

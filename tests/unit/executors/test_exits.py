@@ -12,8 +12,10 @@ import pytest
 from forebay.errors import (
     ConfigError,
     DataError,
+    ExportError,
     ForebayError,
     InfrastructureError,
+    LineBusyError,
     NotReadyError,
     RowsLostError,
 )
@@ -103,3 +105,11 @@ def test_a_failure_becomes_the_exception_of_its_remedy(kind: type[ForebayError])
     exception = failure.exception()
     assert type(exception) is kind
     assert str(exception) == "what happened"
+
+
+def test_a_failure_of_the_line_or_the_export_keeps_what_it_is() -> None:
+    busy = RoleFailure.of(LineBusyError("job x trains it"))
+    assert isinstance(busy.exception(), LineBusyError)
+    assert (busy.exit_code, busy.final) == (4, False)
+    unfit = RoleFailure.of(ExportError("model y is not fit"))
+    assert (unfit.exit_code, unfit.final) == (4, True), "a restart would write the same"

@@ -8,10 +8,12 @@ from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
-from support.summaries import PARADIGMS, summary
+from support.summaries import PARADIGMS, series, summary, window
 
+from forebay.report.drawing import LABELS_MAX
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
+from forebay.report.step_plots import lag_plot, step_rows_plot
 from forebay.report.text import closing_lines, estimate_text, plain_lines, print_report
 
 
@@ -80,7 +82,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
     assert "script" not in seen.tags
     assert "link" not in seen.tags
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)", page)
-    assert seen.tags.count("svg") == 3
+    assert seen.tags.count("svg") == 5
     assert "/models/&lt;flights&gt;/saved_model" in page
     text = " ".join(seen.text)
     assert "mixture and mixed do not differ" in text
@@ -88,6 +90,47 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
     assert "before start" not in text  # of the warm start, which has no row in the list below
     for name in PARADIGMS:
         assert f"{name} true" in text
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r"<h2>(.*?)</h2>", page)
+
+
+def test_steps_of_all_windows_stand_behind_each_other() -> None:
+    data = summary()
+    data["windows"][1]["series"] = series(6)
+    page = render_html(facts_of(data))
+    assert "Rows of each source over steps" in headings(page)
+    assert "Lag over steps" in headings(page)
+    assert "steps (20 in all)" in page
+
+
+@pytest.mark.parametrize("windows", [1, 60])
+def test_a_page_of_one_window_or_many(windows: int) -> None:
+    data = summary()
+    data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
+    data["windows"][0]["series"] = series(1)
+    page = render_html(facts_of(data))
+    assert page.count("<svg") == 5
+    rows = step_rows_plot(facts_of(data))
+    assert rows is not None
+    assert rows.count("2013-06-") <= LABELS_MAX
+
+
+def test_without_steps_there_is_no_empty_plot() -> None:
+    data = summary()
+    for one in data["windows"]:
+        one["series"] = None
+    assert [name for name in headings(render_html(facts_of(data))) if "steps" in name] == []
+    data["windows"][1]["series"] = series()
+    assert lag_plot(facts_of(data)) is not None
+
+
+def test_a_summary_of_before_the_steps_were_kept_is_still_read() -> None:
+    data = summary()
+    for one in [data["warm_start"], *data["windows"]]:
+        del one["series"]
+    assert facts_of(data).windows[0].series is None
 
 
 def test_the_same_summary_gives_the_same_page() -> None:

@@ -1,0 +1,178 @@
+"""What `forebay explain --from --to` says a backfill costs is what `forebay run` then does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.projects import Project, ads_pipeline, ads_project, history_source
+
+DAYS = 5
+ROWS = 1_000
+SOURCES = ("history", "clicks")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Five days of data, the first three of them trained; tests below go on in their order."""
+    project = ads_project(tmp_path_factory.mktemp("cost"), days=DAYS, rows=ROWS)
+    project.run("2026-03-01", "2026-03-03")
+    return project
+
+
+def explain(project: Project, first: str, last: str, *more: str) -> dict[str, Any]:
+    ended = project.forebay(
+        "explain", "ads", "--from", first, "--to", last, *more, "--output", "json"
+    )
+    return json.loads(ended.stdout)
+
+
+def does(cost: dict[str, Any]) -> dict[str, str]:
+    return {each["window"]: each["does"] for each in cost["windows"]}
+
+
+def assert_came_true(cost: dict[str, Any], summary: dict[str, Any]) -> None:
+    """Rows, generations, storage calls and stale windows are those that were told."""
+    ran = [each for each in [summary["warm_start"], *summary["windows"]] if each]
+    told = {each["window"]: each for each in cost["windows"]}
+    assert list(told) == [each["window"] for each in ran]
+    for each in ran:
+        expected = told[each["window"]]
+        assert each["generation"] == expected["generation"]
+        rows = {name: found["planned_rows"] for name, found in each["sources"].items()}
+        assert rows == expected["rows"]
+    assert cost["storage_calls"] == summary["storage_calls"]
+    assert cost["stale"] == summary["stale_windows"]
+    starts = ("train", "train again")
+    assert [key for key, what in does(cost).items() if what in starts] == summary["trained_windows"]
+    trained = [each for each in ran if each["window"] in summary["trained_windows"]]
+    assert cost["rows"] == {
+        name: sum(each["sources"][name]["served_rows"] for each in trained) for name in SOURCES
+    }
+
+
+def test_trained_new_and_planned_windows(trained: Project) -> None:
+    trained.forebay("plan", "ads", "--from", "2026-03-05", "--to", "2026-03-05")
+    before = sorted(trained.home.rglob("*"))
+    cost = explain(trained, "2026-03-02", "2026-03-05")
+    assert sorted(trained.home.rglob("*")) == before, "a look that writes"
+    assert {each["window"]: (each["state"], each["does"]) for each in cost["windows"]} == {
+        "2026-03-02": ("trained", "skip"),
+        "2026-03-03": ("trained", "skip"),
+        "2026-03-04": ("new", "train"),
+        "2026-03-05": ("planned", "train"),
+    }
+    assert cost["rows"] == {"history": 2 * ROWS, "clicks": 2 * ROWS}
+    assert cost["pace"]["windows"] == 3
+    assert cost["seconds"] > 0
+    assert_came_true(cost, trained.run("2026-03-02", "2026-03-05"))
+
+
+def test_trained_windows_cost_nothing(trained: Project) -> None:
+    cost = explain(trained, "2026-03-01", "2026-03-05")
+    assert set(does(cost).values()) == {"skip"}
+    assert (cost["storage_calls"], cost["rows"]) == (0, dict.fromkeys(SOURCES, 0))
+
+
+def test_a_reprocess_leaves_later_windows_stale(trained: Project) -> None:
+    cost = explain(trained, "2026-03-03", "2026-03-04", "--reprocess")
+    assert does(cost) == {"2026-03-03": "train again", "2026-03-04": "train again"}
+    assert cost["stale"] == ["2026-03-05"]
+    assert_came_true(cost, trained.run("2026-03-03", "2026-03-04", "--reprocess"))
+    assert explain(trained, "2026-03-05", "2026-03-05", "--reprocess")["stale"] == []
+
+
+def test_another_line_trains_what_the_first_one_planned(trained: Project) -> None:
+    cost = explain(trained, "2026-03-01", "2026-03-02", "--line", "second")
+    assert [each["state"] for each in cost["windows"]] == ["trained", "trained"]
+    assert cost["storage_calls"] == 0
+    assert_came_true(cost, trained.run("2026-03-01", "2026-03-02", "--line", "second"))
+
+
+def test_a_checkpoint_that_is_not_kept(trained: Project) -> None:
+    kept = trained.home / "models" / "ads" / "main" / "2026-03-02" / "g1" / "checkpoints"
+    shutil.rmtree(kept)
+    cost = explain(trained, "2026-03-03", "2026-03-03", "--reprocess")
+    (refused,) = cost["refused"]
+    assert refused.startswith("window 2026-03-02 cannot be built on: its checkpoint is not kept")
+    summary = trained.root / "summary.json"
+    command = ("run", "ads", "--from", "2026-03-03", "--to", "2026-03-03", "--reprocess")
+    ended = trained.forebay(*command, "--summary", str(summary), check=False)
+    assert ended.returncode == 1
+    assert "2026-03-02 cannot be built on any more" in ended.stderr
+
+
+def test_a_warm_start_and_a_gap(tmp_path: Path) -> None:
+    pipeline = ads_pipeline()
+    pipeline["train"]["warm_start"] = "2026-03-01"
+    pipeline["dataset"]["start"] = "2026-03-02"
+    project = ads_project(tmp_path, days=4, rows=ROWS, pipeline=pipeline)
+    cost = explain(project, "2026-03-02", "2026-03-02")
+    assert list(does(cost)) == ["2026-03-01_2026-03-02", "2026-03-02"]
+    assert (cost["seconds"], cost["pace"]["windows"]) == (None, 0)
+    assert_came_true(cost, project.run("2026-03-02", "2026-03-02"))
+    cost = explain(project, "2026-03-04", "2026-03-04")
+    command = ("run", "ads", "--from", "2026-03-04", "--to", "2026-03-04")
+    ended = project.forebay(*command, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.strip() == f"error: {cost['refused'][0]}"
+
+
+def test_windows_that_have_to_wait(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, days=2, rows=ROWS)
+    ready = {"ready": {"marker": "_SUCCESS", "wait": "10m", "late": "skip"}}
+    options = {"path": "data/history", "window_path": "date={date}/*.parquet"}
+    project.write_source("history", history_source(options=options, **ready))
+    (project.files / "date=2026-02-28" / "_SUCCESS").touch()
+    cost = explain(project, "2026-03-01", "2026-03-02")
+    assert does(cost) == {"2026-03-01": "train", "2026-03-02": "wait"}
+    because = cost["windows"][1]["because"]
+    assert "source 'history' is not complete for 2026-03-01" in because
+    assert "a run waits 10m, then it goes on without these rows" in because
+    assert cost["rows"] == {"history": ROWS, "clicks": ROWS}
+    text = project.forebay("explain", "ads", "--from", "2026-03-01", "--to", "2026-03-02").stdout
+    assert "waiting  2026-03-02: not counted above" in text
+
+
+def test_the_table(trained: Project) -> None:
+    ends = ("--from", "2026-03-04", "--to", "2026-03-04")
+    text = trained.forebay("explain", "ads", *ends, "--reprocess").stdout
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0] == "window state does generation history rows clicks rows"
+    assert lines[1] == "2026-03-04 trained train again 3 1,000 1,000"
+    assert "total 1 of 1 windows to train, 2,000 rows (history 1,000, clicks 1,000)" in lines
+    assert "stale 2026-03-05, once this is done" in lines
+    assert lines[-1].endswith("(estimate from 5 trained windows)")
+
+
+def test_a_line_that_was_trained_with_other_features(trained: Project) -> None:
+    kept = trained.pipeline
+    trained.pipeline = {**kept, "model": {**kept["model"], "kind": "towers"}}
+    trained.write_pipeline()
+    cost = explain(trained, "2026-03-05", "2026-03-05", "--reprocess")
+    trained.pipeline = kept
+    trained.write_pipeline()
+    (refused,) = cost["refused"]
+    assert "features, label or model changed since window 2026-03-05" in refused
+
+
+@pytest.mark.parametrize(
+    "words", [("--from", "2026-03-04"), ("--to", "2026-03-04"), ("--reprocess",)]
+)
+def test_half_a_range(trained: Project, words: tuple[str, ...]) -> None:
+    ended = trained.forebay("explain", "ads", *words, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "write both --from and --to" in ended.stderr
+
+
+def test_time_that_is_not_over(trained: Project) -> None:
+    pipeline = ads_pipeline()
+    assert yaml.safe_load((trained.root / "config/pipelines/ads.yaml").read_text()) == pipeline
+    cost = explain(trained, "2199-01-01", "2199-01-01")
+    assert does(cost) == {"2199-01-01": "wait"}
+    assert cost["windows"][0]["because"].startswith("the window ends at 2199-01-02T00:00Z")
+    assert cost["storage_calls"] == 0

@@ -1,0 +1,301 @@
+"""`forebay stage timer|source|sink`: the planning of windows as Airflow's tasks call it."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd  # noqa: F401 - the commands start Arrow without it, for this process too
+import pyarrow.parquet as pq
+import pytest
+from support.file_watch import Reads, watched
+from support.projects import (
+    COLUMNS,
+    DAY,
+    FIRST_DAY,
+    Project,
+    ads_pipeline,
+    ads_project,
+    clicks_source,
+    rows_of_day,
+    write_log,
+)
+
+from forebay.cli import run
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.sources import footers
+from forebay.executors.stage_results import SinkResult, SourceResult, TimerResult
+from forebay.home import Home
+
+HOURS = 48
+WINDOWS = [f"{FIRST_DAY + timedelta(hours=hour):%Y-%m-%dT%H}" for hour in range(HOURS)]
+SOURCES = ("history", "impressions", "clicks")
+ROWS_PER_DAY = 480
+
+
+def hourly_project(root: Path) -> Project:
+    """48 hourly windows over files by path with markers, files by time, and a log."""
+    pipeline = ads_pipeline()
+    pipeline["dataset"]["window"] = "1h"
+    pipeline["dataset"]["streams"] = {name: {"sources": [name]} for name in SOURCES}
+    project = Project(root, pipeline)
+    for day in range(2):
+        start = FIRST_DAY + day * DAY
+        write_log(project.log, start, ROWS_PER_DAY, seed=day)
+        write_hours(project, start, seed=day + 2)
+    paths = {"path": "data/history", "window_path": "date={date}/hour={hour}/*.parquet"}
+    files: dict[str, Any] = {"kind": "parquet", "columns": COLUMNS, "event_time": "at"}
+    marked = {"ready": {"marker": "_SUCCESS"}}
+    project.write_source("history", {**files, **marked, "options": paths})
+    project.write_source("impressions", {**files, "options": {"path": "data/impressions"}})
+    project.write_source("clicks", clicks_source())
+    project.write_pipeline()
+    return project
+
+
+def write_hours(project: Project, day: datetime, seed: int) -> None:
+    """A day of rows, hour by hour with a marker, and four files of mixed hours."""
+    table = rows_of_day(day, ROWS_PER_DAY, seed)
+    hours = [at.hour for at in table["at"].to_pylist()]
+    for hour in range(24):
+        folder = project.files / f"date={day:%Y-%m-%d}" / f"hour={hour:02}"
+        folder.mkdir(parents=True)
+        part = table.filter([found == hour for found in hours])
+        pq.write_table(part, folder / "part.parquet")
+        (folder / "_SUCCESS").touch()
+    impressions = project.root / "data" / "impressions"
+    impressions.mkdir(exist_ok=True)
+    for number in range(4):
+        step = ROWS_PER_DAY // 4
+        pq.write_table(
+            table.slice(number * step, step), impressions / f"{day.day}-{number}.parquet"
+        )
+
+
+class Caller:
+    """Stages in this process, since starting 400 of them would take minutes.
+
+    What a process keeps in memory is forgotten before each call.
+    """
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+        self.errors = ""
+
+    def __call__(self, *arguments: str, code: int = 0) -> Any:
+        footers._cache.clear()
+        found = run(["stage", *arguments])
+        captured = self.capsys.readouterr()
+        self.errors = captured.err
+        assert found == code, captured.err
+        if code:
+            assert captured.out == ""
+            return None
+        (line,) = captured.out.splitlines()
+        return json.loads(line)
+
+    def source(self, window: str, source: str, by: str, *more: str) -> SourceResult:
+        arguments = ("source", "ads", window, source, "--asked-by", by, *more)
+        return SourceResult.model_validate(self(*arguments))
+
+    def sink(self, window: str, by: str, *more: str) -> SinkResult:
+        return SinkResult.model_validate(self("sink", "ads", window, "--asked-by", by, *more))
+
+
+@pytest.fixture
+def stage(capsys: pytest.CaptureFixture[str]) -> Caller:
+    return Caller(capsys)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    return enter(ads_project(tmp_path / "project", days=3, rows=500), monkeypatch)
+
+
+@pytest.fixture
+def hourly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    return enter(hourly_project(tmp_path / "hourly"), monkeypatch)
+
+
+def enter(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.chdir(project.root)
+    monkeypatch.setenv("FOREBAY_HOME", str(project.home))
+    return project
+
+
+def backfill(
+    stage: Caller, project: Project, order: Sequence[str], clear: int, *more: str
+) -> tuple[Reads, list[SourceResult], list[SinkResult]]:
+    """All windows through source and sink in one order; each call names those still waiting."""
+    found, sunk, waiting = [], [], {name: list(order) for name in SOURCES}
+    with watched(project.root / "data") as reads:
+        for window in order:
+            for source in SOURCES:
+                asked = [{"window": w, "asked_by": f"run {w}#{clear}"} for w in waiting[source]]
+                others = json.dumps([each for each in asked if each["window"] != window])
+                by = f"run {window}#{clear}"
+                found.append(stage.source(window, source, by, "--asked", others))
+                waiting[source] = [each for each in waiting[source] if each != window]
+            sunk.append(stage.sink(window, f"run {window}#{clear}", *more))
+    return reads, found, sunk
+
+
+@pytest.mark.timeout(300)
+def test_48_windows_cost_one_scan_of_each_source_in_any_order(
+    hourly: Project, stage: Caller
+) -> None:
+    first_reads, first, sunk = backfill(stage, hourly, WINDOWS, 0)
+    assert {result.state for result in first} == {"listed"}
+    scans = [result for result in first if result.storage_calls]
+    assert [(result.window, result.source) for result in scans] == [
+        (WINDOWS[0], name) for name in SOURCES
+    ]
+    assert {result.windows_scanned for result in first} == {HOURS}
+    rows = {name: sum(each.rows[name] or 0 for each in sunk) for name in SOURCES}
+    assert rows == dict.fromkeys(SOURCES, 2 * ROWS_PER_DAY)
+    assert len([path for path in first_reads.folders if path == "clicks"]) == 1
+    assert not list((hourly.home / "ledger" / "ads" / ".listings").glob("*/*"))
+    calls = sum(result.storage_calls for result in first)
+    assert_planned_alike(hourly, calls)
+
+    ledger = Ledger(Home(hourly.home), "ads")
+    for window in WINDOWS:
+        ledger.mark_trained(window, 1, {})
+    shuffled = random.Random(7).sample(WINDOWS, HOURS)
+    again_reads, again, sunk_again = backfill(stage, hourly, shuffled, 1, "--again")
+    assert sum(result.storage_calls for result in again) == calls
+    assert len([result for result in again if result.storage_calls]) == len(SOURCES)
+    assert set(again_reads.opened) == set(first_reads.opened)
+    assert set(again_reads.read) == set(first_reads.read)
+    assert again_reads.folders == first_reads.folders
+    assert {each.generation for each in sunk_again} == {2}
+    for window in WINDOWS:
+        assert ledger.tasks(window, 2).equals(ledger.tasks(window, 1))
+
+
+def assert_planned_alike(project: Project, calls: int) -> None:
+    """`forebay plan`, with a home of its own, finds the same with as many calls."""
+    other = project.root / "other"
+    done = Project(project.root, home_folder=other).forebay(
+        "plan", "ads", "--from", "2026-03-01", "--to", "2026-03-02"
+    )
+    assert f"48 windows, 0 of them planned before, {calls} storage calls" in done.stdout
+    ledger, planned = Ledger(Home(project.home), "ads"), Ledger(Home(other), "ads")
+    for window in WINDOWS:
+        assert planned.latest_plan(window) == ledger.latest_plan(window)
+        assert planned.tasks(window, 1).equals(ledger.tasks(window, 1))
+
+
+def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
+    timer = TimerResult.model_validate(stage("timer", "ads", "2026-03-01"))
+    assert timer.state == "open"
+    assert stage.source("2026-03-01", "history", "r#0", "--ready").state == "listed"
+    for name in ("history", "clicks"):
+        assert stage.source("2026-03-01", name, "r#0").rows == 500
+    assert "500 rows in 2 tasks (1 storage calls now)" in stage.errors
+    assert stage.sink("2026-03-01", "r#0").rows == {"history": 500, "clicks": 500}
+    assert "generation 1 is recorded" in stage.errors
+    assert not stage.sink("2026-03-01", "r#0", "--again").recorded
+    timer = TimerResult.model_validate(stage("timer", "ads", "2026-03-01"))
+    assert timer.because == "it is planned as generation 1 and not trained"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("timer", "ads", "2026-02-01"), "before the dataset's start"),
+        (("timer", "ads", "2026-03-01T00"), "no window of size 1d"),
+        (("timer", "adz", "2026-03-01"), "did you mean ads?"),
+        (("source", "ads", "2026-03-01", "history"), "Missing option '--asked-by'"),
+        (("source", "ads", "2026-03-01", "views", "--asked-by", "r#0"), "no source 'views'"),
+        (
+            ("source", "ads", "2026-03-01", "clicks", "--asked-by", "r#0", "--asked", "[1]"),
+            "--asked is a JSON list of {window, asked_by}",
+        ),
+        (("sink", "ads", "2026-03-01", "--asked-by", "r#0"), "'history' is not listed"),
+        (
+            ("submit", "ads", "2026-03-01", "--claim", "c", "--previous", "gone"),
+            "--previous is one of none, active, done, failed",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_what_is_the_caller_s_to_change(
+    stage: Caller, arguments: tuple[str, ...], message: str
+) -> None:
+    stage(*arguments, code=1)
+    assert message in stage.errors
+    assert stage.errors.startswith("error: ")
+
+
+def test_late_and_bad_data(project: Project, stage: Caller) -> None:
+    late = clicks_source(ready={"marker": "_END", "wait": "1h"})
+    project.write_source("clicks", late)
+    call = ("source", "ads", "2026-03-03", "clicks", "--asked-by", "r#0")
+    waiting = SourceResult.model_validate(stage(*call))
+    assert waiting.state == "waiting"
+    assert waiting.deadline is not None
+    assert timedelta(minutes=59) < waiting.deadline - datetime.now(UTC) < timedelta(hours=1)
+    assert SourceResult.model_validate(stage(*call, "--ready")) == waiting
+    project.write_source("clicks", late | {"ready": {"marker": "_END"}})
+    stage(*call, code=2)
+    assert "2026-03-03: source 'clicks' is not complete" in stage.errors
+    project.write_source("clicks", late | {"ready": {"marker": "_END", "late": "skip"}})
+    assert stage(*call)["because"].startswith("skipped: partition")
+    next((project.files / "date=2026-03-01").glob("*.parquet")).write_bytes(b"nothing")
+    stage("source", "ads", "2026-03-02", "history", "--asked-by", "r#0", code=3)
+    assert "cannot be read" in stage.errors
+
+
+def test_two_processes_at_a_time_scan_once(project: Project) -> None:
+    windows = ("2026-03-01", "2026-03-02")
+    calls = [
+        project.start(
+            *("stage", "source", "ads", window, "history", "--asked-by", f"{window}#0"),
+            *("--asked", json.dumps([{"window": w, "asked_by": f"{w}#0"} for w in windows])),
+        )
+        for window in windows
+    ]
+    outputs = [call.communicate(timeout=120)[0] for call in calls]
+    assert [call.returncode for call in calls] == [0, 0], outputs
+    lines = [next(line for line in text.splitlines() if line[:1] == "{") for text in outputs]
+    found = [SourceResult.model_validate_json(line) for line in lines]
+    assert sorted(bool(result.storage_calls) for result in found) == [False, True]
+    assert {result.rows for result in found} == {500}
+
+
+STAGES = """
+import json, sys
+from forebay.cli import run
+for stage in json.loads(sys.argv[1]):
+    assert run(["stage", *stage]) == 0
+heavy = {"tensorflow", "scipy", "pandas", "pyiceberg", "kafka", "matplotlib", "airflow", "grpc"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+
+
+def test_stages_stay_light(project: Project) -> None:
+    asked = ("2026-03-01", "--asked-by", "r#0")
+    stages = [
+        ("timer", "ads", "2026-03-01"),
+        ("source", "ads", *asked, "history", "--ready"),
+        ("source", "ads", *asked, "history"),
+        ("source", "ads", *asked, "clicks"),
+        ("sink", "ads", *asked),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", STAGES, json.dumps(stages)],
+        cwd=project.root,
+        env=project.env(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,234 @@
+"""Windows trained one by one, each by a job of its own, as Airflow's stages do it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support import independent
+from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project
+
+from forebay.config.load import load_project
+from forebay.config.pipelines import PipelineSpec
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.planning import plan_windows
+from forebay.errors import RowsLostError
+from forebay.executors.chain import Link, ModelChain
+from forebay.executors.job import JobHandle, JobStatus
+from forebay.executors.registered import executors_registered
+from forebay.executors.stage_results import EvaluateResult, PublishResult, SubmitResult
+from forebay.executors.step_series import read_steps
+from forebay.executors.turn import PreviousRun
+from forebay.executors.window_evaluation import evaluate_window
+from forebay.executors.window_job import submit_window
+from forebay.executors.window_publication import publish_window
+from forebay.home import Home
+
+FIRST, SECOND = "2026-03-01", "2026-03-02"
+WARM_START = f"2026-02-28_{FIRST}"
+ROWS = 3_000
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@dataclass
+class Stages:
+    """The functions behind `forebay stage`, for one project."""
+
+    made: Project
+
+    def __post_init__(self) -> None:
+        self.project = load_project(self.made.root / "config")
+        self.home = Home(self.made.home)
+        self.ledger = Ledger(self.home, "ads")
+        self.chain = ModelChain(self.home, "ads")
+
+    @property
+    def pipeline(self) -> PipelineSpec:
+        return self.project.pipeline("ads")
+
+    def plan(self, key: str) -> None:
+        window = self.pipeline.dataset.grid.parse(key)
+        plan_windows(
+            self.project.root,
+            self.pipeline,
+            self.project.sources,
+            self.ledger,
+            [window],
+            warm_start=None,
+            reprocess=False,
+            clock=lambda: NOW,
+        )
+
+    def submit(self, key: str, claim: str, *, again: bool = False) -> SubmitResult:
+        return submit_window(
+            self.project,
+            self.pipeline,
+            self.home,
+            "main",
+            self.pipeline.dataset.grid.parse(key),
+            claim=claim,
+            again=again,
+            previous=PreviousRun.NONE if key == FIRST else PreviousRun.DONE,
+        )
+
+    def train(self, key: str, claim: str, *, again: bool = False) -> JobStatus:
+        found = self.submit(key, claim, again=again)
+        assert found.state == "submitted", found
+        handle = JobHandle(self.home, found.job_id, found.epoch)
+        status = handle.wait(120)
+        assert executors_registered(handle.folder.path, 1)
+        return status
+
+    def evaluate(self, key: str) -> EvaluateResult:
+        return evaluate_window(self.project, self.pipeline, self.home, "main", key)
+
+    def publish(self, key: str, generation: int) -> PublishResult:
+        return publish_window(self.pipeline, self.home, "main", key, generation)
+
+    def newest(self, key: str) -> Link:
+        link = self.chain.newest(key)
+        assert link is not None
+        return link
+
+    def stale(self) -> list[str]:
+        return [key for key in self.chain.windows() if self.chain.stale_because(self.newest(key))]
+
+
+def stored(made: Project, day: int) -> dict[str, independent.Sums]:
+    """What a window has to train, from the files alone."""
+    start = FIRST_DAY + day * DAY
+    first_ms = int(start.timestamp() * 1000)
+    history = f"date={start - DAY:%Y-%m-%d}/*.parquet"
+    return {
+        "history": independent.parquet_sums(made.files, files=history),
+        "clicks": independent.log_sums(made.log, first_ms, first_ms + 86_400_000),
+    }
+
+
+def trained(link: Link) -> dict[str, independent.Sums]:
+    return {name: link.trained(name).model_dump() for name in ("history", "clicks")}
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
+    """Two windows, each trained by its own job; tests below go on from there in their order."""
+    made = Stages(ads_project(tmp_path_factory.mktemp("stages"), days=2, rows=ROWS))
+    for key in (FIRST, SECOND):
+        made.plan(key)
+        assert made.train(key, f"{key}#0").state == "succeeded"
+    return made
+
+
+def test_each_window_trains_what_an_independent_reader_counts(stages: Stages) -> None:
+    for day, key in enumerate((FIRST, SECOND)):
+        expected = stored(stages.made, day)
+        assert trained(stages.newest(key)) == expected
+        found = stages.evaluate(key)
+        assert found.generation == 1
+        assert found.rows == {name: sums["rows"] for name, sums in expected.items()}
+        assert found.rows_line.startswith("rows  planned = served = trained + dead")
+        document = json.loads(Path(found.path).read_text())
+        assert (document["window"], document["rows_agree"]) == (key, True)
+    second = stages.newest(SECOND).parent
+    assert second is not None
+    assert (second.window, second.generation) == (FIRST, 1)
+
+
+def test_the_series_of_a_window_ends_with_all_its_rows(stages: Stages) -> None:
+    link = stages.newest(SECOND)
+    points = read_steps(stages.chain.folder(SECOND, 1))
+    assert points[-1].step == link.steps
+    assert points[-1].rows == {name: link.trained(name).rows for name in points[-1].rows}
+    assert points[-1].lag_seconds == 0
+    assert max(point.lag_seconds for point in points) <= 86_400
+
+
+def test_the_job_exports_and_leaves_publication_to_its_stage(stages: Stages) -> None:
+    assert stages.chain.published() is None
+    assert stages.chain.saved_model(FIRST, 1).is_dir()
+    assert stages.publish(FIRST, 1).state == "published"
+    assert stages.publish(SECOND, 1).state == "published"
+    assert stages.publish(FIRST, 1).because == f"window {SECOND}, which is later, serves"
+
+
+def test_what_is_trained_is_not_trained_again_unless_asked(stages: Stages) -> None:
+    assert stages.submit(FIRST, f"{FIRST}#0").state == "trained"
+    assert stages.submit(FIRST, "another#0").state == "trained"
+
+
+def test_people_see_these_jobs_as_any_other(stages: Stages) -> None:
+    listed = stages.made.forebay("models", "ls", "ads", "--output", "json").stdout
+    assert [row["window"] for row in json.loads(listed)] == [FIRST, SECOND]
+    why = json.loads(stages.made.forebay("why", "ads", SECOND, "--output", "json").stdout)
+    assert (why["state"], why["generation"]) == ("trained", 1)
+
+
+def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages: Stages) -> None:
+    assert stages.train(FIRST, f"{FIRST}#1", again=True).state == "succeeded"
+    assert stages.ledger.generations(FIRST) == [1, 2]
+    assert trained(stages.newest(FIRST)) == stored(stages.made, 0)
+    assert stages.newest(FIRST).generation == 2
+    assert stages.stale() == [SECOND]
+    assert stages.submit(FIRST, f"{FIRST}#1", again=True).state == "trained"
+    assert "stale (built on generation 1" in stages.publish(SECOND, 1).because
+
+    assert stages.train(SECOND, f"{SECOND}#1", again=True).state == "succeeded"
+    assert stages.stale() == []
+    parent = stages.newest(SECOND).parent
+    assert parent is not None
+    assert (parent.window, parent.generation) == (FIRST, 2)
+    assert trained(stages.newest(SECOND)) == stored(stages.made, 1)
+    assert stages.publish(SECOND, 2).state == "published"
+
+
+def test_rows_that_do_not_agree_are_bad_data(stages: Stages) -> None:
+    link = stages.newest(SECOND)
+    lost = {
+        name: sums.model_copy(update={"rows": sums.rows - 1}) for name, sums in link.seen.items()
+    }
+    stages.chain.record(link.model_copy(update={"seen": lost}))
+    try:
+        with pytest.raises(RowsLostError, match=f"DISAGREE in window {SECOND}"):
+            stages.evaluate(SECOND)
+    finally:
+        stages.chain.record(link)
+    assert stages.evaluate(SECOND).generation == 2
+
+
+def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) -> None:
+    pipeline = ads_pipeline()
+    pipeline["train"]["warm_start"] = "2026-02-28"
+    made = Stages(ads_project(tmp_path, days=2, rows=1_000, pipeline=pipeline))
+    made.plan(FIRST)
+    assert made.train(FIRST, "run#0").state == "succeeded"
+    assert made.chain.windows() == [WARM_START, FIRST]
+    assert made.evaluate(FIRST).generation == 1
+    made.plan(SECOND)
+    assert made.train(SECOND, "run#1").state == "succeeded"
+    request = json.loads((made.home.job(f"ads-main-{SECOND}-g1") / "job.json").read_text())
+    assert [window["key"] for window in request["windows"]] == [SECOND]
+
+
+def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Path) -> None:
+    pipeline = ads_pipeline("towers")
+    pipeline["model"] |= {"dense_learning_rate": 1e30, "embedding_learning_rate": 1e30}
+    made = Stages(ads_project(tmp_path, days=1, rows=4_000, pipeline=pipeline))
+    made.plan(FIRST)
+    status = made.train(FIRST, "run#0")
+    assert status.state == "failed"
+    assert status.restarts["trainer"] == 0, "the same rows give the same result"
+    error = status.error
+    assert error is not None
+    assert (error.error, error.exit_code) == ("TrainingError", 3)
+    assert f"window {FIRST}, step " in error.message
+    assert "mixture" in error.message
+    assert "of history" in error.message or "of clicks" in error.message
+    assert "learning_rate" in error.message
+    assert made.chain.newest(FIRST) is None
+    assert not made.chain.saved_model(FIRST, 1).exists()
+    why = json.loads(made.made.forebay("why", "ads", FIRST, "--output", "json").stdout)
+    assert why["state"] == "failed"
+    assert "not finite" in why["because"]

@@ -1,0 +1,78 @@
+"""SIGKILL of the rest while windows train in a real Airflow, and 48 windows from one scan.
+
+The worker, the scheduler, the triggerer, a driver and a trainer are killed in
+tests/acceptance/test_airflow.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.airflow_cluster import Airflow
+from support.airflow_endings import done
+from support.airflow_jobs import WindowJob
+from support.airflow_kill_story import HELD_AT_ROWS, assert_unbroken
+from support.airflow_pipelines import HOURS, HOURS_AHEAD, KILLS, MANY_DAYS, WINDOW_SECONDS
+from support.airflow_plugin import Tell, Timed
+from support.airflow_processes import gone, kill_component
+from support.airflow_truth import assert_exact, assert_in_order, generations
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+NUMBERS = range(MANY_DAYS)
+# All 48 windows after another, each with its planning, its job and its evaluation.
+HOURS_SECONDS = 1500
+
+
+@pytest.fixture(scope="module", autouse=True)
+def backfilled(airflow: Airflow) -> None:
+    airflow.backfill(KILLS, NUMBERS[0], NUMBERS[-1])
+
+
+@pytest.mark.parametrize(("number", "component"), [(0, "api-server"), (1, "dag-processor")])
+def test_a_component_while_a_window_trains(
+    airflow: Airflow, number: int, component: str, timed: Timed, tell: Tell
+) -> None:
+    job = WindowJob(airflow, KILLS, number)
+    with job.held(HELD_AT_ROWS, WINDOW_SECONDS) as trainer:
+        killed = kill_component(airflow, component, KILLS)
+        tell(f"{killed.back_seconds:7.1f} s  from the SIGKILL of {component} to the next one")
+        airflow.heartbeats("scheduler", 2)
+        assert job.trainers() == [trainer]
+        assert gone(killed.below) == []
+    with timed(f"the window goes on after the SIGKILL of {component}"):
+        run = airflow.ended(KILLS, {number: "success"}, WINDOW_SECONDS)[number]
+    assert airflow.states(run) == done(KILLS)
+    assert_unbroken(job)
+    assert_exact(airflow.project, KILLS, [number])
+
+
+@pytest.mark.parametrize(("number", "role"), [(2, "data"), (3, "supervisor")])
+def test_a_role_while_a_window_trains(
+    airflow: Airflow, number: int, role: str, timed: Timed
+) -> None:
+    job = WindowJob(airflow, KILLS, number)
+    job.wait_for_rows(HELD_AT_ROWS, WINDOW_SECONDS)
+    job.kill(role)
+    with timed(f"the window ends after the SIGKILL of its {role}"):
+        run = airflow.ended(KILLS, {number: "success"}, WINDOW_SECONDS)[number]
+    assert airflow.states(run) == done(KILLS)
+    assert job.status()["restarts"][role] == 1
+    assert job.processes() == []
+    assert_exact(airflow.project, KILLS, [number])
+
+
+def test_the_backfill_was_trained_in_order(airflow: Airflow) -> None:
+    assert [generations(airflow.project, KILLS, number) for number in NUMBERS] == [[1]] * MANY_DAYS
+    assert_in_order(airflow.project, KILLS, NUMBERS)
+
+
+def test_48_hourly_windows_from_one_scan(airflow: Airflow, timed: Timed) -> None:
+    hours = range(HOURS_AHEAD)
+    with timed("backfill of 48 hourly windows, the form's defaults"):
+        airflow.backfill(HOURS, hours[0], hours[-1])
+        runs = airflow.ended(HOURS, dict.fromkeys(hours, "success"), HOURS_SECONDS)
+    for name in HOURS.sources:
+        results = [airflow.result(run, f"sources.{name}") for run in runs.values()]
+        scanned = [each["windows_scanned"] for each in results if each["storage_calls"]]
+        assert scanned == [HOURS_AHEAD], results
+    assert_exact(airflow.project, HOURS, hours)
+    assert_in_order(airflow.project, HOURS, hours)

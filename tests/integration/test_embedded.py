@@ -1,0 +1,287 @@
+"""The embedded Airflow, really started once for all tests of this file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from forebay.embedded.cluster import Embedded
+from forebay.embedded.components import NAMES
+from forebay.embedded.http import ApiError, NotFoundError
+from forebay.embedded.postgres_place import database_place
+from forebay.embedded.postgres_programs import wheel_programs
+from forebay.embedded.rest import AirflowApi, Endpoint
+from forebay.embedded.settings import MARK_NAME, component_environment
+from forebay.errors import InfrastructureError
+from forebay.executors.process import JOB_ID_NAME, processes_with
+from forebay.home import Home
+
+START_SECONDS = 240
+PATIENCE_SECONDS = 90
+BACK_SECONDS = 20
+JOB = "toy-main-2026-03-01-g1"
+BROKEN = "job:\n  model: {}\n"
+DAG = '''\
+"""An Airflow DAG with one task that takes a second."""
+
+import time
+
+from airflow.sdk import dag, task
+
+
+@dag(dag_id="toy", schedule=None)
+def toy():
+    @task
+    def only() -> int:
+        print("the only task")
+        time.sleep(1)
+        return 7
+
+    only()
+
+
+toy()
+'''
+T = TypeVar("T")
+
+
+@dataclass
+class Cluster:
+    """The running Airflow and what was there before it."""
+
+    embedded: Embedded
+    config: Path
+    endpoint: Endpoint
+    printed: dict[str, Any]
+    modes_before: dict[Path, int]
+
+    @property
+    def api(self) -> AirflowApi:
+        return AirflowApi(self.endpoint)
+
+    def component(self, name: str) -> dict[str, Any]:
+        code, output = forebay(self.embedded.home, "status", "--output", "json")
+        assert code in {0, 4}
+        rows = json.loads(output)["components"]
+        found: dict[str, Any] = next(row for row in rows if row["component"] == name)
+        return found
+
+
+def forebay(home: Home, *words: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "forebay", *words],
+        env={**os.environ, "FOREBAY_HOME": str(home.root)},
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stdout + (done.stderr if done.returncode else "")
+
+
+def until(condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS) -> T:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return found
+
+
+def modes(home: Path) -> dict[Path, int]:
+    """Of all parents of everything that PostgreSQL's account may have to reach."""
+    started = Path(sys.executable).parent
+    ends = (home, wheel_programs(), Path(sys.prefix), started, Path("/var/lib"), Path("/tmp"))
+    folders = {folder for end in ends for folder in (end, *end.resolve().parents)}
+    return {folder: stat.S_IMODE(folder.stat().st_mode) for folder in sorted(folders)}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    root = tmp_path_factory.mktemp("embedded")
+    home, config = Home(root / "home"), root / "config"
+    home.root.mkdir(mode=0o700)
+    (config / "pipelines").mkdir(parents=True)
+    (config / "sources").mkdir()
+    (config / "pipelines" / "broken.yaml").write_text(BROKEN)
+    before = modes(home.root)
+    embedded = Embedded(home, [config])
+    embedded.layout.create()
+    (embedded.layout.dags / "toy.py").write_text(DAG)
+    try:
+        code, output = forebay(home, "up", "--config", str(config), "--output", "json")
+        assert code == 0, output
+        printed = json.loads(output)
+        endpoint = Endpoint(printed["url"], printed["user"], printed["password"])
+        yield Cluster(embedded, config, endpoint, printed, before)
+    finally:
+        embedded.stop()
+        embedded.remove_database()
+        assert processes_with({MARK_NAME: str(embedded.layout.root)}) == []
+
+
+def test_it_is_up_and_every_component_is_healthy(cluster: Cluster) -> None:
+    code, output = forebay(cluster.embedded.home, "status", "--output", "json")
+    found = json.loads(output)
+    assert (code, found["state"], found["healthy"]) == (0, "running", True)
+    assert [row["component"] for row in found["components"]] == list(NAMES)
+    assert {row["health"] for row in found["components"]} == {"healthy"}
+    print(f"up after {cluster.printed['seconds']} s, load {os.getloadavg()[0]:.1f}")
+
+
+def test_secrets_are_for_the_owner_alone(cluster: Cluster) -> None:
+    layout = cluster.embedded.layout
+    for path in (layout.passwords, layout.secrets, layout.settings):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    commands = [Path(f"/proc/{one.pid}/cmdline").read_bytes() for one in marked(cluster)]
+    secret = json.loads(layout.secrets.read_text())["jwt"].encode()
+    assert len(secret) >= 64
+    assert not [command for command in commands if secret in command]
+
+
+def marked(cluster: Cluster) -> list[Any]:
+    return processes_with({MARK_NAME: str(cluster.embedded.layout.root)})
+
+
+def test_strangers_get_nothing(cluster: Cluster) -> None:
+    with pytest.raises(ApiError, match="401"):
+        AirflowApi(Endpoint(cluster.endpoint.url, "admin", "guessed")).dags()
+
+
+def test_it_listens_on_the_loopback_address_alone(cluster: Cluster) -> None:
+    """Nothing of it listens on another address, and PostgreSQL on no port at all."""
+    sockets = {
+        str(link.readlink())
+        for one in marked(cluster)
+        for link in Path(f"/proc/{one.pid}/fd").iterdir()
+        if link.is_symlink()
+    }
+    listening = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                listening.append(fields[1])
+    port = int(cluster.endpoint.url.rsplit(":", 1)[1])
+    assert listening == [f"0100007F:{port:04X}"]
+
+
+def test_modes_of_all_parents_are_as_before(cluster: Cluster) -> None:
+    assert modes(cluster.embedded.home.root) == cluster.modes_before
+    place = database_place(cluster.embedded.layout)
+    assert stat.S_IMODE(place.data.stat().st_mode) == 0o700
+    assert stat.S_IMODE(place.socket.stat().st_mode) == 0o700
+
+
+def test_a_second_up_finds_it(cluster: Cluster) -> None:
+    code, output = forebay(cluster.embedded.home, "up", "--config", str(cluster.config))
+    assert code == 0
+    assert f"runs already at {cluster.endpoint.url}" in output
+    assert cluster.endpoint.password not in output
+    assert str(cluster.embedded.layout.passwords) in output
+
+
+def test_another_configuration_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    code, output = forebay(cluster.embedded.home, "up", "--config", str(tmp_path))
+    assert code == 1
+    assert "`forebay down` ends it" in output
+
+
+def test_broken_yaml_is_one_import_error(cluster: Cluster) -> None:
+    (error,) = until(cluster.api.import_errors)
+    assert "broken.yaml:" in error["stack_trace"]
+
+
+def test_a_task_runs_and_its_log_is_read(cluster: Cluster) -> None:
+    api = cluster.api
+    until(lambda: [dag for dag in api.dags() if dag["dag_id"] == "toy"])
+    run_id = api.trigger("toy", None)["dag_run_id"]
+    until(lambda: api.dag_run("toy", run_id)["state"] == "success" or None)
+    assert api.xcom("toy", run_id, "only") == 7
+    assert "the only task" in "\n".join(api.log("toy", run_id, "only"))
+    with pytest.raises(NotFoundError):
+        api.dag_run("toy", "no such run")
+
+
+def test_yaml_that_comes_and_goes_while_it_runs(cluster: Cluster) -> None:
+    path = cluster.config / "pipelines" / "second.yaml"
+    path.write_text(BROKEN)
+    began = time.monotonic()
+    until(lambda: len(cluster.api.import_errors()) == 2 or None)
+    print(f"seen after {time.monotonic() - began:.1f} s, load {os.getloadavg()[0]:.1f}")
+    path.unlink()
+    until(lambda: len(cluster.api.import_errors()) == 1 or None)
+
+
+def test_airflows_own_command_line_works(cluster: Cluster) -> None:
+    code, output = forebay(cluster.embedded.home, "airflow", "config", "get-value", "api", "port")
+    assert (code, output.split()[-1]) == (0, cluster.endpoint.url.rsplit(":", 1)[1])
+
+
+@pytest.mark.parametrize("name", ["api-server", "scheduler"])
+def test_a_killed_component_is_back(cluster: Cluster, name: str) -> None:
+    before = cluster.component(name)
+    os.kill(before["pid"], signal.SIGKILL)
+    killed = time.monotonic()
+    until(lambda: is_back(cluster, name, before["pid"]))
+    seconds = time.monotonic() - killed
+    print(f"{name} back after {seconds:.1f} s, load {os.getloadavg()[0]:.1f}")
+    # The promise is for a machine that has time: a start is five to twelve seconds of a core.
+    assert seconds < BACK_SECONDS * max(1.0, os.getloadavg()[0] / 2)
+    assert cluster.component(name)["restarts"] == before["restarts"] + 1
+
+
+def is_back(cluster: Cluster, name: str, dead: int) -> bool:
+    (found,) = (one for one in cluster.embedded.status() if one.name == name)
+    if found.pid in {None, dead} or found.started_at is None:
+        return False
+    try:
+        health = AirflowApi(cluster.endpoint, 5.0).health()
+    except InfrastructureError:
+        return False
+    if name == "api-server":
+        return True
+    beat = health[name][f"latest_{name}_heartbeat"]
+    return bool(beat) and datetime.fromisoformat(beat) > found.started_at
+
+
+def test_a_new_password_holds_at_once(cluster: Cluster) -> None:
+    code, output = forebay(
+        cluster.embedded.home,
+        *("up", "--config", str(cluster.config), "--new-password", "--output", "json"),
+    )
+    found = json.loads(output)
+    assert code == 0
+    assert found["password"] != cluster.endpoint.password
+    with pytest.raises(ApiError, match="401"):
+        cluster.api.dags()
+    cluster.endpoint = Endpoint(found["url"], found["user"], found["password"])
+    assert cluster.api.dags()
+
+
+def test_down_leaves_no_process_and_names_the_jobs_it_ended(cluster: Cluster) -> None:
+    layout = cluster.embedded.layout
+    environment = {**component_environment(layout, "scheduler"), JOB_ID_NAME: JOB}
+    job = subprocess.Popen(["/bin/sleep", "600"], env=environment, start_new_session=True)
+    before = marked(cluster)
+    assert len(before) > len(NAMES)
+    code, output = forebay(cluster.embedded.home, "down", "--output", "json")
+    assert (code, json.loads(output)["cancelled_jobs"]) == (0, [JOB])
+    assert job.wait(5) == -signal.SIGKILL
+    assert marked(cluster) == []
+    assert not [one for one in before if one.alive()]
+    place = database_place(layout)
+    assert not (place.data / "postmaster.pid").exists()
+    code, output = forebay(cluster.embedded.home, "status", "--output", "json")
+    assert (code, json.loads(output)["state"]) == (4, "stopped")

@@ -1,0 +1,363 @@
+"""Submitting the job of one window: one generation and one training, whoever dies when."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from support.projects import Project as ToyProject
+from support.projects import ads_pipeline, clicks_source, history_source
+from support.toy_roles.jobs import TESTS, ToyJobs, eventually
+
+from forebay.config.load import Project, load_project
+from forebay.config.pipelines import PipelineSpec
+from forebay.datatasks.claims import Claims
+from forebay.datatasks.ledger import Ledger, WindowPlan
+from forebay.errors import ConfigError, LineBusyError, UsageError
+from forebay.executors import window_job
+from forebay.executors.chain import Link, ModelChain
+from forebay.executors.job import JobHandle
+from forebay.executors.line_lease import LEASE_NAME
+from forebay.executors.locks import FileLock
+from forebay.executors.meaning import learns_fingerprint
+from forebay.executors.stage_results import SubmitResult
+from forebay.executors.turn import PreviousRun
+from forebay.executors.window_job import submit_window
+from forebay.home import Home
+
+FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
+TOY_SUPERVISOR = ("-P", "-m", "support.toy_roles.supervisor")
+NOW = datetime(2026, 4, 1, tzinfo=UTC)
+
+# Calls in children of one process that has everything imported, each killed after its delay.
+KILLED_CALLS = """
+import json, os, signal, sys, time
+from pathlib import Path
+from forebay.config.load import load_project
+from forebay.executors import window_job
+from forebay.executors.turn import PreviousRun
+from forebay.home import Home
+root, home, delays = Path(sys.argv[1]), Home(Path(sys.argv[2])), json.loads(sys.argv[3])
+window_job.SUPERVISOR_ARGUMENTS = ("-P", "-m", "support.toy_roles.supervisor")
+project = load_project(root / "config")
+pipeline = project.pipeline("ads")
+window = pipeline.dataset.grid.parse("2026-03-01")
+for delay in delays:
+    child = os.fork()
+    if child == 0:
+        result = window_job.submit_window(
+            project, pipeline, home, "main", window,
+            claim="run#1", again=True, previous=PreviousRun.NONE,
+        )
+        print(result.model_dump_json(), flush=True)
+        os._exit(0)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+@dataclass
+class Windows:
+    """Windows of a toy pipeline, and toy roles that train them."""
+
+    project: Project
+    home: Home
+    jobs: ToyJobs
+
+    @property
+    def pipeline(self) -> PipelineSpec:
+        return self.project.pipeline("ads")
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.home, "ads")
+
+    @property
+    def chain(self) -> ModelChain:
+        return ModelChain(self.home, "ads")
+
+    def plan(self, key: str, generation: int = 1) -> None:
+        window = self.pipeline.dataset.grid.parse(key)
+        plan = WindowPlan(
+            window=key,
+            generation=generation,
+            start=window.start,
+            end=window.end,
+            sources={},
+            fingerprint="f",
+        )
+        self.ledger.record_plan(plan, {})
+
+    def link(self, key: str, generation: int = 1, *, marked: bool = True) -> None:
+        learns = learns_fingerprint(self.pipeline, self.project.sources)
+        self.chain.record(
+            Link(
+                window=key,
+                generation=generation,
+                parent=None,
+                step=1,
+                steps=1,
+                base_seen={},
+                seen={},
+                progress={},
+                scores=[],
+                resumed_from_step=0,
+                reread_rows=0,
+                learns=learns,
+                started_at=NOW,
+                finished_at=NOW,
+            )
+        )
+        if marked:
+            self.ledger.mark_trained(key, generation, {})
+
+    def submit(
+        self,
+        key: str = FIRST,
+        claim: str = "run#0",
+        *,
+        again: bool = False,
+        previous: PreviousRun = PreviousRun.NONE,
+    ) -> SubmitResult:
+        window = self.pipeline.dataset.grid.parse(key)
+        return submit_window(
+            self.project,
+            self.pipeline,
+            self.home,
+            "main",
+            window,
+            claim=claim,
+            again=again,
+            previous=previous,
+        )
+
+    def handle(self, result: SubmitResult) -> JobHandle:
+        return JobHandle(self.home, result.job_id, result.epoch)
+
+
+@pytest.fixture
+def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Windows]:
+    plan = tmp_path / "plan.json"
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("TOY_PLAN", str(plan))
+    monkeypatch.setattr(window_job, "SUPERVISOR_ARGUMENTS", TOY_SUPERVISOR)
+    written = ToyProject(tmp_path, ads_pipeline())
+    written.write_source("history", history_source())
+    written.write_source("clicks", clicks_source())
+    written.write_pipeline()
+    toy = ToyJobs(Home(tmp_path / "home"), plan)
+    toy.plan()
+    yield Windows(load_project(tmp_path / "config"), toy.home, toy)
+    for process in toy.processes():
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    eventually(lambda: not toy.processes())
+
+
+def test_a_call_again_attaches_with_a_higher_epoch(windows: Windows) -> None:
+    windows.plan(FIRST)
+    one = windows.submit()
+    assert (one.state, one.job_id, one.generation) == ("submitted", f"ads-main-{FIRST}-g1", 1)
+    again = windows.submit()
+    assert (again.job_id, again.generation) == (one.job_id, 1)
+    assert again.epoch > one.epoch
+    other = windows.submit(claim="run#1", again=True)
+    assert (other.job_id, other.generation) == (one.job_id, 1)
+    windows.jobs.serving(windows.handle(other))
+    assert len(windows.jobs.starts("trainer-0", one.job_id)) == 1
+    request = json.loads((windows.home.job(one.job_id) / "job.json").read_text())
+    assert request["publishes"] is False
+    assert [window["key"] for window in request["windows"]] == [FIRST]
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled"])
+def test_a_job_that_ended_goes_on_in_its_generation(windows: Windows, end: str) -> None:
+    windows.plan(FIRST)
+    words = ["raise DataError bad rows", "serve"] if end == "failed" else ["serve"]
+    windows.jobs.plan(trainer_0=words)
+    one = windows.submit()
+    if end == "cancelled":
+        windows.jobs.serving(windows.handle(one))
+        windows.handle(one).cancel()
+    assert windows.handle(one).wait(20).state == end
+    again = windows.submit()
+    assert (again.state, again.job_id) == ("submitted", one.job_id)
+    assert again.epoch > one.epoch
+    windows.jobs.serving(windows.handle(again))
+    assert windows.ledger.generations(FIRST) == [1]
+
+
+def test_a_person_sees_and_cancels_the_job(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(windows.project.root)
+    monkeypatch.setenv("FOREBAY_HOME", str(windows.home.root))
+
+    def forebay(*arguments: str) -> str:
+        command = [sys.executable, "-m", "forebay", *arguments]
+        done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
+        return done.stdout + done.stderr
+
+    windows.plan(FIRST)
+    one = windows.submit()
+    windows.jobs.serving(windows.handle(one))
+    assert f"job {one.job_id} runs" in forebay("why", "ads", FIRST)
+    assert f"job {one.job_id} is cancelled" in forebay("cancel", "ads")
+    told = forebay("why", "ads", FIRST)
+    assert f"job {one.job_id} was cancelled" in told
+    assert "clear this window's run in Airflow" in told
+    windows.link(FIRST)
+    windows.ledger.replan(FIRST)
+    assert "window 2026-03-01: planned" in forebay("why", "ads", FIRST)
+
+
+def test_what_is_trained_is_not_submitted(windows: Windows) -> None:
+    windows.plan(FIRST)
+    windows.link(FIRST, marked=False)
+    found = windows.submit()
+    assert (found.state, found.generation) == ("trained", 1)
+    assert windows.ledger.trained(FIRST) == 1, "the mark that a dead job owed is made up for"
+    assert not windows.home.job(f"ads-main-{FIRST}-g1").exists()
+
+
+def test_again_trains_the_same_tasks_under_the_next_generation_once(windows: Windows) -> None:
+    windows.plan(FIRST)
+    windows.link(FIRST)
+    one = windows.submit(claim="run#1", again=True)
+    assert (one.state, one.generation) == ("submitted", 2)
+    two = windows.submit(claim="run#1", again=True)
+    assert (two.generation, two.epoch) == (2, one.epoch + 1)
+    windows.jobs.serving(windows.handle(two))
+    windows.handle(two).cancel()
+    windows.handle(two).wait(20)
+    windows.link(FIRST, 2)
+    assert windows.submit(claim="run#1", again=True).state == "trained"
+    third = windows.submit(claim="run#2", again=True)
+    assert (third.state, third.generation) == ("submitted", 3)
+
+
+def test_a_forgotten_window_starts_anew(windows: Windows) -> None:
+    windows.plan(FIRST)
+    windows.link(FIRST)
+    assert windows.submit().state == "trained"
+    windows.ledger.forget(FIRST)
+    assert Claims(windows.ledger, FIRST).generation("run#0") is None
+    windows.plan(FIRST, windows.ledger.next_generation(FIRST))
+    anew = windows.submit()
+    assert (anew.state, anew.generation) == ("submitted", 2)
+
+
+def test_a_window_waits_for_the_run_before_and_decides_nothing_meanwhile(windows: Windows) -> None:
+    windows.plan(FIRST)
+    windows.plan(SECOND)
+    windows.link(SECOND)
+    waits = windows.submit(SECOND, again=True, previous=PreviousRun.ACTIVE)
+    assert waits.state == "waiting"
+    assert FIRST in waits.because
+    assert windows.ledger.generations(SECOND) == [1]
+    windows.link(FIRST)
+    goes = windows.submit(SECOND, again=True, previous=PreviousRun.DONE)
+    assert (goes.state, goes.generation) == ("submitted", 2)
+
+
+def test_a_gap_a_hand_made_success_and_a_missing_plan_are_refused(windows: Windows) -> None:
+    with pytest.raises(UsageError, match="has no plan"):
+        windows.submit(THIRD)
+    windows.plan(THIRD)
+    windows.plan(FIRST)
+    windows.link(FIRST)
+    with pytest.raises(ConfigError, match=f"windows {SECOND} up to {THIRD} are not trained"):
+        windows.submit(THIRD)
+    with pytest.raises(ConfigError, match="marked success by hand"):
+        windows.submit(THIRD, previous=PreviousRun.DONE)
+    assert windows.submit(THIRD, previous=PreviousRun.FAILED).state == "waiting"
+
+
+def test_a_changed_declaration_is_refused(windows: Windows) -> None:
+    windows.plan(FIRST)
+    windows.plan(SECOND)
+    windows.link(FIRST)
+    path = windows.project.root / "config" / "pipelines" / "ads.yaml"
+    spec = yaml.safe_load(path.read_text())
+    spec["dataset"]["features"]["price"]["transform"] = "log1p"
+    path.write_text(yaml.safe_dump(spec))
+    windows.project = load_project(path.parents[1])
+    with pytest.raises(ConfigError, match="features, label or model changed"):
+        windows.submit(SECOND, previous=PreviousRun.DONE)
+
+
+def test_a_busy_line_is_waited_for_by_name(windows: Windows) -> None:
+    windows.plan(FIRST)
+    windows.plan(SECOND)
+    one = windows.submit()
+    windows.jobs.serving(windows.handle(one))
+    windows.link(FIRST)  # as if another line's job had it: only the lease tells now
+    waits = windows.submit(SECOND, previous=PreviousRun.DONE)
+    assert waits.state == "waiting"
+    assert one.job_id in waits.because
+    windows.handle(one).cancel()
+    windows.handle(one).wait(20)
+    assert windows.submit(SECOND, previous=PreviousRun.DONE).state == "submitted"
+
+
+def test_a_line_taken_between_look_and_start_is_waited_for_too(
+    windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows.plan(FIRST)
+    line = windows.home.line("ads")
+    line.mkdir(parents=True)
+    lease = FileLock(line / LEASE_NAME)
+    assert lease.acquire(1)
+    lease.write("forebay-run-by-hand")
+    monkeypatch.setattr(window_job, "line_holder", lambda *_: "")
+    waits = windows.submit()
+    assert waits.state == "waiting"
+    assert "forebay-run-by-hand" in waits.because
+    failed = windows.handle(
+        SubmitResult(state="waiting", window=FIRST, job_id=f"ads-main-{FIRST}-g1")
+    )
+    error = failed.status().error
+    assert error is not None
+    assert isinstance(error.exception(), LineBusyError)
+    lease.release()
+    assert windows.submit().state == "submitted"
+    assert windows.ledger.generations(FIRST) == [1]
+
+
+def test_killed_at_any_point_it_is_one_generation_and_one_training(windows: Windows) -> None:
+    windows.plan(FIRST)
+    windows.link(FIRST)
+    delays = [0.0, 0.002, 0.005, 0.008, 0.012, 0.02, 0.03, 0.05, 0.08, 0.15, 0.3, 0.6, 1.2]
+    root, home = str(windows.project.root), str(windows.home.root)
+    subprocess.run(
+        [sys.executable, "-c", KILLED_CALLS, root, home, json.dumps(delays)],
+        check=True,
+        timeout=120,
+    )
+    last = windows.submit(claim="run#1", again=True)
+    assert (last.state, last.generation) == ("submitted", 2)
+    windows.jobs.serving(windows.handle(last))
+    assert windows.ledger.generations(FIRST) == [1, 2]
+    assert [path.name for path in windows.home.job("any").parent.iterdir()] == [last.job_id]
+    assert len(windows.jobs.starts("trainer-0", last.job_id)) == 1
+    supervisors = [
+        process
+        for process in windows.jobs.processes()
+        if "support.toy_roles.supervisor" in process.cmdline()
+    ]
+    deadline = time.monotonic() + 20  # a second one sees that there is one, and ends
+    while len(supervisors) > 1 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        supervisors = [process for process in supervisors if process.is_running()]
+    assert len(supervisors) == 1

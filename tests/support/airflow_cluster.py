@@ -1,0 +1,263 @@
+"""One running Airflow of a generated project: what the scenarios ask, start and wait for.
+
+States come from Airflow's REST API alone. Every wait has a deadline and fails with what Airflow,
+its logs and the jobs say at that moment.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from forebay.embedded.http import Endpoint, HttpSession
+from forebay.embedded.rest import AirflowApi, Reprocess
+from support.airflow_diagnosis import diagnosis
+from support.airflow_pipelines import Pipeline
+from support.projects import Project
+
+Json = dict[str, Any]
+T = TypeVar("T")
+START_SECONDS = 240
+STOP_SECONDS = 90
+POLL_SECONDS = 0.5
+# A page of Airflow's API costs about 50 ms of CPU, so many things are asked for in one.
+ENDED = frozenset({"success", "failed"})
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One DAG run as the API tells it."""
+
+    dag_id: str
+    run_id: str
+    state: str
+    run_type: str
+    logical_date: datetime
+    window: datetime
+    end_date: datetime | None
+
+    @classmethod
+    def of(cls, found: Json) -> Run:
+        return cls(
+            dag_id=found["dag_id"],
+            run_id=found["dag_run_id"],
+            state=found["state"],
+            run_type=found["run_type"],
+            logical_date=_instant(found["logical_date"]),
+            window=_instant(found["data_interval_start"]),
+            end_date=_instant(found["end_date"]) if found["end_date"] else None,
+        )
+
+    def ended_since(self, instant: datetime) -> bool:
+        return self.state in ENDED and self.end_date is not None and self.end_date > instant
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+@dataclass
+class Airflow:
+    """The embedded Airflow of a project, started and stopped as a user does."""
+
+    project: Project
+    endpoint: Endpoint | None = None
+    started_seconds: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def up(self) -> None:
+        began = time.monotonic()
+        done = self.project.forebay(
+            "up", "--config", "config", "--output", "json", timeout_seconds=START_SECONDS
+        )
+        found = json.loads(done.stdout)
+        self.endpoint = Endpoint(found["url"], found["user"], found["password"])
+        self.started_seconds = time.monotonic() - began
+
+    def down(self, *more: str) -> float:
+        began = time.monotonic()
+        self.project.forebay("down", *more, timeout_seconds=STOP_SECONDS)
+        return time.monotonic() - began
+
+    @cached_property
+    def api(self) -> AirflowApi:
+        assert self.endpoint is not None
+        return AirflowApi(self.endpoint)
+
+    @cached_property
+    def http(self) -> HttpSession:
+        """What the client of the product does not ask for."""
+        assert self.endpoint is not None
+        return HttpSession(self.endpoint, 30)
+
+    # Start ------------------------------------------------------------------------------------
+
+    def trigger(
+        self, pipeline: Pipeline, logical_date: datetime, conf: Mapping[str, Any] | None = None
+    ) -> str:
+        """A manual run; its id."""
+        return str(self.api.trigger(pipeline.name, logical_date, conf)["dag_run_id"])
+
+    def backfill(
+        self, pipeline: Pipeline, first: int, last: int, reprocess: Reprocess = "none"
+    ) -> int:
+        """A backfill of windows `first` to `last` with the form's other defaults; its number.
+
+        Airflow refuses a second one until it has noticed that the first is complete.
+        """
+        self.backfills_complete(pipeline)
+        found = self.api.create_backfill(
+            pipeline.name, pipeline.window(first), pipeline.window(last), reprocess
+        )
+        return int(found["id"])
+
+    def backfills_complete(self, pipeline: Pipeline) -> None:
+        """Wait until Airflow has noticed that all backfills of a pipeline are complete."""
+        self.until(
+            f"backfills of {pipeline.name} are complete",
+            lambda: all(each["completed_at"] for each in self.backfills(pipeline)),
+            90,
+            pipeline,
+        )
+
+    def backfills(self, pipeline: Pipeline) -> list[Json]:
+        found: list[Json] = self.http.get(f"/backfills?dag_id={pipeline.name}")["backfills"]
+        return found
+
+    # Ask --------------------------------------------------------------------------------------
+
+    def runs(self, pipeline: Pipeline) -> list[Run]:
+        """All runs of a pipeline in the order of their windows."""
+        return [Run.of(found) for found in self.api.dag_runs(pipeline.name)]
+
+    def run(self, pipeline: Pipeline, run_id: str) -> Run:
+        return Run.of(self.api.dag_run(pipeline.name, run_id))
+
+    def run_of(self, pipeline: Pipeline, number: int) -> Run:
+        """The newest run of a window."""
+        found = [run for run in self.runs(pipeline) if run.window == pipeline.window(number)]
+        assert found, f"{pipeline.name} has no run of {pipeline.key(number)}"
+        return found[-1]
+
+    def tasks(self, run: Run) -> dict[str, Json]:
+        """Task instances by task id."""
+        return {task["task_id"]: task for task in self.api.task_instances(run.dag_id, run.run_id)}
+
+    def states(self, run: Run) -> dict[str, str | None]:
+        """States by task id, in the DAG's order."""
+        return {name: task["state"] for name, task in self.tasks(run).items()}
+
+    def log(self, run: Run, task_id: str, attempt: int | None = None) -> str:
+        """A task's log of its newest attempt, or of one."""
+        if attempt is None:
+            attempt = max(
+                1, int(self.api.task_instance(run.dag_id, run.run_id, task_id)["try_number"])
+            )
+        return "\n".join(self.api.log(run.dag_id, run.run_id, task_id, attempt))
+
+    def result(self, run: Run, task_id: str) -> Json:
+        """What a stage returned."""
+        found: Json = self.api.xcom(run.dag_id, run.run_id, task_id)
+        return found
+
+    def xcoms(self, run: Run, task_id: str) -> dict[str, Any]:
+        """Everything that a task left in Airflow, by key."""
+        path = f"/dags/{run.dag_id}/dagRuns/{quote(run.run_id)}/taskInstances/{task_id}/xcomEntries"
+        keys = [entry["key"] for entry in self.http.get(path)["xcom_entries"]]
+        return {key: self.api.xcom(run.dag_id, run.run_id, task_id, key) for key in keys}
+
+    def components(self) -> dict[str, Json]:
+        """Components of the embedded Airflow by name, as their keeper has written them down."""
+        path = self.project.home / "airflow" / "endpoint.json"
+        return {each["name"]: each for each in json.loads(path.read_text())["components"]}
+
+    def heartbeat(self, component: str) -> str:
+        """When a component told last that it lives."""
+        return str(self.api.health()[component][f"latest_{component.replace('-', '_')}_heartbeat"])
+
+    # Wait -------------------------------------------------------------------------------------
+
+    def until(
+        self, what: str, look: Callable[[], T | None], seconds: float, *pipelines: Pipeline
+    ) -> T:
+        """Wait until `look` finds something; what it found.
+
+        Raises:
+            AssertionError: at the deadline, with everything that is known about the pipelines.
+        """
+        deadline = time.monotonic() + seconds
+        while not (found := look()):
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"after {seconds:g} s still not: {what}\n{self.diagnosis(*pipelines)}"
+                )
+            time.sleep(POLL_SECONDS)
+        return found
+
+    def ended(
+        self,
+        pipeline: Pipeline,
+        expected: Mapping[int, str],
+        seconds: float,
+        since: datetime = LONG_AGO,
+    ) -> dict[int, Run]:
+        """Wait until the newest run of each window ended after `since`, in the expected state.
+
+        A run that ends in another state ends the waiting at once.
+        """
+        wanted = {pipeline.window(number): number for number in expected}
+
+        def look() -> dict[int, Run] | None:
+            newest = {
+                wanted[run.window]: run for run in self.runs(pipeline) if run.window in wanted
+            }
+            over = {number: run for number, run in newest.items() if run.ended_since(since)}
+            wrong = {
+                pipeline.key(number): run.state
+                for number, run in over.items()
+                if run.state != expected[number]
+            }
+            assert not wrong, f"{pipeline.name}: {wrong}\n{self.diagnosis(pipeline)}"
+            return over if len(over) == len(expected) else None
+
+        states = {pipeline.key(number): state for number, state in expected.items()}
+        return self.until(f"{pipeline.name} ends as {states}", look, seconds, pipeline)
+
+    def heartbeats(self, component: str, count: int) -> None:
+        """Wait until a component has told so many times that it lives."""
+        for _ in range(count):
+            seen = self.heartbeat(component)
+            self.until(
+                f"{component} tells that it lives",
+                partial(self._beats_since, component, seen),
+                60,
+            )
+
+    def _beats_since(self, component: str, seen: str) -> bool:
+        return self.heartbeat(component) > seen
+
+    def task_is(
+        self, pipeline: Pipeline, run: Run, task_id: str, state: str, seconds: float
+    ) -> Json:
+        """Wait until a task has a state; the task instance."""
+
+        def look() -> Json | None:
+            task = self.api.task_instance(run.dag_id, run.run_id, task_id)
+            return task if task["state"] == state else None
+
+        what = f"{task_id} of {run.run_id} of {pipeline.name} is {state}"
+        return self.until(what, look, seconds, pipeline)
+
+    def diagnosis(self, *pipelines: Pipeline) -> str:
+        return diagnosis(self.project, self.api, [pipeline.name for pipeline in pipelines])
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

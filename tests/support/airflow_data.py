@@ -1,0 +1,198 @@
+"""Data of the Airflow scenarios, each source in a folder of its own, and which rows a window has.
+
+Expected rows are counted from the files by `support.independent`, without a line of Forebay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from support import independent
+from support.projects import COLUMNS, DAY, FIRST_DAY, rows_of_day, write_history, write_log
+
+HOUR = timedelta(hours=1)
+ROWS = 2_000
+MANY_ROWS = 100_000
+MARKER = "_SUCCESS"
+OFFSET = timedelta(hours=24)
+
+
+def today() -> datetime:
+    """The first instant of this day; no window of it is over."""
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A source's folder below `data/`, its kind, and by how much a window reads earlier rows."""
+
+    folder: str
+    kind: str
+    offset: timedelta = timedelta(0)
+
+    def expected(self, root: Path, start: datetime, end: datetime) -> independent.Sums:
+        """Rows and row sums of windows [start, end), from the stored files alone."""
+        low, high = start - self.offset, end - self.offset
+        folder = root / "data" / self.folder
+        if self.kind == "log":
+            first_ms, end_ms = (int(at.timestamp() * 1000) for at in (low, high))
+            return independent.log_sums(folder, first_ms, end_ms)
+        where = f"\"at\" >= '{low.isoformat()}' and \"at\" < '{high.isoformat()}'"
+        days = [f"date={day}/*.parquet" for day in days_between(low, high)]
+        return together([independent.parquet_sums(folder, where, files) for files in days])
+
+    def files(self, root: Path, start: datetime, end: datetime) -> set[str]:
+        """Files of whole days that hold the rows of windows [start, end), below `data/`."""
+        low, high = start - self.offset, end - self.offset
+        folder = root / "data" / self.folder
+        if self.kind == "log":
+            first_ms, end_ms = (int(at.timestamp() * 1000) for at in (low, high))
+            found = [
+                path
+                for path in folder.glob("*/*.arrow")
+                if first_ms <= int(path.stem.split("-")[2]) < end_ms
+            ]
+        else:
+            days = {f"date={day}" for day in days_between(low, high)}
+            found = [path for path in folder.glob("*/*.parquet") if path.parent.name in days]
+        return {path.relative_to(root / "data").as_posix() for path in found}
+
+
+def days_between(low: datetime, high: datetime) -> list[str]:
+    """Days that [low, high) touches."""
+    first = low.replace(hour=0, minute=0, second=0, microsecond=0)
+    count = -(-(high - first) // DAY)
+    return [f"{first + number * DAY:%Y-%m-%d}" for number in range(count)]
+
+
+def together(parts: list[independent.Sums]) -> independent.Sums:
+    """Sums of several parts: signed 64 bits that wrap."""
+    total = {name: sum(part[name] for part in parts) for name in parts[0]}
+    return {name: (value + 2**63) % 2**64 - 2**63 for name, value in total.items()}
+
+
+HISTORY = Stored("history", "parquet", OFFSET)
+CLICKS = Stored("clicks", "log")
+ADS_HISTORY = Stored("ads/history", "parquet", OFFSET)
+ADS_CLICKS = Stored("ads/clicks", "log")
+RECENT_HISTORY = Stored("recent_history", "parquet", OFFSET)
+RECENT_CLICKS = Stored("recent_clicks", "log")
+MANY_HISTORY = Stored("many_history", "parquet", OFFSET)
+MANY_CLICKS = Stored("many_clicks", "log")
+MARKED = Stored("marked", "parquet")
+OPTIONAL = Stored("optional", "parquet")
+NEVER = Stored("never", "parquet")
+POISON = Stored("poison", "parquet")
+TORN = Stored("torn", "parquet")
+
+
+def write_base(root: Path) -> None:
+    """Three days behind most pipelines, hourly ones too."""
+    _pair(root, HISTORY, CLICKS, FIRST_DAY, 3, ROWS)
+
+
+def write_ads(root: Path, days: int) -> None:
+    """Days that nothing but the pipeline `ads` reads, so that its reads can be counted."""
+    _pair(root, ADS_HISTORY, ADS_CLICKS, FIRST_DAY, days, ROWS)
+
+
+def write_recent(root: Path, days: int) -> None:
+    """Days up to yesterday."""
+    _pair(root, RECENT_HISTORY, RECENT_CLICKS, today() - days * DAY, days, ROWS)
+
+
+def write_many(root: Path, days: int) -> None:
+    """Days that train long enough to be met in the middle."""
+    _pair(root, MANY_HISTORY, MANY_CLICKS, FIRST_DAY, days, MANY_ROWS)
+
+
+def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:
+    """One day for each entry; it says whether the day's marker is there already."""
+    folder = root / "data" / stored.folder
+    for number, complete in enumerate(marked):
+        write_history(folder, FIRST_DAY + number * DAY, ROWS, seed=500 + number)
+        if complete:
+            mark(root, stored, FIRST_DAY + number * DAY)
+
+
+def mark(root: Path, stored: Stored, day: datetime) -> Path:
+    """Say that a day is complete."""
+    marker = root / "data" / stored.folder / f"date={day:%Y-%m-%d}" / MARKER
+    marker.touch()
+    return marker
+
+
+def write_poison(root: Path) -> None:
+    """Two days; prices of the second are infinite as float32, so its loss is not a number."""
+    for number, price in enumerate((None, 1e300)):
+        day = FIRST_DAY + number * DAY
+        table = rows_of_day(day, ROWS, seed=700 + number)
+        if price is not None:
+            at = table.column_names.index("price")
+            table = table.set_column(at, "price", pa.array(np.full(ROWS, price)))
+        target = root / "data" / POISON.folder / f"date={day:%Y-%m-%d}"
+        target.mkdir(parents=True)
+        pq.write_table(table, target / "part-0.parquet")
+
+
+def write_torn(root: Path) -> None:
+    """Three days: sound, column data damaged, footer cut off."""
+    damages: list[Callable[[Path], None] | None] = [None, flip_middle, cut_footer]
+    for number, damage in enumerate(damages):
+        day = FIRST_DAY + number * DAY
+        write_history(root / "data" / TORN.folder, day, ROWS, files=2, seed=800 + number)
+        if damage is not None:
+            damage(root / "data" / TORN.folder / f"date={day:%Y-%m-%d}" / "part-1.parquet")
+
+
+def flip_middle(path: Path) -> None:
+    """Damage column data and leave the footer whole: planning counts rows, reading fails."""
+    data = bytearray(path.read_bytes())
+    for position in range(200, len(data) // 2):
+        data[position] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+def cut_footer(path: Path) -> None:
+    """What a writer that died leaves behind: planning cannot read it."""
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def source(stored: Stored, starts: datetime = FIRST_DAY - DAY, **changes: Any) -> dict[str, Any]:
+    """The declaration of a stored source."""
+    return {
+        "kind": stored.kind,
+        "options": {"path": f"data/{stored.folder}"},
+        "columns": COLUMNS,
+        "event_time": "at",
+        "starts": f"{starts:%Y-%m-%d}",
+        **changes,
+    }
+
+
+def by_day(stored: Stored, **changes: Any) -> dict[str, Any]:
+    """One whose folders say which day their files belong to."""
+    options = {"path": f"data/{stored.folder}", "window_path": "date={date}/*"}
+    return source(stored, options=options, **changes)
+
+
+def marked_source(stored: Stored, wait: str, late: str) -> dict[str, Any]:
+    """One that is complete when a day's folder has its marker."""
+    return by_day(stored, ready={"marker": MARKER, "wait": wait, "late": late})
+
+
+def _pair(
+    root: Path, history: Stored, clicks: Stored, first: datetime, days: int, rows: int
+) -> None:
+    for number in range(days):
+        day = first + number * DAY
+        write_history(root / "data" / history.folder, day - OFFSET, rows, seed=100 + number)
+        write_log(root / "data" / clicks.folder, day, rows, seed=300 + number)

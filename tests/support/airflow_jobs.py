@@ -1,0 +1,109 @@
+"""Jobs that Airflow's tasks started: held in the middle, killed, and looked for afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from support.airflow_cluster import Airflow
+from support.airflow_pipelines import Pipeline
+from support.kills import is_alive, job_processes
+
+Json = dict[str, Any]
+# The window of time in which a job of some 100,000 rows is in its middle is short.
+_LOOK_SECONDS = 0.005
+
+
+@dataclass(frozen=True)
+class WindowJob:
+    """The job of one generation of one window."""
+
+    airflow: Airflow
+    pipeline: Pipeline
+    number: int
+    generation: int = 1
+
+    @property
+    def job_id(self) -> str:
+        return f"{self.pipeline.name}-main-{self.pipeline.key(self.number)}-g{self.generation}"
+
+    @property
+    def folder(self) -> Path:
+        return self.airflow.project.home / "jobs" / self.job_id
+
+    def status(self) -> Json:
+        path = self.folder / "status.json"
+        found: Json = json.loads(path.read_text()) if path.is_file() else {}
+        return found
+
+    def epoch(self) -> int:
+        """The newest owner's epoch."""
+        return int((self.folder / "epoch").read_text())
+
+    def used_rows(self) -> int:
+        """Rows that this generation's trainers have used so far, from the mapped counter."""
+        window = self.airflow.project.home / "models" / self.pipeline.name / "main"
+        tally = window / self.pipeline.key(self.number) / f"g{self.generation}" / "tally.bin"
+        if not tally.exists() or tally.stat().st_size < 8:
+            return 0
+        return int(np.fromfile(tally, dtype=np.int64, count=1)[0])
+
+    def trainers(self) -> list[int]:
+        """Pids of living trainers."""
+        pids = self.status().get("pids", {})
+        return [pid for name, pid in pids.items() if name.startswith("trainer")]
+
+    def wait_for_rows(self, rows: int, seconds: float) -> None:
+        """Return as soon as `rows` were used."""
+        deadline = time.monotonic() + seconds
+        while self.used_rows() < rows:
+            assert time.monotonic() < deadline, (
+                f"{self.job_id}: only {self.used_rows()} rows after {seconds:g} s\n"
+                f"{self.airflow.diagnosis(self.pipeline)}"
+            )
+            time.sleep(_LOOK_SECONDS)
+
+    def kill(self, role: str) -> int:
+        """SIGKILL the living process of a role; its pid."""
+        return self._signal(role, signal.SIGKILL)
+
+    @contextmanager
+    def held(self, rows: int, seconds: float) -> Iterator[int]:
+        """Stop the trainer once it used `rows`; it goes on when the block is left."""
+        self.wait_for_rows(rows, seconds)
+        pid = self._signal("trainer", signal.SIGSTOP)
+        try:
+            yield pid
+        finally:
+            with suppress(ProcessLookupError):  # what the block did may have ended it
+                os.kill(pid, signal.SIGCONT)
+
+    def _signal(self, role: str, number: signal.Signals) -> int:
+        deadline = time.monotonic() + 30
+        while True:
+            pids = self.status().get("pids", {})
+            living = [pid for name, pid in pids.items() if name.startswith(role) and is_alive(pid)]
+            if living:
+                os.kill(living[0], number)
+                return int(living[0])
+            assert time.monotonic() < deadline, f"no {role} of {self.job_id} lives: {pids}"
+            time.sleep(_LOOK_SECONDS)
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything alive that carries the job's id, supervisor included."""
+        found = []
+        for process in job_processes(self.airflow.project):
+            with suppress(psutil.NoSuchProcess):
+                if process.environ().get("FOREBAY_JOB_ID") == self.job_id:
+                    found.append(process)
+        return found

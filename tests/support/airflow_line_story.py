@@ -1,0 +1,159 @@
+"""One model line in Airflow: backfilled by REST and by command, again, and cleared.
+
+Window 0 is trained when this begins; windows 1 to 3 are backfilled by REST, 4 and 5 from the
+command line, then 1 to 3 again.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.airflow_cluster import Airflow, now
+from support.airflow_endings import assert_ending, done, nothing_to_do
+from support.airflow_pipelines import ADS, WINDOW_SECONDS
+from support.airflow_plugin import Timed
+from support.airflow_truth import (
+    assert_exact,
+    assert_in_order,
+    generations,
+    link,
+    models,
+    served,
+)
+from support.file_watch import Reads, watched
+
+BY_REST, BY_COMMAND, ALL = range(1, 4), range(4, 6), range(6)
+COMPLETE_SECONDS = 90
+
+
+class LineStory:
+    """Tests in their order."""
+
+    @pytest.fixture(scope="class")
+    def backfilled(self, airflow: Airflow) -> Reads:
+        """The backfill by REST with the form's defaults; which files were opened and read."""
+        airflow.ended(ADS, {0: "success"}, WINDOW_SECONDS)
+        with watched(airflow.project.root / "data" / "ads") as reads:
+            airflow.backfill(ADS, BY_REST[0], BY_REST[-1])
+            airflow.ended(ADS, dict.fromkeys(BY_REST, "success"), WINDOW_SECONDS)
+        return reads
+
+    def test_a_backfill_by_rest(
+        self, airflow: Airflow, timed: Timed, request: pytest.FixtureRequest
+    ) -> None:
+        with timed("backfill of 3 windows by REST, the form's defaults"):
+            reads: Reads = request.getfixturevalue("backfilled")
+        for number in BY_REST:
+            run = airflow.run_of(ADS, number)
+            assert airflow.states(run) == done(ADS)
+            expected = ADS.expected(airflow.project.root, number)
+            assert airflow.result(run, "evaluate")["rows"] == {
+                name: sums["rows"] for name, sums in expected.items()
+            }
+        assert_exact(airflow.project, ADS, range(4))
+        assert_in_order(airflow.project, ADS, range(4))
+        assert served(airflow.project, ADS) == (ADS.key(3), 1)
+        assert files_of(airflow, BY_REST) <= set(reads.opened)
+        airflow.facts["calls"] = storage_calls(airflow, BY_REST)
+
+    def test_a_backfill_from_the_command_line(
+        self, airflow: Airflow, backfilled: Reads, timed: Timed
+    ) -> None:
+        airflow.backfills_complete(ADS)
+        first, last = (ADS.window(number).isoformat() for number in (BY_COMMAND[0], BY_COMMAND[-1]))
+        with timed("backfill of 2 windows from the command line"):
+            airflow.project.forebay(
+                *("airflow", "backfill", "create", "--dag-id", ADS.name),
+                *("--from-date", first, "--to-date", last),
+            )
+            runs = airflow.ended(ADS, dict.fromkeys(BY_COMMAND, "success"), WINDOW_SECONDS)
+        assert [airflow.states(run) for run in runs.values()] == [done(ADS)] * len(BY_COMMAND)
+        assert_exact(airflow.project, ADS, ALL)
+        assert_in_order(airflow.project, ADS, ALL)
+
+    def test_the_same_range_again(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
+        since = now()
+        with (
+            timed("the same 3 windows again, reprocess completed"),
+            watched(airflow.project.root / "data" / "ads") as reads,
+        ):
+            airflow.backfill(ADS, BY_REST[0], BY_REST[-1], "completed")
+            airflow.ended(ADS, dict.fromkeys(BY_REST, "success"), WINDOW_SECONDS, since)
+        assert set(reads.opened) == set(backfilled.opened)
+        assert set(reads.read) == set(backfilled.read)
+        assert storage_calls(airflow, BY_REST) == airflow.facts["calls"]
+        assert [generations(airflow.project, ADS, number) for number in BY_REST] == [[1, 2]] * 3
+        assert link(airflow.project, ADS, 1)["parent"] == {"window": ADS.key(0), "generation": 1}
+        assert_in_order(airflow.project, ADS, range(4))
+        assert_exact(airflow.project, ADS, range(4))
+        states = models(airflow.project, ADS)
+        assert {key for key, state in states.items() if state == "replaced"} == {
+            (ADS.key(number), 1) for number in BY_REST
+        }
+        assert states[ADS.key(4), 1] == f"stale (built on generation 1 of {ADS.key(3)})"
+        assert states[ADS.key(5), 1].startswith("stale")
+        assert served(airflow.project, ADS) == (ADS.key(5), 1), "it moved back"
+
+    def test_reprocess_none_reads_nothing(
+        self, airflow: Airflow, backfilled: Reads, timed: Timed
+    ) -> None:
+        before = {run.run_id: run for run in airflow.runs(ADS)}
+        with (
+            timed("all 6 windows again, reprocess none"),
+            watched(airflow.project.root / "data" / "ads") as reads,
+        ):
+            airflow.backfill(ADS, ALL[0], ALL[-1])
+            airflow.backfills_complete(ADS)
+        after = {run.run_id: run for run in airflow.runs(ADS)}
+        fresh = [after[run_id] for run_id in after.keys() - before.keys()]
+        assert [airflow.states(run) for run in fresh] == [nothing_to_do(ADS)] * len(fresh)
+        assert before.items() <= after.items()
+        assert reads == Reads()
+
+    def test_clears(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
+        with watched(airflow.project.root / "data" / "ads") as reads:
+            clear_last(airflow, timed, "clear of the sink alone", ["sink"])
+        assert reads == Reads()
+        why = airflow.project.forebay("why", ADS.name, ADS.key(5), "--output", "json")
+        assert json.loads(why.stdout)["state"] == "stale", "the window counts as not done"
+        kind = "clear of data_executors and what is behind it"
+        with watched(airflow.project.root / "data" / "ads") as reads:
+            clear_last(airflow, timed, kind, ["data_executors"], downstream=True)
+        assert set(reads.opened) == files_of(airflow, ALL[-1:]), "by the plan that was recorded"
+        clear_last(airflow, timed, "clear of a whole run", None)
+        stale = {key for key, state in models(airflow.project, ADS).items() if "stale" in state}
+        assert stale == {(ADS.key(4), 1), (ADS.key(5), 3)}
+
+
+def clear_last(
+    airflow: Airflow, timed: Timed, kind: str, tasks: list[str] | None, *, downstream: bool = False
+) -> None:
+    """Clear tasks of the last window's run and see how it ends."""
+    since = now()
+    run = airflow.run_of(ADS, ALL[-1])
+    with timed(kind):
+        airflow.api.clear(ADS.name, run.run_id, tasks, downstream)
+        run = airflow.ended(ADS, {ALL[-1]: "success"}, WINDOW_SECONDS, since)[ALL[-1]]
+    assert_ending(airflow, kind, ADS, run, ALL[-1])
+    assert_exact(airflow.project, ADS, ALL[-1:])
+
+
+def files_of(airflow: Airflow, numbers: range) -> set[str]:
+    """Files that hold rows of these windows, relative to the watched folder."""
+    low, high = ADS.window(numbers[0]), ADS.window(numbers[-1] + 1)
+    found = [stored.files(airflow.project.root, low, high) for stored in ADS.sources.values()]
+    return {path.removeprefix("ads/") for path in set().union(*found)}
+
+
+def storage_calls(airflow: Airflow, numbers: range) -> dict[str, int]:
+    """Storage calls of all windows by source, as their tasks report them: of one scan each."""
+    found = {}
+    for name in ADS.sources:
+        runs = [airflow.run_of(ADS, number) for number in numbers]
+        results = [airflow.result(run, f"sources.{name}") for run in runs]
+        scans = [each for each in results if each["storage_calls"]]
+        assert [each["windows_scanned"] for each in scans] == [len(numbers)], results
+        found[name] = int(scans[0]["storage_calls"])
+    return found

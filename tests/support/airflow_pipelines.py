@@ -1,0 +1,227 @@
+"""Pipelines of the Airflow scenarios: many small ones in one configuration folder.
+
+All but `nan` count instead of learning, so that no window starts TensorFlow. A pipeline without
+catchup gets its newest closed window as soon as Airflow sees it; `end` keeps those on old data
+from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support import airflow_data, independent
+from support.airflow_data import HOUR, Stored, source
+from support.projects import DAY, FIRST_DAY, Project, ads_pipeline
+
+ADS_DAYS = 6
+MANY_DAYS = 4
+RECENT_DAYS = 4
+HOURS_AHEAD = 48
+ONE_SLOT = "one_slot"
+LATE_SECONDS = 20
+# One window of a small pipeline takes some 20 s of CPU, and windows of several run at a time.
+WINDOW_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One pipeline: what is declared, and the sources that it reads in their order."""
+
+    name: str
+    start: datetime
+    sources: dict[str, Stored]
+    step: timedelta = DAY
+    end: datetime | None = None
+    schedule: dict[str, Any] = field(default_factory=dict)
+    spec: dict[str, Any] = field(default_factory=dict)
+
+    def window(self, number: int) -> datetime:
+        """Start of a window, counted from 0."""
+        return self.start + number * self.step
+
+    def key(self, number: int) -> str:
+        """A window's key."""
+        return f"{self.window(number):%Y-%m-%d}" + (
+            f"T{self.window(number):%H}" if self.step == HOUR else ""
+        )
+
+    def keys(self, first: int, last: int) -> list[str]:
+        """Keys of windows `first` to `last`, both included."""
+        return [self.key(number) for number in range(first, last + 1)]
+
+    def expected(self, root: Path, number: int) -> dict[str, independent.Sums]:
+        """Rows and sums of one window by source."""
+        return self.expected_until(root, number, first=number)
+
+    def expected_until(
+        self, root: Path, number: int, first: int = 0
+    ) -> dict[str, independent.Sums]:
+        """Rows and sums of windows `first` to `number`: what a model has seen after the last."""
+        start, end = self.window(first), self.window(number + 1)
+        return {name: stored.expected(root, start, end) for name, stored in self.sources.items()}
+
+    def declaration(self) -> dict[str, Any]:
+        """The YAML's content."""
+        declared = ads_pipeline()
+        streams: dict[str, Any] = {}
+        for name, stored in self.sources.items():
+            streams[name] = {"sources": [name]}
+            if stored.offset:
+                streams[name]["offset"] = f"{stored.offset // HOUR}h"
+        declared["dataset"] |= {
+            "window": "1h" if self.step == HOUR else "1d",
+            "start": f"{self.start:%Y-%m-%dT%H:%M:%SZ}",
+            "streams": streams,
+        }
+        if self.end is not None:
+            declared["dataset"]["end"] = f"{self.end:%Y-%m-%dT%H:%M:%SZ}"
+        if self.schedule:
+            declared["schedule"] = self.schedule
+        if len(streams) == 1:
+            declared["train"]["paradigm"] = "batch"
+        return _merged(declared, self.spec)
+
+    def write(self, project: Project) -> Path:
+        """Put the YAML into the project, as an editor does: by one rename."""
+        return write_yaml(project, self.name, yaml.safe_dump(self.declaration(), sort_keys=False))
+
+
+def write_yaml(project: Project, name: str, text: str) -> Path:
+    """Put a pipeline's text into the project by one rename."""
+    path = project.root / "config" / "pipelines" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(text)
+    temporary.rename(path)
+    return path
+
+
+_BASE = {"history": airflow_data.HISTORY, "clicks": airflow_data.CLICKS}
+_MANY = {"many_history": airflow_data.MANY_HISTORY, "many_clicks": airflow_data.MANY_CLICKS}
+_RECENT = {
+    "recent_history": airflow_data.RECENT_HISTORY,
+    "recent_clicks": airflow_data.RECENT_CLICKS,
+}
+_END = FIRST_DAY + 10 * DAY
+# A trainer that is held by SIGSTOP is silent, not dead; seals are frequent, so that what follows
+# a SIGKILL goes on from the middle.
+_HELD = {
+    "train": {"minibatch_rows": 256},
+    "job": {"checkpoint": {"every_steps": 50}, "failover": {"heartbeat_timeout": "10m"}},
+}
+
+ADS = Pipeline(
+    "ads",
+    FIRST_DAY,
+    {"ads_history": airflow_data.ADS_HISTORY, "ads_clicks": airflow_data.ADS_CLICKS},
+    end=FIRST_DAY + ADS_DAYS * DAY,
+)
+NARROW = Pipeline(
+    "narrow",
+    FIRST_DAY + 10 * HOUR,
+    _BASE,
+    step=HOUR,
+    end=FIRST_DAY + 13 * HOUR,
+    schedule={"pool": ONE_SLOT, "grace": "0s"},
+)
+HOURS = Pipeline("hours", FIRST_DAY, _BASE, step=HOUR, end=FIRST_DAY + HOURS_AHEAD * HOUR)
+CATCHUP = Pipeline(
+    "catchup",
+    airflow_data.today() - RECENT_DAYS * DAY,
+    _RECENT,
+    schedule={"catchup": True},
+)
+LATE = Pipeline(
+    "late",
+    FIRST_DAY,
+    {
+        "clicks": airflow_data.CLICKS,
+        "marked": airflow_data.MARKED,
+        "optional": airflow_data.OPTIONAL,
+    },
+    end=_END,
+    schedule={"grace": "1s"},
+)
+NEVER = Pipeline("never", FIRST_DAY, {"never": airflow_data.NEVER}, end=_END)
+MARKS = Pipeline("marks", FIRST_DAY, _MANY, end=_END, spec=_HELD)
+KILLS = Pipeline(
+    "kills",
+    FIRST_DAY,
+    _MANY,
+    end=_END,
+    schedule={"grace": "25s", "retry_delay": "2s"},
+    spec=_HELD,
+)
+TORN = Pipeline("torn", FIRST_DAY, {"torn": airflow_data.TORN}, end=_END)
+NAN = Pipeline(
+    "nan",
+    FIRST_DAY,
+    {"poison": airflow_data.POISON},
+    end=_END,
+    spec={
+        "dataset": {"features": {"price": {"encode": "numeric", "transform": "none"}}},
+        "model": {"kind": "towers", "tower": {"hidden": [4]}},
+        "train": {"minibatch_rows": 256},
+    },
+)
+# Dropped into a running Airflow: yesterday is their first and only closed window.
+DROPPED = Pipeline("dropped", airflow_data.today() - DAY, _RECENT)
+BESIDE = Pipeline("beside", airflow_data.today() - DAY, _RECENT)
+
+SOURCES: dict[str, dict[str, Any]] = {
+    **{name: source(stored) for name, stored in (_BASE | _MANY | ADS.sources).items()},
+    **{name: source(stored, CATCHUP.start - 2 * DAY) for name, stored in _RECENT.items()},
+    "marked": airflow_data.marked_source(airflow_data.MARKED, "10m", "fail"),
+    "optional": airflow_data.marked_source(airflow_data.OPTIONAL, f"{LATE_SECONDS}s", "skip"),
+    "never": airflow_data.marked_source(airflow_data.NEVER, f"{LATE_SECONDS}s", "fail"),
+    "poison": source(airflow_data.POISON),
+    "torn": airflow_data.by_day(airflow_data.TORN),
+}
+AT_START = (ADS, NARROW, HOURS, CATCHUP, LATE, NEVER, MARKS, KILLS, TORN, NAN)
+
+FIVE_MISTAKES = """\
+dataset:
+  window: 2h
+  start: 2026-03-01
+  event_id: event
+  label: {column: clicked}
+  streams:
+    recent_history: {sources: [recent_histroy], offset: 24h}
+    recent_clicks: {sources: [recent_clicks], wieght: 2}
+  features:
+    user: {encode: hash, buckets: many}
+model: {kind: towels}
+"""
+MISTAKES = ("2h", "recent_histroy", "wieght", "many", "towels")
+
+
+def write_project(project: Project) -> None:
+    """All data and all pipelines but those that are dropped later."""
+    airflow_data.write_base(project.root)
+    airflow_data.write_ads(project.root, ADS_DAYS)
+    airflow_data.write_recent(project.root, RECENT_DAYS)
+    airflow_data.write_many(project.root, MANY_DAYS)
+    airflow_data.write_marked(project.root, airflow_data.MARKED, [True, False, True])
+    airflow_data.write_marked(project.root, airflow_data.OPTIONAL, [True, True, False])
+    airflow_data.write_marked(project.root, airflow_data.NEVER, [False])
+    airflow_data.write_poison(project.root)
+    airflow_data.write_torn(project.root)
+    for name, spec in SOURCES.items():
+        project.write_source(name, spec)
+    for pipeline in AT_START:
+        pipeline.write(project)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = (
+            _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        )
+    return merged

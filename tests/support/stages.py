@@ -1,0 +1,155 @@
+"""Pipelines over tables of this process, planned by the stages that Airflow's tasks call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.config.load import Project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval, Window
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.sources.base import Readiness, Scan
+from forebay.datatasks.sources.memory import MEMORY, MemorySource
+from forebay.executors.stage_results import AskedWindow, SinkResult, SourceResult
+from forebay.executors.window_plan import record_window
+from forebay.executors.window_source import SourceStage
+from forebay.home import Home
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Stages:
+    """One project, its home, a clock that stands, and what was asked of the sources."""
+
+    root: Path
+    sources: dict[str, SourceSpec]
+    pipeline: PipelineSpec
+    now: datetime = START + timedelta(days=1000)
+    scans: list[tuple[str, list[Interval]]] = field(default_factory=list)
+    late: dict[str, datetime] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Home:
+        return Home(self.root / "home")
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.home, "ads")
+
+    @property
+    def project(self) -> Project:
+        return Project(
+            root=self.root,
+            config_dir=self.root / "config",
+            sources=self.sources,
+            pipelines={"ads": self.pipeline},
+            problems=[],
+            source_files={},
+            pipeline_files={},
+        )
+
+    def window(self, number: int) -> Window:
+        return self.pipeline.dataset.grid.at(START + number * DAY)
+
+    def stage(self, source: str) -> SourceStage:
+        return SourceStage(self.project, self.pipeline, source, self.home, "main", lambda: self.now)
+
+    def source(
+        self, number: int, source: str = "a", by: str = "r#0", asked: Sequence[tuple[int, str]] = ()
+    ) -> SourceResult:
+        return self.stage(source).list_window(self.window(number), by, self.asked(asked))
+
+    def ready(self, number: int, source: str = "a", by: str = "r#0") -> SourceResult:
+        return self.stage(source).is_ready(self.window(number), by)
+
+    def sink(self, number: int, by: str = "r#0", *, again: bool = False) -> SinkResult:
+        return record_window(
+            self.project,
+            self.pipeline,
+            self.home,
+            "main",
+            self.window(number),
+            asked_by=by,
+            again=again,
+        )
+
+    def asked(self, asked: Sequence[tuple[int, str]]) -> list[AskedWindow]:
+        return [AskedWindow(window=self.window(number).key, asked_by=by) for number, by in asked]
+
+
+def noon(number: int) -> datetime:
+    return START + number * DAY + timedelta(hours=12)
+
+
+def table(times: Sequence[datetime]) -> pa.Table:
+    numbers = pa.array(range(len(times)), pa.int64())
+    return pa.table({"at": pa.array(times, pa.timestamp("us", "UTC")), "n": numbers})
+
+
+def memory_source(name: str, **more: Any) -> SourceSpec:
+    fields = {
+        "name": name,
+        "kind": "memory",
+        "options": {"table": name},
+        "columns": {"at": "timestamp", "n": "int"},
+        "event_time": "at",
+    }
+    return SourceSpec.model_validate(fields | more)
+
+
+def pipeline(names: Sequence[str], **more: Any) -> PipelineSpec:
+    dataset = {
+        "window": "1d",
+        "start": "2026-03-01",
+        "event_id": "n",
+        "label": {"column": "n"},
+        "streams": {name: {"sources": [name]} for name in names},
+        "features": {"n": {"encode": "numeric"}},
+        **more.pop("dataset", {}),
+    }
+    return PipelineSpec.model_validate({"name": "ads", "dataset": dataset, **more})
+
+
+@contextmanager
+def stages(
+    root: Path,
+    names: Sequence[str] = ("a",),
+    *,
+    source: dict[str, Any] | None = None,
+    **more: Any,
+) -> Iterator[Stages]:
+    """Stages over one table for each name; what the sources are asked is written down."""
+    found = Stages(
+        root,
+        {name: memory_source(name, **(source or {})) for name in names},
+        pipeline(names, **more),
+    )
+
+    class Watched(MemorySource):
+        def readiness(self, span: Interval) -> Readiness:
+            last = found.late.get(self.key)
+            missing = last is not None and span.end > last
+            return Readiness(ready=not missing, reason="no marker" if missing else "")
+
+        def scan(self, spans: Sequence[Interval]) -> Scan:
+            found.scans.append((self.key, list(spans)))
+            return super().scan(spans)
+
+    module = __import__("forebay.datatasks.sources.memory", fromlist=["MemorySource"])
+    module.MemorySource = Watched
+    try:
+        yield found
+    finally:
+        module.MemorySource = MemorySource
+        for name in names:
+            MEMORY.pop(name, None)

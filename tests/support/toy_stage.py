@@ -1,0 +1,102 @@
+"""A stand-in for the interpreter of stages: answers as it is told, and remembers what it was asked.
+
+`answers.json` lists the answers by stage; the last one is given again and again. An answer may
+name a job: then its folder is there afterwards, as a real submission leaves it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+SCRIPT = """#!{python}
+import fcntl, json, os, sys, time
+from pathlib import Path
+
+here = Path(__file__).parent
+stage, *arguments = sys.argv[sys.argv.index("stage") + 1:]
+home = os.environ["FOREBAY_HOME"]
+with (here / "calls.jsonl").open("a") as calls:
+    fcntl.flock(calls, fcntl.LOCK_EX)
+    calls.write(json.dumps({{"stage": stage, "arguments": arguments, "home": home}}) + "\\n")
+answers = json.loads((here / "answers.json").read_text())[stage]
+made = [json.loads(line)["stage"] for line in (here / "calls.jsonl").read_text().splitlines()]
+answer = answers[min(made.count(stage), len(answers)) - 1]
+for line in answer.get("says", []):
+    print(line, file=sys.stderr, flush=True)
+time.sleep(answer.get("seconds", 0))
+for path, content in answer.get("files", {{}}).items():
+    target = Path(home, path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(content)
+if "prints" in answer:
+    print(answer["prints"] if isinstance(answer["prints"], str) else json.dumps(answer["prints"]))
+sys.exit(answer.get("code", 0))
+"""
+
+
+@dataclass(frozen=True)
+class ToyStage:
+    """One stand-in in a folder of its own."""
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path, **answers: list[dict[str, Any]]) -> ToyStage:
+        folder.mkdir(parents=True, exist_ok=True)
+        script = folder / "python"
+        script.write_text(SCRIPT.format(python=sys.executable))
+        script.chmod(0o755)
+        toy = cls(folder)
+        toy.answer(**answers)
+        return toy
+
+    @property
+    def python(self) -> str:
+        return str(self.folder / "python")
+
+    def answer(self, **answers: list[dict[str, Any]]) -> None:
+        """New answers, from the first on."""
+        (self.folder / "answers.json").write_text(json.dumps(answers))
+        (self.folder / "calls.jsonl").write_text("")
+
+    def calls(self, stage: str) -> list[list[str]]:
+        """Arguments of all calls of a stage."""
+        lines = map(json.loads, (self.folder / "calls.jsonl").read_text().splitlines())
+        return [call["arguments"] for call in lines if call["stage"] == stage]
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def job_files(job_id: str, state: str, pipeline: str, key: str, **status: Any) -> dict[str, str]:
+    """What a job of one window leaves below FOREBAY_HOME, by path: folder, status and link."""
+    stated = {"job_id": job_id, "state": state, "epoch": 1, "submitted_at": now(), **status}
+    request = {
+        "job_id": job_id,
+        "pipeline_name": pipeline,
+        "home": "unused",
+        "project_root": "unused",
+        "pipeline": {},
+        "sources": {},
+        "windows": [{"key": key, "generation": 1, "start": now(), "end": now()}],
+    }
+    files = {
+        f"jobs/{job_id}/job.json": json.dumps(request),
+        f"jobs/{job_id}/status.json": json.dumps(stated),
+        f"jobs/{job_id}/epoch": "1",
+        f"jobs/{job_id}/endpoints/data-0": "here",
+    }
+    if state == "succeeded":
+        link = {
+            "base_seen": {"clicks": {"rows": 5}},
+            "seen": {"clicks": {"rows": 17}, "views": {"rows": 3}},
+            "steps": 4,
+        }
+        files[f"models/{pipeline}/main/{key}/g1/window.json"] = json.dumps(link)
+    return files

@@ -1,0 +1,64 @@
+"""The wheel of this checkout, and environments that it is installed in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDERS = ("config", "dags", "datatasks", "executors", "mixture", "operators", "forebay")
+FILES = ("pyproject.toml", "README.md", "LICENSE")
+INSTALL_SECONDS = 900
+
+
+def run(command: list[str], folder: Path, **environment: str) -> str:
+    """Standard output of a command that has to succeed."""
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=INSTALL_SECONDS,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def built_wheel(tree: Path) -> Path:
+    """Built from a copy: a build folder of the checkout may hold files that are deleted since."""
+    for name in FOLDERS:
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(name, tree / name, symlinks=True, ignore=ignore)
+    for name in FILES:
+        shutil.copy(name, tree)
+    code = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
+    run([sys.executable, "-c", code], tree)
+    (built,) = (tree / "dist").glob("*.whl")
+    return built
+
+
+def installed(environment: Path, wheel: Path, extra: str, *more: str) -> Path:
+    """A new environment with the wheel and one extra of it; the result is its Python.
+
+    Versions are those of requirements.lock, so that two environments agree with each other and
+    what `make setup` downloaded is found in uv's cache.
+    """
+    uv = str(Path(sys.executable).with_name("uv"))
+    constraints = environment.with_suffix(".txt")
+    constraints.write_text(_versions(Path("requirements.lock").read_text()))
+    run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], environment.parent)
+    python = environment / "bin" / "python"
+    wanted = [f"forebay[{extra}] @ {wheel.as_uri()}", *more]
+    install = [uv, "pip", "install", "--quiet", "--python", str(python)]
+    run([*install, "--constraints", str(constraints), *wanted], environment.parent)
+    return python
+
+
+def _versions(lock: str) -> str:
+    """The lock without its hashes, which only a complete list of files can have."""
+    return re.sub(r" \\\n(    --hash=\S+( \\)?\n)+", "\n", lock)

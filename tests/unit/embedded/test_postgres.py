@@ -1,0 +1,188 @@
+"""Where the database lies, who may get to it, and what is cleaned up."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from forebay.embedded import postgres, postgres_place
+from forebay.embedded.layout import Layout
+from forebay.embedded.postgres_place import (
+    SOCKET_NAME,
+    SOCKET_PATH_MAX,
+    Account,
+    Place,
+    database_place,
+    own_folder,
+    prepare_place,
+    remove_database,
+)
+from forebay.embedded.postgres_programs import reachable_programs, wheel_programs
+from forebay.errors import InfrastructureError
+from forebay.home import Home
+
+
+def made(path: Path) -> Layout:
+    layout = Layout(Home(path))
+    layout.create()
+    return layout
+
+
+def me() -> Account:
+    entry = pwd.getpwuid(os.geteuid())
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+@pytest.fixture
+def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """As if root called, with this user in the part of the account that runs the server."""
+    folder = tmp_path / "data-of-root"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(postgres_place, "ROOTS_DATA", folder)
+    monkeypatch.setattr(postgres_place, "closed_on_the_way", lambda _path: None)
+    monkeypatch.setattr(postgres_place, "own_folder", lambda path, _mode: path.mkdir(exist_ok=True))
+    monkeypatch.setattr(postgres_place, "_account_for_root", lambda _data: me())
+    return folder
+
+
+def test_a_user_keeps_it_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    place = database_place(Layout(Home(tmp_path)))
+    assert place.data.is_relative_to(tmp_path)
+    assert place.account is None
+
+
+def test_the_socket_of_a_deep_home_lies_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    homes = [tmp_path / ("deep" * 30) / name for name in ("a", "b")]
+    sockets = [database_place(Layout(Home(home))).socket for home in homes]
+    assert len(set(sockets)) == 2
+    assert all(len(os.fsencode(socket / SOCKET_NAME)) <= SOCKET_PATH_MAX for socket in sockets)
+
+
+def test_root_keeps_it_outside_the_home(roots: Path, tmp_path: Path) -> None:
+    place = database_place(Layout(Home(tmp_path / "home")))
+    assert place.folder.parent == roots
+    assert place.account is not None
+
+
+def test_data_of_a_home_that_was_deleted_is_dropped(roots: Path, tmp_path: Path) -> None:
+    layout = made(tmp_path / "home")
+    place = database_place(layout)
+    prepare_place(layout, place)
+    (place.data / "PG_VERSION").write_text("18")
+    prepare_place(layout, place)
+    assert (place.data / "PG_VERSION").exists()
+    shutil.rmtree(layout.home.root)
+    prepare_place(made(tmp_path / "home"), place)
+    assert list(place.data.iterdir()) == []
+    remove_database(place)
+    assert not place.folder.exists()
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    own_folder(tmp_path / "mine", 0o711)
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o711
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    for name in ("open", "link"):
+        with pytest.raises(InfrastructureError, match="move it away"):
+            own_folder(tmp_path / name, 0o700)
+
+
+def test_a_closed_parent_is_named_and_stays_closed(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    place = Place(closed / "data", closed / "socket", me())
+    with pytest.raises(InfrastructureError, match=r"cannot enter .*chmod o\+x"):
+        place.check()
+    assert closed.stat().st_mode & 0o777 == 0o700
+
+
+def test_programs_in_a_closed_folder_are_copied_and_run(tmp_path: Path) -> None:
+    """As in an environment below /root: tmp_path is closed to others."""
+    wheel = wheel_programs()
+    private = tmp_path / "site-packages"
+    shutil.copytree(
+        wheel.parent, private / wheel.parent.name, ignore=shutil.ignore_patterns("include", "*.a")
+    )
+    shutil.copytree(wheel.parent.parent / f"{wheel.parent.name}.libs", private / "libs.libs")
+    (private / "libs.libs").rename(private / f"{wheel.parent.name}.libs")
+    private.chmod(0o700)
+    programs = private / wheel.parent.name / wheel.name
+    copy = reachable_programs(programs, tmp_path / "copy")
+    assert copy.is_relative_to(tmp_path / "copy")
+    assert all(path.stat().st_mode & 0o004 for path in (tmp_path / "copy").rglob("*"))
+    shutil.rmtree(private)
+    for program in ("initdb", "postgres"):
+        done = subprocess.run(
+            [copy / "bin" / program, "--version"], capture_output=True, text=True, check=True
+        )
+        assert "PostgreSQL" in done.stdout
+
+
+def test_programs_that_all_can_reach_are_not_copied(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("forebay.embedded.postgres_programs.closed_on_the_way", lambda _path: None)
+    assert reachable_programs(tmp_path / "programs", tmp_path / "copy") == tmp_path / "programs"
+    assert not (tmp_path / "copy").exists()
+
+
+def test_it_listens_on_no_port(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "socket", None)
+    command = postgres.server_command(Path("/programs"), place)
+    assert "listen_addresses=" in command
+    assert "unix_socket_permissions=0700" in command
+    assert not [word for word in command if "fsync" in word or "synchronous_commit" in word]
+
+
+def test_a_pid_file_of_a_dead_server_is_removed(tmp_path: Path) -> None:
+    """Its pid is another program's by now: PostgreSQL would refuse to start."""
+    place = Place(tmp_path, tmp_path / "socket", None)
+    place.data.mkdir()
+    path = place.data / "postmaster.pid"
+    for text in (f"{os.getpid()}\n{place.data}\n", "", "999999999\n"):
+        path.write_text(text)
+        postgres.drop_stale_pid_file(place)
+        assert not path.exists()
+
+
+def test_it_is_ready_when_it_says_so(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "socket", None)
+    place.data.mkdir()
+    assert not postgres.is_ready(place, 17)
+    lines = ["17", str(place.data), "0", "5432", str(place.socket), "", " 1 2", "starting", ""]
+    path = place.data / "postmaster.pid"
+    path.write_text("\n".join(lines))
+    assert not postgres.is_ready(place, 17)
+    path.write_text("\n".join(lines).replace("starting", "ready   "))
+    assert postgres.is_ready(place, 17)
+    assert not postgres.is_ready(place, 18)
+
+
+def test_a_database_is_made_again_after_a_torn_start(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "socket", None)
+    (place.data / "base").mkdir(parents=True)
+    (place.data / "PG_VERSION").write_text("18")
+    assert not postgres.is_initialised(place)
+    postgres.empty_data(place)
+    assert list(place.data.iterdir()) == []
+    (place.data / "PG_VERSION").write_text("18")
+    postgres.mark_initialised(place)
+    assert postgres.is_initialised(place)
+
+
+def test_tables_are_made_once_for_each_version(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path / "socket", None)
+    assert postgres.prepared_for(place) is None
+    postgres.mark_prepared(place, "3.3.2")
+    assert postgres.prepared_for(place) == "3.3.2"

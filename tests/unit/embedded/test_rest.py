@@ -1,0 +1,232 @@
+"""The client of Airflow's REST API against a server that plays it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from forebay.embedded.http import ApiError, ConflictError, Endpoint, NotFoundError
+from forebay.embedded.rest import AirflowApi
+from forebay.errors import InfrastructureError
+
+FIRST = datetime(2026, 3, 1, 7, tzinfo=UTC)
+Answer = tuple[int, Any]
+
+
+class Played:
+    """What the server was asked, and what it answers by method and path."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        self.logins = 0
+        self.valid = ""
+        self.answers: dict[str, Callable[[dict[str, list[str]]], Answer]] = {}
+        self.pause = 0.0
+
+    def answer(self, method: str, target: str, body: Any, token: str) -> Answer:
+        parts = urlsplit(target)
+        if parts.path == "/auth/token":
+            self.logins += 1
+            self.valid = f"token-{self.logins}"
+            fine = body == {"username": "admin", "password": "right"}
+            return (201, {"access_token": self.valid}) if fine else (401, {"detail": "no"})
+        if token != f"Bearer {self.valid}":
+            return 401, {"detail": "expired"}
+        time.sleep(self.pause)
+        self.asked.append((method, target, body))
+        return self.answers[f"{method} {parts.path}"](parse_qs(parts.query))
+
+
+class QuietServer(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """A client that waited long enough has gone."""
+
+
+@pytest.fixture
+def played() -> Played:
+    return Played()
+
+
+@pytest.fixture
+def url(played: Played) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def handle_any(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            token = self.headers.get("Authorization", "")
+            code, value = played.answer(self.command, self.path, body, token)
+            content = value.encode() if isinstance(value, str) else json.dumps(value).encode()
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    for method in ("GET", "POST", "PATCH"):
+        setattr(Handler, f"do_{method}", Handler.handle_any)
+    with QuietServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def api(url: str) -> AirflowApi:
+    return AirflowApi(Endpoint(url, "admin", "right"), timeout_seconds=5.0)
+
+
+def test_one_login_serves_many_calls(played: Played, api: AirflowApi) -> None:
+    played.answers["GET /api/v2/dags/ads"] = lambda _: (200, {"dag_id": "ads"})
+    assert api.dag("ads") == api.dag("ads") == {"dag_id": "ads"}
+    assert played.logins == 1
+
+
+def test_an_expired_token_is_renewed(played: Played, api: AirflowApi) -> None:
+    played.answers["GET /api/v2/dags/ads"] = lambda _: (200, {})
+    api.dag("ads")
+    played.valid = "another"
+    api.dag("ads")
+    assert played.logins == 2
+
+
+def test_a_wrong_password_is_told_once(url: str, played: Played) -> None:
+    with pytest.raises(ApiError, match="401"):
+        AirflowApi(Endpoint(url, "admin", "wrong")).dags()
+    assert played.logins == 1
+
+
+def test_a_backfill_has_the_defaults_of_the_form(played: Played, api: AirflowApi) -> None:
+    played.answers["POST /api/v2/backfills"] = lambda _: (200, {"id": 7})
+    assert api.create_backfill("ads", FIRST, FIRST)["id"] == 7
+    assert played.asked[-1][2] == {
+        "dag_id": "ads",
+        "from_date": "2026-03-01T07:00:00Z",
+        "to_date": "2026-03-01T07:00:00Z",
+        "reprocess_behavior": "none",
+        "max_active_runs": 10,
+    }
+
+
+def test_all_pages_are_read(played: Played, api: AirflowApi) -> None:
+    everything = [{"dag_id": f"d{number}"} for number in range(250)]
+
+    def page(query: dict[str, list[str]]) -> Answer:
+        first, limit = int(query["offset"][0]), int(query["limit"][0])
+        return 200, {"dags": everything[first : first + limit], "total_entries": len(everything)}
+
+    played.answers["GET /api/v2/dags"] = page
+    assert api.dags() == everything
+    assert len(played.asked) == 3
+
+
+def test_a_list_that_shrinks_meanwhile_ends(played: Played, api: AirflowApi) -> None:
+    answer = {"dag_runs": [], "total_entries": 5}
+    played.answers["GET /api/v2/dags/ads/dagRuns"] = lambda _: (200, answer)
+    assert api.dag_runs("ads") == []
+    assert "order_by=logical_date" in played.asked[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(404, NotFoundError), (409, ConflictError), (422, ApiError)]
+)
+def test_a_refusal_is_told_in_airflows_words(
+    played: Played, api: AirflowApi, code: int, kind: type[ApiError]
+) -> None:
+    played.answers["GET /api/v2/dags/ads"] = lambda _: (code, {"detail": "no such thing"})
+    with pytest.raises(kind, match="no such thing") as raised:
+        api.dag("ads")
+    assert type(raised.value) is kind
+    assert raised.value.status == code
+
+
+@pytest.mark.parametrize("text", ["<html>bad gateway</html>", '["list"]', '{"other": 1}'])
+def test_a_refusal_without_detail_is_told_too(played: Played, api: AirflowApi, text: str) -> None:
+    played.answers["GET /api/v2/dags/ads"] = lambda _: (502, text)
+    with pytest.raises(ApiError, match="502") as raised:
+        api.dag("ads")
+    assert text in str(raised.value)
+
+
+def test_names_are_quoted(played: Played, api: AirflowApi) -> None:
+    path = "/api/v2/dags/ads/dagRuns/manual__2026-03-01T07%3A00%2B00%3A00"
+    played.answers[f"GET {path}"] = lambda _: (200, {"state": "success"})
+    assert api.dag_run("ads", "manual__2026-03-01T07:00+00:00")["state"] == "success"
+
+
+def test_clear_says_what_it_means(played: Played, api: AirflowApi) -> None:
+    played.answers["POST /api/v2/dags/ads/clearTaskInstances"] = lambda _: (
+        200,
+        {"task_instances": [{"task_id": "sink"}]},
+    )
+    assert api.clear("ads", "r", ["sink"], downstream=True) == [{"task_id": "sink"}]
+    assert played.asked[-1][2] == {
+        "dry_run": False,
+        "dag_run_id": "r",
+        "only_failed": False,
+        "include_downstream": True,
+        "task_ids": ["sink"],
+    }
+    api.clear("ads", "r")
+    assert "task_ids" not in played.asked[-1][2]
+
+
+def test_marking_and_triggering(played: Played, api: AirflowApi) -> None:
+    for path in ("/dags/ads", "/dags/ads/dagRuns/r", "/dags/ads/dagRuns/r/taskInstances/t"):
+        played.answers[f"PATCH /api/v2{path}"] = lambda _: (200, {})
+    played.answers["POST /api/v2/dags/ads/dagRuns"] = lambda _: (200, {"dag_run_id": "r"})
+    api.pause("ads", True)
+    api.set_run_state("ads", "r", "failed")
+    api.set_task_state("ads", "r", "t", "failed")
+    api.trigger("ads", FIRST, {"reprocess": True})
+    assert [body for _, _, body in played.asked] == [
+        {"is_paused": True},
+        {"state": "failed"},
+        {"new_state": "failed"},
+        {"logical_date": "2026-03-01T07:00:00Z", "conf": {"reprocess": True}},
+    ]
+
+
+def test_values_links_and_logs_of_a_task(played: Played, api: AirflowApi) -> None:
+    task = "GET /api/v2/dags/ads/dagRuns/r/taskInstances/t"
+    lines = [{"event": "first", "level": "info"}, {"event": "second"}, "third"]
+    played.answers[f"{task}/xcomEntries/return_value"] = lambda _: (200, {"value": {"rows": 3}})
+    played.answers[f"{task}/links"] = lambda _: (200, {"extra_links": {"report": "http://x"}})
+    played.answers[f"{task}/logs/2"] = lambda _: (200, {"content": lines})
+    assert api.xcom("ads", "r", "t") == {"rows": 3}
+    assert api.links("ads", "r", "t") == {"report": "http://x"}
+    assert api.log("ads", "r", "t", 2) == ["first", "second", "third"]
+
+
+def test_a_server_that_is_silent_has_a_deadline(url: str, played: Played) -> None:
+    played.answers["GET /api/v2/dags/ads"] = lambda _: (200, {})
+    played.pause = 1.0
+    began = time.monotonic()
+    with pytest.raises(InfrastructureError, match="forebay status"):
+        AirflowApi(Endpoint(url, "admin", "right"), timeout_seconds=0.2).dag("ads")
+    assert time.monotonic() - began < 0.9
+
+
+def test_nobody_listening_is_an_infrastructure_error() -> None:
+    with pytest.raises(InfrastructureError, match="does not answer"):
+        AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).version()
+
+
+def test_a_time_without_zone_is_refused(api: AirflowApi) -> None:
+    with pytest.raises(ValueError, match="no time zone"):
+        api.trigger("ads", datetime(2026, 3, 1))  # noqa: DTZ001 - that is the point
+
+
+def test_the_password_is_not_printed() -> None:
+    assert "right" not in repr(Endpoint("http://127.0.0.1:1", "admin", "right"))

@@ -1,0 +1,103 @@
+"""What a run asks a task for, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.errors import UsageError
+from forebay.operators.context import Asked, reprocess_of, window_of
+
+DAILY = WindowGrid(WindowSize.DAY)
+START, END = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def run(**changes: Any) -> SimpleNamespace:
+    told = {
+        "dag_id": "ads",
+        "run_id": "manual__1",
+        "logical_date": datetime(2026, 3, 1, 10, 37, tzinfo=UTC),
+        "data_interval_start": START,
+        "data_interval_end": END,
+        "clear_number": 2,
+        "conf": {},
+    }
+    return SimpleNamespace(**{**told, **changes})
+
+
+def asked(try_number: int, max_tries: int, retries: int = 3, **changes: Any) -> Asked:
+    instance = SimpleNamespace(task_id="sink", try_number=try_number, max_tries=max_tries)
+    context: Any = {
+        "dag_run": run(**changes),
+        "ti": instance,
+        "task": SimpleNamespace(retries=retries),
+    }
+    return Asked.of(context, DAILY)
+
+
+def test_a_first_try_is_asked_by_its_pass() -> None:
+    found = asked(1, 3)
+    assert (found.window.key, found.asked_by) == ("2026-03-01", "manual__1#2")
+    assert (found.claim, found.again) == ("manual__1/sink/0", False)
+
+
+@pytest.mark.parametrize(
+    ("try_number", "max_tries", "clears"),
+    [
+        (2, 3, 0),  # a retry
+        (2, 4, 1),  # cleared after the first try
+        (5, 7, 4),  # cleared after a try, its retries used up
+        (1, 5, 0),  # `retries` was 5 when the run was made; nothing was cleared
+        (2, 1, 0),  # `retries` was smaller when the run was made
+    ],
+)
+def test_clears_are_told_from_retries(try_number: int, max_tries: int, clears: int) -> None:
+    found = asked(try_number, max_tries)
+    assert (found.clear_count, found.again) == (clears, clears > 0)
+    assert found.claim == f"manual__1/sink/{clears}"
+
+
+def test_conf_asks_to_do_it_again() -> None:
+    assert asked(1, 3, conf={"reprocess": True}).again
+    assert not asked(1, 3, conf={"reprocess": False}).again
+    assert not asked(1, 3, conf=None).again
+    assert not reprocess_of({"airflow/task_span_detail_level": 2})
+
+
+@pytest.mark.parametrize(
+    ("conf", "text"),
+    [
+        (
+            {"reproces": True},
+            r"unknown conf key 'reproces': a run knows \{\"reprocess\": true\} only",
+        ),
+        ({"b": 1, "a": 2, "reprocess": True}, "unknown conf key 'a', 'b'"),
+        ({"reprocess": "yes"}, "conf reprocess is 'yes': write true or false"),
+        ({"reprocess": 1}, "conf reprocess is 1"),
+    ],
+)
+def test_any_other_conf_is_refused(conf: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        asked(1, 3, conf=conf)
+
+
+def test_a_run_without_a_logical_date_stands_for_no_window() -> None:
+    with pytest.raises(UsageError, match=r"no logical date.*trigger it with one"):
+        window_of(run(logical_date=None, data_interval_start=None, data_interval_end=None), DAILY)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (START, datetime(2026, 3, 3, tzinfo=UTC)),  # two windows
+        (datetime(2026, 3, 1, 1, tzinfo=UTC), END),  # not aligned
+        (START, datetime(2026, 3, 1, 1, tzinfo=UTC)),  # an hour of a daily pipeline
+    ],
+)
+def test_an_interval_that_is_no_window_is_refused(start: datetime, end: datetime) -> None:
+    with pytest.raises(UsageError, match="is not the window 2026-03-01"):
+        window_of(run(data_interval_start=start, data_interval_end=end), DAILY)

@@ -1,0 +1,89 @@
+"""The line about a job that a task's log shows every ten seconds."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.jobs import ToldJob
+
+from forebay.executors.job import JobStatus
+from forebay.executors.progress_file import Progress
+from forebay.home import Home
+from forebay.operators import progress_line as module
+from forebay.operators.progress_line import ProgressLines, in_words, progress_line, shares
+
+
+def status(**restarts: int) -> JobStatus:
+    counts = dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0) | restarts
+    return JobStatus(
+        job_id="ads-main-2026-03-01-g1",
+        state="running",
+        epoch=1,
+        restarts=counts,
+        submitted_at=datetime(2026, 3, 2, tzinfo=UTC),
+    )
+
+
+def test_all_that_a_person_asks() -> None:
+    told = Progress(
+        window="2026-03-01",
+        step=12_345,
+        sealed_step=12_200,
+        rows={"history": 6_100, "clicks": 3_900},
+        rows_per_second=5_678.4,
+        lag_seconds=10_800,
+    )
+    assert progress_line(status(trainer=1, data=2), told, 8.4) == (
+        "window 2026-03-01: step 12,345, 5,678 rows/s, lag 3 h; history 61%, clicks 39%; "
+        "sealed at step 12,200 8 s ago; restarts: data 2, trainer 1"
+    )
+
+
+def test_a_job_that_begins() -> None:
+    assert progress_line(status(), None, None) == "job ads-main-2026-03-01-g1 is starting"
+    assert progress_line(status(driver=1), Progress(), None).endswith(
+        "is starting; restarts: driver 1"
+    )
+    first = progress_line(status(), Progress(window="2026-03-01", lag_seconds=86_400), None)
+    assert first == "window 2026-03-01: step 0, 0 rows/s, lag 1 d; no rows yet; no seal"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (5_400, "1.5 h"), (200_000, "2.31 d")],
+)
+def test_spans_in_their_largest_unit(seconds: float, text: str) -> None:
+    assert in_words(seconds) == text
+
+
+def test_shares_of_no_rows() -> None:
+    assert shares({"history": 0, "clicks": 0}) == "no rows yet"
+
+
+def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = ToldJob(Home(tmp_path))
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    lines = ProgressLines(told.home, told.job_id)
+    assert lines.due(status()) is not None
+    now[0] += 9.9
+    assert lines.due(status()) is None
+    now[0] += 0.2
+    assert lines.due(status()) is not None
+
+
+def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
+    told = ToldJob(Home(tmp_path))
+    told.progress(step=9, sealed_step=8, rows={"clicks": 4})
+    for name, age in (("000000000004", 500), ("000000000008", 90), (".writing-7", 0)):
+        seal = told.model / "checkpoints" / name / "seal.json"
+        seal.parent.mkdir(parents=True)
+        seal.write_text("{}")
+        os.utime(seal, (time.time() - age,) * 2)
+    line = ProgressLines(told.home, told.job_id).due(status())
+    assert line is not None
+    assert "sealed at step 8 1.5 min ago" in line

@@ -1,0 +1,85 @@
+"""Where workers find state and interpreters; how errors become Airflow's; where links lead."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    FencedError,
+    ForebayError,
+    InfrastructureError,
+    NotReadyError,
+)
+from forebay.operators.data_executors import DataExecutorsOperator
+from forebay.operators.failures import failing_as_airflow
+from forebay.operators.links import MetricsLink, TrainingLink, WindowBeforeLink
+from forebay.operators.settings import home, interpreter
+
+
+@pytest.fixture
+def unset(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("FOREBAY_HOME", "AIRFLOW__FOREBAY__HOME", "AIRFLOW__FOREBAY__PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def test_state_lies_where_the_environment_or_airflow_says(unset: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"set FOREBAY_HOME .*or write \[forebay\] home"):
+        home()
+    unset.setenv("AIRFLOW__FOREBAY__HOME", "/srv/forebay")
+    assert str(home().root) == "/srv/forebay"
+    unset.setenv("FOREBAY_HOME", "/srv/other")
+    assert str(home().root) == "/srv/other"
+
+
+def test_a_relative_home_is_refused(unset: pytest.MonkeyPatch) -> None:
+    unset.setenv("FOREBAY_HOME", ".forebay")
+    with pytest.raises(ConfigError, match=r"'\.forebay', which means another folder in each"):
+        home()
+
+
+def test_the_interpreter_of_stages(unset: pytest.MonkeyPatch) -> None:
+    assert interpreter(None) == sys.executable
+    unset.setenv("AIRFLOW__FOREBAY__PYTHON", "/srv/venv/bin/python")
+    assert interpreter(None) == "/srv/venv/bin/python"
+    assert interpreter("/mine/python") == "/mine/python"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ConfigError("wrong"), AirflowFailException),
+        (NotReadyError("late"), AirflowFailException),
+        (DataError("bad"), AirflowFailException),
+        (InfrastructureError("gone"), AirflowException),
+        (FencedError("newer"), AirflowException),
+    ],
+)
+def test_only_broken_infrastructure_is_tried_again(
+    error: ForebayError, kind: type[Exception]
+) -> None:
+    with pytest.raises(AirflowException) as raised, failing_as_airflow():
+        raise error
+    assert type(raised.value) is kind
+    assert str(raised.value) == str(error)
+    assert raised.value.__suppress_context__
+
+
+def test_links_lead_to_pages_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/base/")
+    operator = DataExecutorsOperator(task_id="data_executors", pipeline="ads", config="/config")
+    key: Any = SimpleNamespace(dag_id="ads", run_id="manual__2026-03-01T00:00:00+00:00")
+    page = "https://airflow.example/base/dags/ads/runs"
+    run = f"{page}/manual__2026-03-01T00%3A00%3A00%2B00%3A00"
+    assert TrainingLink().get_link(operator, ti_key=key) == f"{run}/tasks/training_executors"
+    assert MetricsLink().get_link(operator, ti_key=key) == f"{run}/tasks/evaluate/xcom"
+    assert WindowBeforeLink().get_link(operator, ti_key=key) == page
+    operator.run_before = "backfill__1"
+    assert WindowBeforeLink().get_link(operator, ti_key=key) == f"{page}/backfill__1"

@@ -1,0 +1,217 @@
+"""A source's task and the joiner: one scan for many windows, waiting, counts."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import TaskDeferred
+from support.toy_stage import ToyStage
+
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.errors import DataError, InfrastructureError, NotReadyError
+from forebay.home import Home
+from forebay.operators import source as module
+from forebay.operators.airflow_runs import OtherRun
+from forebay.operators.context import Asked
+from forebay.operators.joiner import JoinerOperator
+from forebay.operators.source import SourceOperator
+from forebay.operators.triggers.ready import ReadyTrigger
+
+GRID = WindowGrid(WindowSize.DAY)
+KEY = "2026-03-05"
+ASKED = Asked(
+    dag_id="ads",
+    run_id="mine",
+    task_id="sources.clicks",
+    window=GRID.parse(KEY),
+    clear_number=1,
+    clear_count=0,
+    reprocess=False,
+)
+
+
+def listed(window: str = KEY, **told: Any) -> dict[str, Any]:
+    return {"state": "listed", "window": window, "source": "clicks", "rows": 7, "tasks": 2, **told}
+
+
+def waiting(seconds: float) -> dict[str, Any]:
+    deadline = datetime.now(UTC) + timedelta(seconds=seconds)
+    told = {"state": "waiting", "because": "no marker", "deadline": deadline.isoformat()}
+    return listed() | told
+
+
+def other(day: int, state: str = "running") -> OtherRun:
+    key = f"2026-03-{day:02}"
+    return OtherRun(f"run-{day}", state, GRID.parse(key), day)
+
+
+class Place:
+    """A home, a stand-in for stages, and the other runs that Airflow knows."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = Home(root / "home")
+        self.toy = ToyStage.make(root / "toy")
+        self.others: list[OtherRun] = []
+        self.states: dict[str, str | None] = {}
+        self.questions = 0
+
+    def near(self, dag_id: str, window: Any, grid: Any, around: int) -> list[OtherRun]:
+        assert (dag_id, window, around) == ("ads", ASKED.window, 30)
+        self.questions += 1
+        return self.others
+
+    def task_states(self, dag_id: str, run_ids: list[str], task_id: str) -> Any:
+        assert task_id == "sources.clicks"
+        return {run_id: self.states.get(run_id) for run_id in run_ids}
+
+    def operator(self, grace: float = 0) -> SourceOperator:
+        return SourceOperator(
+            task_id="clicks",
+            source="clicks",
+            windows_around=30,
+            pipeline="ads",
+            config="/config",
+            python=self.toy.python,
+            grace_seconds=grace,
+        )
+
+    def answers(self, *answers: dict[str, Any]) -> None:
+        self.toy.answer(source=[{"prints": answer} for answer in answers])
+
+    def asked(self) -> list[dict[str, str]]:
+        """Other windows that the first call of the stage was told."""
+        call = self.toy.calls("source")[0]
+        if "--asked" not in call:
+            return []
+        found: list[dict[str, str]] = json.loads(call[call.index("--asked") + 1])
+        return found
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    made = Place(tmp_path)
+    monkeypatch.setenv("FOREBAY_HOME", str(made.home.root))
+    monkeypatch.setattr(module, "active_runs_near", made.near)
+    monkeypatch.setattr(module, "task_states", made.task_states)
+    monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.05)
+    return made
+
+
+def test_windows_that_wait_too_share_the_scan(place: Place) -> None:
+    """Nearest first; not those whose source has been listed, and not the window itself."""
+    place.others = [other(9, "queued"), other(6), other(4), other(2), other(5)]
+    place.states = {"run-4": "success", "run-6": "running", "run-2": None}
+    place.answers(listed())
+    assert place.operator().work(ASKED, {})["rows"] == 7
+    assert place.asked() == [
+        {"window": "2026-03-06", "asked_by": "run-6#6"},
+        {"window": "2026-03-02", "asked_by": "run-2#2"},
+        {"window": "2026-03-09", "asked_by": "run-9#9"},
+    ]
+    (call,) = place.toy.calls("source")
+    assert call[:5] == ["ads", KEY, "clicks", "--asked-by", "mine#1"]
+
+
+def test_alone_it_asks_for_nobody_else(place: Place) -> None:
+    place.answers(listed())
+    place.operator().work(ASKED, {})
+    assert place.asked() == []
+
+
+def test_what_another_scan_has_found_is_only_fetched(place: Place) -> None:
+    """Airflow is not asked about hundreds of runs once the listing of this pass is there."""
+    found = place.home.ledger("ads") / ".listings" / "clicks" / f"{KEY}.listing"
+    found.parent.mkdir(parents=True)
+    found.write_bytes(b'{"asked_by": "mine#1"}\n\xff\x00arrow')
+    place.answers(listed(storage_calls=0))
+    place.operator().work(ASKED, {})
+    assert place.questions == 0
+    # One of an earlier pass is no answer to this one.
+    found.write_bytes(b'{"asked_by": "mine#0"}\n')
+    place.operator().work(ASKED, {})
+    assert place.questions == 1
+
+
+def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 120)
+    place.others = [other(6), other(7), other(8)]
+    place.answers(listed())
+    place.operator().work(ASKED, {})
+    assert [each["window"] for each in place.asked()] == ["2026-03-06", "2026-03-07"]
+
+
+def test_it_looks_again_within_the_grace(place: Place) -> None:
+    place.answers(waiting(60), waiting(60), listed())
+    assert place.operator(grace=10).work(ASKED, {})["state"] == "listed"
+    assert len(place.toy.calls("source")) == 3
+
+
+def test_then_it_defers_until_the_deadline(place: Place) -> None:
+    place.answers(waiting(500))
+    with pytest.raises(TaskDeferred) as deferred:
+        place.operator().work(ASKED, {})
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, ReadyTrigger)
+    assert 490 < trigger.deadline - time.time() <= 500
+    assert trigger.arguments[:5] == ["ads", KEY, "clicks", "--asked-by", "mine#1"]
+    assert (trigger.python, trigger.home) == (place.toy.python, str(place.home.root))
+    assert 1_000 < deferred.value.timeout.total_seconds() <= 1_100
+    assert deferred.value.method_name == "ready"
+
+
+def test_past_the_deadline_the_stage_says_how_it_ends(place: Place) -> None:
+    late = {"code": 2, "says": ["error: source clicks is not complete: no marker"]}
+    place.toy.answer(source=[{"prints": waiting(0.1)}, late])
+    with pytest.raises(NotReadyError, match="not complete: no marker"):
+        place.operator(grace=60).work(ASKED, {})
+
+
+def test_bad_data_and_endless_waits_are_told(place: Place) -> None:
+    place.toy.answer(source=[{"code": 3, "says": ["error: part.parquet is corrupt"]}])
+    with pytest.raises(DataError, match=r"part\.parquet is corrupt"):
+        place.operator().work(ASKED, {})
+    place.answers(waiting(1) | {"deadline": None})
+    with pytest.raises(InfrastructureError, match="without a deadline"):
+        place.operator().work(ASKED, {})
+
+
+def joined(*answers: dict[str, Any] | None) -> dict[str, Any]:
+    names = [f"s{number}" for number in range(len(answers))]
+    left = {f"sources.{name}": answer for name, answer in zip(names, answers, strict=True)}
+
+    def pull(task_ids: str, default: object) -> object:
+        return left.get(task_ids, default)
+
+    context: Any = {"ti": SimpleNamespace(xcom_pull=pull)}
+    sources = {name: f"sources.{name}" for name in names}
+    operator = JoinerOperator(task_id="joiner", sources=sources, pipeline="ads", config="/config")
+    return operator.work(replace(ASKED, task_id="joiner"), context)
+
+
+def test_the_joiner_adds_up() -> None:
+    first = listed(rows=7, tasks=2, files=1, storage_calls=9)
+    second = listed(rows=3, tasks=1, files=4) | {"source": "views"}
+    assert joined(first, second) == {
+        "window": KEY,
+        "sources": 2,
+        "tasks": 3,
+        "files": 5,
+        "rows": {"clicks": 7, "views": 3},
+        "rows_total": 10,
+        "storage_calls": 9,
+    }
+    assert joined(first, second | {"rows": None})["rows_total"] is None
+
+
+def test_the_joiner_wants_every_source_of_this_window() -> None:
+    with pytest.raises(InfrastructureError, match="source s1 left no answer for window 2026-03-05"):
+        joined(listed(), None)
+    with pytest.raises(InfrastructureError, match="answered for window 2026-03-04"):
+        joined(listed("2026-03-04"))

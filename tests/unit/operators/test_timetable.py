@@ -1,0 +1,191 @@
+"""WindowTimetable: what the scheduler, a backfill and a person get, through Airflow's own code."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import DataInterval, TimeRestriction
+from hypothesis import given
+from hypothesis import strategies as st
+from pendulum import instance
+
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.operators import timetable as module
+from forebay.operators.timetable import WindowTimetable
+
+
+def at(text: str) -> datetime:
+    return instance(datetime.fromisoformat(text).replace(tzinfo=UTC))
+
+
+def walk(
+    timetable: WindowTimetable,
+    first: datetime,
+    last: datetime | None,
+    count: int,
+    *,
+    catchup: bool = True,
+) -> list[tuple[datetime, datetime, datetime]]:
+    """As the scheduler asks, one run after the other: start, end, earliest time to run."""
+    found: list[tuple[datetime, datetime, datetime]] = []
+    interval: DataInterval | None = None
+    while len(found) < count:
+        info = timetable.next_dagrun_info(
+            last_automated_data_interval=interval,
+            restriction=TimeRestriction(first, last, catchup),
+        )
+        if info is None:
+            break
+        interval = info.data_interval
+        found.append((interval.start, interval.end, info.run_after))
+    return found
+
+
+def backfill(timetable: WindowTimetable, first: str, last: str) -> list[str]:
+    """Window starts of a backfill, as Airflow makes its list from the stored DAG."""
+    dag = DAG("stored", schedule=timetable, start_date=at("2018-01-01"))
+    stored = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert stored.timetable == timetable
+    infos = stored.iter_dagrun_infos_between(at(first), at(last))
+    return [f"{info.logical_date:%Y-%m-%dT%H}" for info in infos]
+
+
+def test_hours_are_contiguous_and_run_when_they_are_over() -> None:
+    found = walk(WindowTimetable("1h"), at("2026-03-10T00:30:00"), at("2026-03-10T03:00:00"), 10)
+    assert [(f"{start:%H:%M}", f"{end:%H:%M}") for start, end, _ in found] == [
+        ("01:00", "02:00"),
+        ("02:00", "03:00"),
+        ("03:00", "04:00"),
+    ]
+    assert all(end == run_after for _, end, run_after in found)
+
+
+@pytest.mark.parametrize(
+    ("zone", "first", "hours"),
+    [
+        ("America/New_York", "2026-03-07T05:00:00", [24, 23, 24]),
+        ("America/New_York", "2026-10-31T04:00:00", [24, 25, 24]),
+        ("America/Sao_Paulo", "2018-11-03T03:00:00", [24, 23, 24]),  # 4 November has no midnight
+        ("UTC", "2026-03-07T00:00:00", [24, 24, 24]),
+    ],
+)
+def test_days_follow_the_zone(zone: str, first: str, hours: list[int]) -> None:
+    found = walk(WindowTimetable("1d", zone), at(first), None, 3)
+    assert [(end - start).total_seconds() / 3600 for start, end, _ in found] == hours
+    assert [end for _, end, _ in found[:-1]] == [start for start, _, _ in found[1:]]
+
+
+def test_without_catchup_the_newest_closed_window_comes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:
+            return datetime(2026, 3, 10, 10, 37, tzinfo=UTC)
+
+    monkeypatch.setattr(module, "datetime", Clock)
+    hourly = WindowTimetable("1h")
+    (first,) = walk(hourly, at("2026-03-01"), None, 1, catchup=False)
+    assert f"{first[0]:%Y-%m-%dT%H:%M}" == "2026-03-10T09:00"
+    # A start behind it is kept, and what has run already is never run again.
+    (later,) = walk(hourly, at("2026-03-10T11:00:00"), None, 1, catchup=False)
+    assert f"{later[0]:%H:%M}" == "11:00"
+    after = hourly.next_dagrun_info(
+        last_automated_data_interval=DataInterval(
+            at("2026-03-10T09:00:00"), at("2026-03-10T10:00:00")
+        ),
+        restriction=TimeRestriction(at("2026-03-01"), None, catchup=False),
+    )
+    assert after is not None
+    assert f"{after.logical_date:%H:%M}" == "10:00"
+
+
+def test_nothing_runs_behind_the_end_or_without_a_start() -> None:
+    daily = WindowTimetable("1d")
+    assert len(walk(daily, at("2026-03-01"), at("2026-03-02T23:59:59"), 9)) == 2
+    none = daily.next_dagrun_info(
+        last_automated_data_interval=None, restriction=TimeRestriction(None, None, catchup=True)
+    )
+    assert none is None
+
+
+def test_a_change_of_size_goes_on_at_the_next_border() -> None:
+    """The last run was hourly and ended at 05:00; the first day that starts after it is next."""
+    info = WindowTimetable("1d").next_dagrun_info(
+        last_automated_data_interval=DataInterval(
+            at("2026-03-10T04:00:00"), at("2026-03-10T05:00:00")
+        ),
+        restriction=TimeRestriction(at("2026-03-01"), None, catchup=True),
+    )
+    assert info is not None
+    assert f"{info.logical_date:%Y-%m-%dT%H}" == "2026-03-11T00"
+
+
+@pytest.mark.parametrize(
+    ("size", "zone", "asked", "start", "end"),
+    [
+        ("1h", "UTC", "2026-03-10T10:37:00", "10T10", "10T11"),
+        ("1h", "UTC", "2026-03-10T10:00:00", "10T10", "10T11"),
+        ("1d", "UTC", "2026-03-10T10:37:00", "10T00", "11T00"),
+        ("1d", "America/New_York", "2026-03-08T04:30:00", "07T05", "08T05"),
+        ("1d", "America/New_York", "2026-03-08T05:00:00", "08T05", "09T04"),
+    ],
+)
+def test_a_manual_run_means_the_window_that_holds_it(
+    size: str, zone: str, asked: str, start: str, end: str
+) -> None:
+    interval = WindowTimetable(size, zone).infer_manual_data_interval(run_after=at(asked))
+    assert (f"{interval.start:%dT%H}", f"{interval.end:%dT%H}") == (start, end)
+
+
+@pytest.mark.usefixtures("plugins")
+def test_a_backfill_goes_by_window_starts_with_both_ends() -> None:
+    hourly = WindowTimetable("1h")
+    assert backfill(hourly, "2026-03-10T00:00:00", "2026-03-10T02:00:00") == [
+        "2026-03-10T00",
+        "2026-03-10T01",
+        "2026-03-10T02",
+    ]
+    assert backfill(hourly, "2026-03-10T00:30:00", "2026-03-10T01:59:00") == ["2026-03-10T01"]
+    sao_paulo = WindowTimetable("1d", "America/Sao_Paulo")
+    assert backfill(sao_paulo, "2018-11-03T03:00:00", "2018-11-05T02:00:00") == [
+        "2018-11-03T03",
+        "2018-11-04T03",
+        "2018-11-05T02",
+    ]
+
+
+def test_it_is_stored_and_described() -> None:
+    days = WindowTimetable("1d", "Europe/Berlin")
+    assert WindowTimetable.deserialize(days.serialize()) == days
+    assert days != WindowTimetable("1d")
+    assert len({days, WindowTimetable("1d", "Europe/Berlin")}) == 1
+    assert (days.summary, days.description) == (
+        "1d Europe/Berlin",
+        "Every day of Europe/Berlin, when it is over",
+    )
+    assert WindowTimetable(WindowSize.HOUR).summary == "1h"
+
+
+@given(
+    size=st.sampled_from(list(WindowSize)),
+    zone=st.sampled_from(["UTC", "America/New_York", "America/Sao_Paulo", "Pacific/Apia"]),
+    first=st.integers(1_300_000_000, 1_800_000_000).map(lambda at: datetime.fromtimestamp(at, UTC)),
+    count=st.integers(1, 40),
+)
+def test_it_yields_the_windows_of_the_grid(
+    size: WindowSize, zone: str, first: datetime, count: int
+) -> None:
+    """Every window that starts at `first` or later, in order, none left out, none twice."""
+    grid = WindowGrid(size, zone)
+    window = grid.at(first)
+    expected = []
+    while len(expected) < count:
+        if window.start >= first:
+            expected.append((window.start, window.end, window.end))
+        window = grid.after(window)
+    last = expected[-1][0]
+    assert walk(WindowTimetable(size, zone), instance(first), instance(last), 50) == expected

@@ -1,0 +1,319 @@
+"""Triggers: they look, keep quiet at first, fire once, and survive being made again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import pytest
+from airflow.sdk.serde import deserialize, serialize
+from airflow.triggers.base import TriggerEvent
+from support.jobs import ToldJob
+from support.toy_stage import ToyStage
+
+from forebay.executors.job_folder import CancelRequest
+from forebay.executors.locks import FileLock
+from forebay.home import Home
+from forebay.operators.triggers import base, job, ready, turn
+from forebay.operators.triggers.base import WakingTrigger, defer_timeout, earliest_event
+from forebay.operators.triggers.job import JobTrigger
+from forebay.operators.triggers.ready import ReadyTrigger
+from forebay.operators.triggers.turn import TurnTrigger
+from forebay.operators.triggers.window_over import WindowOverTrigger
+from forebay.operators.turn_files import TurnFiles
+
+Answer = TypeVar("Answer")
+SOON = 20.0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (job, turn):
+        monkeypatch.setattr(module, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(ready, "FIRST_LOOK_SECONDS", 0.02)
+
+
+def wait(work: Coroutine[Any, Any, Answer], seconds: float = SOON) -> Answer:
+    async def bounded() -> Answer:
+        return await asyncio.wait_for(work, seconds)
+
+    return asyncio.run(bounded())
+
+
+async def fired(trigger: WakingTrigger) -> list[Any]:
+    return [event.payload async for event in trigger.run()]
+
+
+def job_trigger(home: Home, epoch: int = 1, deadline: float = SOON) -> JobTrigger:
+    return JobTrigger(
+        home=str(home.root),
+        job_id="ads-main-2026-03-01-g1",
+        epoch=epoch,
+        deadline=time.time() + deadline,
+        not_before=0.0,
+    )
+
+
+def turn_trigger(home: Home, seconds: float = SOON, before: str = "2026-03-01") -> TurnTrigger:
+    return TurnTrigger(
+        home=str(home.root),
+        pipeline="ads",
+        line="main",
+        before=before,
+        seen=TurnFiles.of(str(home.root), "ads", "main", before).seen(),
+        until=time.time() + seconds,
+        not_before=0.0,
+    )
+
+
+def ready_trigger(toy: ToyStage, home: Home, deadline: float = SOON) -> ReadyTrigger:
+    return ReadyTrigger(
+        python=toy.python,
+        arguments=["ads", "2026-03-01", "clicks"],
+        home=str(home.root),
+        deadline=time.time() + deadline,
+        not_before=0.0,
+    )
+
+
+def found(state: str, because: str = "") -> dict[str, Any]:
+    told = {"state": state, "window": "2026-03-01", "source": "clicks", "because": because}
+    return {"prints": told}
+
+
+def test_all_triggers_are_made_again_from_what_is_stored(home: Home, tmp_path: Path) -> None:
+    toy = ToyStage.make(tmp_path / "toy")
+    for trigger in (
+        job_trigger(home),
+        turn_trigger(home),
+        ready_trigger(toy, home),
+        WindowOverTrigger(until=1.0, not_before=2.0),
+    ):
+        path, arguments = trigger.serialize()
+        module, _, name = path.rpartition(".")
+        assert (module, name) == (type(trigger).__module__, type(trigger).__name__)
+        stored = deserialize(serialize(arguments))
+        again = type(trigger)(**stored)
+        assert again.serialize() == (path, arguments)
+
+
+def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(base.asyncio, "sleep", sleep)
+    trigger = WindowOverTrigger(until=0.0, not_before=earliest_event())
+    assert wait(fired(trigger)) == [{}]
+    assert 14 < slept[0] <= 15
+    # Clocks of two machines differ: a trigger never keeps quiet for longer than it would here.
+    wait(fired(WindowOverTrigger(until=0.0, not_before=time.time() + 1e6)))
+    assert slept[-1] == 15
+
+
+def test_a_deferral_has_a_limit_beyond_its_own() -> None:
+    assert defer_timeout(30).total_seconds() == 630
+    assert defer_timeout(-5).total_seconds() == 600
+
+
+def test_the_window_is_over() -> None:
+    until = time.time() + 0.2
+    assert wait(fired(WindowOverTrigger(until=until, not_before=0.0))) == [{}]
+    assert time.time() >= until
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
+def test_a_job_has_ended(state: str, home: Home) -> None:
+    told = ToldJob(home)
+    told.tell(state)
+    assert wait(fired(job_trigger(home))) == [{"state": state}]
+
+
+def test_a_job_is_followed_until_it_is_lost(
+    home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = ToldJob(home)
+    told.tell("running")
+    told.progress(step=120, sealed_step=100, rows={"clicks": 30, "views": 10}, rows_per_second=7)
+
+    async def follow() -> list[Any]:
+        trigger = job_trigger(home)
+        said: list[str] = []
+        monkeypatch.setattr(trigger.log, "info", lambda text, *more: said.append(text % more))
+        with told.supervised():
+            watching = asyncio.create_task(fired(trigger))
+            await asyncio.sleep(0.3)
+            assert not watching.done()
+            assert len(said) == 1  # one line every ten seconds
+            assert "step 120, 7 rows/s" in said[0]
+            assert "clicks 75%, views 25%" in said[0]
+        return await watching
+
+    assert wait(follow()) == [{"state": "lost"}]
+
+
+def test_a_job_that_takes_too_long_or_is_gone(home: Home) -> None:
+    told = ToldJob(home)
+    told.tell("running")
+    with told.supervised():
+        assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
+    (told.folder.path / "status.json").unlink()
+    assert wait(fired(job_trigger(home))) == [{"state": "unreadable"}]
+
+
+def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
+    told = ToldJob(home)
+    told.tell("running")
+    trigger = job_trigger(home)
+    wait(trigger.cleanup())
+    status = told.folder.stored_status()
+    assert status is not None
+    assert status.state == "running"
+    wait(trigger.on_kill())  # nobody supervises it: it is cancelled on the spot
+    status = told.folder.stored_status()
+    assert status is not None
+    assert (status.state, status.cancelled_by) == ("cancelled", 1)
+
+
+def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
+    told = ToldJob(home)
+    told.tell("running")
+    told.take_over()
+    with told.supervised():
+        wait(job_trigger(home, epoch=1).on_kill())
+    assert told.folder.cancel_request() is None
+    status = told.folder.stored_status()
+    assert status is not None
+    assert status.state == "running"
+
+
+def test_a_supervised_job_is_asked_to_end(home: Home) -> None:
+    told = ToldJob(home)
+    told.tell("running")
+
+    async def end() -> CancelRequest | None:
+        ending = asyncio.create_task(job_trigger(home).on_kill())
+        while (asked := told.folder.cancel_request()) is None:
+            await asyncio.sleep(0.02)
+        told.tell("cancelled", cancelled_by=asked.epoch)
+        await ending
+        return asked
+
+    with told.supervised():
+        assert wait(end()) == CancelRequest(epoch=1)
+
+
+def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: Home) -> None:
+    line = home.line("ads")
+    line.mkdir(parents=True)
+    lease = FileLock(line / "lease.lock")
+
+    async def train() -> list[Any]:
+        assert lease.acquire(1.0)
+        watching = asyncio.create_task(fired(turn_trigger(home)))
+        await asyncio.sleep(0.1)
+        ToldJob(home).link(10)
+        await asyncio.sleep(0.2)
+        assert not watching.done()  # it is trained, and its job holds the line still
+        lease.release()
+        return await watching
+
+    assert wait(train()) == [{"state": "changed"}]
+
+
+def test_a_line_that_gets_free_is_no_news_while_the_window_before_is_to_come(home: Home) -> None:
+    line = home.line("ads")
+    line.mkdir(parents=True)
+    lease = FileLock(line / "lease.lock")
+
+    async def train_another() -> list[Any]:
+        assert lease.acquire(1.0)
+        trigger = turn_trigger(home, seconds=0.5)
+        trigger.seen = {"links": []}
+        watching = asyncio.create_task(fired(trigger))
+        await asyncio.sleep(0.1)
+        lease.release()
+        return await watching
+
+    assert wait(train_another()) == [{"state": "look"}]
+
+
+def test_a_turn_that_did_not_come_is_looked_at_in_any_case(home: Home) -> None:
+    ToldJob(home).link(10)  # it was so when the task looked: no change
+    assert wait(fired(turn_trigger(home, seconds=0.2))) == [{"state": "look"}]
+
+
+def test_a_change_while_no_triggerer_ran_is_not_missed(home: Home) -> None:
+    trigger = turn_trigger(home)
+    ToldJob(home).link(10)
+    path, arguments = trigger.serialize()
+    assert path.endswith(".TurnTrigger")
+    assert wait(fired(TurnTrigger(**arguments))) == [{"state": "changed"}]
+
+
+def test_a_source_becomes_ready(home: Home, tmp_path: Path) -> None:
+    answers = [found("waiting", "no marker"), found("waiting", "no marker"), found("listed")]
+    toy = ToyStage.make(tmp_path / "toy", source=answers)
+    assert wait(fired(ready_trigger(toy, home))) == [{"state": "ready"}]
+    assert toy.calls("source") == [["ads", "2026-03-01", "clicks", "--ready"]] * 3
+
+
+def test_a_source_is_late(home: Home, tmp_path: Path) -> None:
+    toy = ToyStage.make(tmp_path / "toy", source=[found("waiting", "no marker")])
+    assert wait(fired(ready_trigger(toy, home, deadline=0.6))) == [{"state": "deadline"}]
+
+
+def test_a_look_that_fails_wakes_the_task(home: Home, tmp_path: Path) -> None:
+    toy = ToyStage.make(tmp_path / "toy", source=[{"code": 3, "says": ["error: corrupt"]}])
+    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
+    missing = ready_trigger(toy, home)
+    missing.python = "/nowhere/python"
+    assert wait(fired(missing)) == [{"state": "failed"}]
+
+
+def test_a_look_ends_with_its_trigger(home: Home, tmp_path: Path) -> None:
+    """A person marks the task, or the triggerer stops, while a look is under way."""
+    toy = ToyStage.make(tmp_path / "toy", source=[{"seconds": 60}])
+
+    async def cancel() -> list[int]:
+        watching = asyncio.create_task(fired(ready_trigger(toy, home)))
+        while not toy.calls("source"):
+            await asyncio.sleep(0.05)
+        looks = [child.pid for child in psutil.Process(os.getpid()).children()]
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+        await asyncio.sleep(0.2)
+        return looks
+
+    looks = wait(cancel())
+    assert looks
+    alive = {child.pid for child in psutil.Process(os.getpid()).children()}
+    assert not alive & set(looks)
+
+
+def test_a_look_that_hangs_is_stopped(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
+    toy = ToyStage.make(tmp_path / "toy", source=[{"seconds": 60}])
+    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
+
+
+def test_an_event_is_what_airflow_sends_on() -> None:
+    async def events() -> list[TriggerEvent]:
+        return [each async for each in WindowOverTrigger(until=0.0, not_before=0.0).run()]
+
+    (event,) = wait(events())
+    assert isinstance(event, TriggerEvent)

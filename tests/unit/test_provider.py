@@ -1,0 +1,73 @@
+"""Forebay as Airflow sees it once it is installed: a provider, a plugin, a section of settings."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from forebay import __version__
+from forebay.provider import get_provider_info
+
+ASK = """
+import json
+from airflow.providers_manager import ProvidersManager
+from airflow import plugins_manager
+from airflow.configuration import conf
+
+manager = ProvidersManager()
+info = manager.providers["forebay"]
+print(json.dumps({
+    "version": info.version,
+    "name": info.data["name"],
+    "links": sorted(manager.extra_links_class_names),
+    "timetables": sorted(plugins_manager.get_timetables_plugins()),
+    "home": conf.get("forebay", "home"),
+    "python": conf.get("forebay", "python"),
+}))
+"""
+
+
+def ask(home: Path, **settings: str) -> dict[str, Any]:
+    kept = {key: value for key, value in os.environ.items() if "AIRFLOW" not in key}
+    done = subprocess.run(
+        [sys.executable, "-c", ASK],
+        env={**kept, "AIRFLOW_HOME": str(home), **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_description_is_what_airflow_expects() -> None:
+    airflow = importlib.util.find_spec("airflow")  # found, not imported
+    assert airflow is not None
+    assert airflow.origin is not None
+    schema = json.loads(Path(airflow.origin).with_name("provider_info.schema.json").read_text())
+    jsonschema.validate(get_provider_info(), schema)
+
+
+def test_airflow_finds_everything_by_entry_points(tmp_path: Path) -> None:
+    found = ask(tmp_path, AIRFLOW__FOREBAY__PYTHON="/srv/python")
+    assert (found["name"], found["version"]) == ("Forebay", __version__)
+    assert "forebay.operators.links.TrainingLink" in found["links"]
+    assert "forebay.operators.timetable.WindowTimetable" in found["timetables"]
+    assert (found["home"], found["python"]) == ("", "/srv/python")
+
+
+def test_every_link_that_it_names_is_there() -> None:
+    links = files("forebay.operators").joinpath("links.py").read_text()
+    for path in get_provider_info()["extra-links"]:
+        module, _, name = path.rpartition(".")
+        assert module == "forebay.operators.links"
+        assert f"class {name}(BaseOperatorLink):" in links
