@@ -255,7 +255,7 @@ class Ledger:
         self.note(window, "forgotten")
         return True
 
-    def note(self, window: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
+    def note(self, window: str, event: str, **facts: Any) -> None:
         """Append a line to the history."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = {"at": at, "window": window, "event": event, **facts}

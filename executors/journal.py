@@ -43,7 +43,7 @@ class Journal:
         os.fsync(self._descriptor)
         sync_folder(path.parent)
 
-    def append(self, kind: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
+    def append(self, kind: str, **facts: Any) -> None:
         """Add a record; it is on disk on return.
 
         Raises:

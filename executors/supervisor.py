@@ -192,7 +192,7 @@ class Supervisor:
         self._terminated = True
 
     @staticmethod
-    def _changed(status: JobStatus, **changes: Any) -> JobStatus:  # noqa: ANN401
+    def _changed(status: JobStatus, **changes: Any) -> JobStatus:
         return status.model_copy(update=changes)
 
 

@@ -9,7 +9,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import ListingHead, Listings
-from forebay.datatasks.operations import Listed, Share, identity_of, shares_of
+from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
 from forebay.datatasks.sinks import sink_window
 from forebay.errors import UsageError
 from forebay.executors.chain import ModelChain
@@ -58,8 +58,9 @@ def record_window(
 ) -> SinkResult:
     """Record what the sources listed for a window, and for the warm start behind it.
 
-    `again` makes a new generation of a window that is trained; one that is not trained yet has
-    been asked for again already.
+    `again` makes a new generation of a trained window whose data changed. The same data is trained
+    again under a generation that its submission makes: a sink that is cleared alone must not leave
+    a plan that nobody trains. A window that is not trained yet has been asked for again already.
 
     Raises:
         UsageError: when a source has to be listed first.
@@ -75,7 +76,10 @@ def record_window(
     found = [_answer(ledger, listings, share, heads) for [share] in shares.values()]
     newest = ledger.latest_plan(window.key)
     trained = newest is not None and ledger.trained(window.key) == newest.generation
-    sunk = sink_window(ledger, window, found, again=again and trained)
+    changed = newest is None or newest.fingerprint != fingerprint_of(
+        {each.plan.source: each.plan for each in found}
+    )
+    sunk = sink_window(ledger, window, found, again=again and trained and changed)
     if not sunk.recorded:
         ledger.note(window.key, "plan kept", generation=sunk.plan.generation, asked_by=asked_by)
     listings.drop(window.key, heads)

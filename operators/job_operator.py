@@ -17,7 +17,7 @@ from forebay.operators.base import StageOperator
 from forebay.operators.context import Asked
 from forebay.operators.tasks import TRAINING_EXECUTORS
 from forebay.operators.triggers.base import defer_timeout, earliest_event
-from forebay.operators.triggers.turn import TurnTrigger
+from forebay.operators.triggers.turn import CHANGED, TurnTrigger
 from forebay.operators.turn_files import TurnFiles
 from forebay.operators.turn_taking import Outlook, TurnWait
 
@@ -68,10 +68,12 @@ class JobOperator(StageOperator):
             ForebayError: when the stage fails.
         """
         looked: Outlook | None = None
+        first: Outlook | None = None
         because = ""
         until = time.monotonic() + min(self.grace_seconds, _LOOK_SECONDS)
         while True:
             outlook = self._outlook(asked)
+            first = first or outlook
             if outlook != looked:
                 looked = outlook
                 result = self._ask(asked, outlook, claim, again=again)
@@ -84,6 +86,8 @@ class JobOperator(StageOperator):
                     "clear this task to wait again"
                 )
             if time.monotonic() >= until:
+                if outlook.files["links"] != first.files["links"]:
+                    wait = wait.woken({"state": CHANGED})  # no later change would wake it
                 self._defer_for_turn(outlook, wait, carried)
             self.pause(_PAUSE_SECONDS)
 

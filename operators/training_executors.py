@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from forebay.config.base import Spec
-from forebay.errors import ConfigError, FencedError, InfrastructureError
+from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job import JobHandle, attach
 from forebay.executors.job_models import JobStatus
 from forebay.operators.context import Asked
@@ -47,9 +47,11 @@ class _Course(Spec):
 class TrainingExecutorsOperator(JobOperator):
     """Takes the job over from data_executors and answers for its end.
 
-    A retry attaches again, with a higher epoch. A job that was lost, or that broke for reasons
-    another attempt may cure, is submitted again and goes on from its newest checkpoint. Cleared
-    alone, without data_executors, the task trains the same data tasks as a new generation.
+    A retry attaches again, with a higher epoch; so does another run of the same window, and then
+    both follow the one job to its end, while only the newest owner can end it. A job that was
+    lost, or that broke for reasons another attempt may cure, is submitted again and goes on from
+    its newest checkpoint. Cleared alone, without data_executors, the task trains the same data
+    tasks as a new generation.
 
     Args:
         train_seconds: longest time that the window may train.
@@ -145,7 +147,6 @@ class TrainingExecutorsOperator(JobOperator):
         lines = ProgressLines(self.home, handle.job_id)
         until = time.monotonic() + self.grace_seconds
         while True:
-            self._refuse_older(handle)
             status = handle.status()
             if status.state == "succeeded":
                 return self._summary(asked, course.generation, status)
@@ -177,13 +178,6 @@ class TrainingExecutorsOperator(JobOperator):
         )
         update = {"resubmitted": course.resubmitted + 1}
         return self._submit_and_follow(asked, course.model_copy(update=update))
-
-    def _refuse_older(self, handle: JobHandle) -> None:
-        newest = handle.folder.epoch()
-        if newest > handle.epoch:
-            raise FencedError(
-                f"job {handle.job_id} has a newer owner (epoch {newest} over {handle.epoch})"
-            )
 
     def _refuse_late(self, course: _Course, handle: JobHandle) -> None:
         if time.time() < course.deadline:

@@ -16,7 +16,10 @@ from forebay.embedded.http import ConflictError, NotFoundError
 from forebay.embedded.rest import AirflowApi
 from forebay.errors import ConfigError, InfrastructureError
 
-POLL_SECONDS = 2.0
+POLL_SECONDS = 3.0
+# Of the runs that wait behind the foremost one, this part is asked for at each look: their tasks
+# change seldom, and each question costs the API server time that training could use.
+ASKED_PART = 3
 DAG_SECONDS = 90.0
 LOG_LINES = 15
 _WAIT_SECONDS = 0.5
@@ -35,6 +38,7 @@ class Backfill:
     say: Callable[[str], None]
     between: Callable[[], None]
     _tasks: dict[str, dict[str, str]] = field(default_factory=dict)
+    _looks: int = 0
 
     def await_dag(self) -> None:
         """Wait until Airflow has parsed the DAG.
@@ -120,15 +124,18 @@ class Backfill:
 
     def _views(self) -> list[WindowView]:
         runs = self._runs()
-        views = []
-        for window in self.windows:
+        self._looks += 1
+        views: list[WindowView] = []
+        for number, window in enumerate(self.windows):
             run = runs.get(window.key)
+            foremost = all(view.run == "success" for view in views)
+            asked = foremost or (number + self._looks) % ASKED_PART == 0
             trained = self.trained.of(window.key)
             views.append(
                 WindowView(
                     window=window.key,
                     run=run["state"] if run else "",
-                    tasks=self._task_states(window.key, run) if run else {},
+                    tasks=self._task_states(window.key, run, asked=asked) if run else {},
                     rows=trained.rows,
                     auc=trained.auc,
                     note=trained.note,
@@ -136,11 +143,12 @@ class Backfill:
             )
         return views
 
-    def _task_states(self, window: str, run: dict[str, Any]) -> dict[str, str]:
-        """States of a run's tasks, asked for until the run has ended and once behind that."""
+    def _task_states(self, window: str, run: dict[str, Any], *, asked: bool) -> dict[str, str]:
+        """States of a run's tasks; of one that has ended they are asked for once more."""
         known = self._tasks.get(window, {})
-        over = bool(known) and set(known.values()) == {"success"}
-        if run["state"] == "queued" or (run["state"] in _ENDED and over):
+        ended = run["state"] in _ENDED
+        over = ended and bool(known) and set(known.values()) == {"success"}
+        if run["state"] == "queued" or over or not (asked or ended):
             return known
         found = self.api.task_instances(self.dag_id, run["dag_run_id"])
         self._tasks[window] = {one["task_id"]: one["state"] or "" for one in found}

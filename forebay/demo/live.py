@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -16,6 +16,9 @@ from rich.text import Text
 from forebay.demo.window_view import WindowView
 
 LINES_EVERY_SECONDS = 3.0
+# The longest word for what a window is doing, and a number of rows.
+_WIDEST = len("waits its turn")
+_NUMBER = len("999,999")
 _COLOURS = {"done": "green", "failed": "bold red", "to come": "dim", "queued": "dim"}
 
 
@@ -71,20 +74,24 @@ def _mark(view: WindowView) -> str:
 
 
 def _table(views: Sequence[WindowView], metric: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    columns: list[tuple[str, Callable[[WindowView], Text]]] = [
-        ("window", lambda view: Text(view.window)),
-        ("", lambda view: Text(view.doing, style=_COLOURS.get(view.doing, "yellow"))),
-        ("Airflow's tasks", lambda view: Text(view.task_states)),
-    ]
+    """One row for each window. Where the terminal is narrow, tasks at work are cut."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=0)
     names = list(dict.fromkeys(name for view in views for name in view.rows))
-    for title, _ in columns:
-        table.add_column(title, no_wrap=True)
-    for title in (*names, f"fresh AUC {metric}"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("window", no_wrap=True, min_width=max(len(view.window) for view in views))
+    table.add_column("", no_wrap=True, min_width=_WIDEST)
+    table.add_column("tasks", justify="right", no_wrap=True, min_width=5)
+    table.add_column("at work", overflow="ellipsis")
+    for title in (*names, f"fresh_AUC_{metric}"):
+        lines = title.replace("_", "\n")
+        width = max(_NUMBER, *(len(line) for line in lines.splitlines()))
+        table.add_column(lines, justify="right", no_wrap=True, min_width=width)
     for view in views:
-        cells = [cell(view) for _, cell in columns]
-        rows = [Text(f"{view.rows[name]:,}" if name in view.rows else "") for name in names]
-        auc = Text("" if view.auc is None else f"{view.auc:.3f}")
-        table.add_row(*cells, *rows, auc)
+        table.add_row(
+            Text(view.window),
+            Text(view.doing, style=_COLOURS.get(view.doing, "yellow")),
+            Text(view.ended),
+            Text(view.at_work, no_wrap=True, overflow="ellipsis"),
+            *(Text(f"{view.rows[name]:,}" if name in view.rows else "") for name in names),
+            Text("" if view.auc is None else f"{view.auc:.3f}"),
+        )
     return table

@@ -11,15 +11,14 @@ _DOING = {
     "timer": "starting",
     "joiner": "planning",
     "sink": "planning",
-    "data_executors": "starting executors",
+    "data_executors": "starting a job",
     "training_executors": "training",
     "evaluate": "evaluating",
     "publish": "publishing",
 }
 _SOURCES = "sources."
 _TASKS = tuple(_DOING)
-_BAD = ("failed", "upstream_failed")
-_ACTIVE = ("running", "deferred", "up_for_retry", "restarting")
+_SHOWN = ("running", "deferred", "up_for_retry", "restarting", "failed")
 
 
 @dataclass(frozen=True)
@@ -56,17 +55,22 @@ class WindowView:
         return next((name for name, state in self.tasks.items() if state == "failed"), "")
 
     @property
-    def task_states(self) -> str:
-        """How Airflow counts the run's tasks, and which of them are at work."""
-        if not self.tasks:
-            return ""
-        ended = Counter(self.tasks.values())["success"]
-        busy = [
-            f"{name.removeprefix(_SOURCES)} {state}"
+    def ended(self) -> str:
+        """How many of the run's tasks have succeeded, as `7/10`."""
+        return f"{Counter(self.tasks.values())['success']}/{len(self.tasks)}" if self.tasks else ""
+
+    @property
+    def at_work(self) -> str:
+        """Tasks that do something or failed, each with Airflow's state."""
+        shown = [
+            (name, state)
             for name, state in sorted(self.tasks.items(), key=lambda task: _place(task[0]))
-            if state in (*_ACTIVE, *_BAD[:1])
+            if state in _SHOWN
         ]
-        return ", ".join([f"{ended}/{len(self.tasks)} tasks", *busy])
+        sources = Counter(state for name, state in shown if name.startswith(_SOURCES))
+        words = [f"{_sources(count)} {state}" for state, count in sources.items()]
+        words += [f"{name} {state}" for name, state in shown if not name.startswith(_SOURCES)]
+        return ", ".join(words)
 
     @property
     def rows_text(self) -> str:
@@ -76,7 +80,9 @@ class WindowView:
     def line(self, metric: str) -> str:
         """The window as one plain line."""
         auc = f"fresh AUC {metric} {self.auc:.3f}" if self.auc is not None else ""
-        parts = [self.window, self.doing, self.task_states, self.rows_text, self.note, auc]
+        tasks = f"{self.ended} tasks" if self.ended else ""
+        states = ", ".join(text for text in (tasks, self.at_work) if text)
+        parts = [self.window, self.doing, states, self.rows_text, self.note, auc]
         return "  ".join(part for part in parts if part)
 
     def _foremost(self) -> str:
@@ -87,10 +93,14 @@ class WindowView:
     def _doing_of(self, task: str) -> str:
         if task.startswith(_SOURCES):
             waits = self.tasks[task] == "deferred"
-            return "waits for data" if waits else "listing sources"
+            return "waits for data" if waits else "listing"
         if task == "data_executors" and self.tasks[task] == "deferred":
             return "waits its turn"
         return _DOING.get(task, "running")
+
+
+def _sources(count: int) -> str:
+    return "1 source" if count == 1 else f"{count} sources"
 
 
 def _place(task: str) -> float:

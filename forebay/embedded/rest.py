@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import quote
@@ -151,12 +151,12 @@ class AirflowApi:
         return found
 
     def log(self, dag_id: str, run_id: str, task_id: str, try_number: int = 1) -> list[str]:
-        """Lines of a task's log, without Airflow's own fields."""
+        """Lines of a task's log, errors with their type and text, without Airflow's own fields."""
         path = f"{_task(dag_id, run_id, task_id)}/logs/{try_number}?full_content=true"
         content = self._http.get(path)["content"]
         if isinstance(content, str):
             return content.splitlines()
-        return [str(line["event"]) if isinstance(line, dict) else str(line) for line in content]
+        return [text for line in content for text in _log_lines(line)]
 
     def _pages(self, path: str, key: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -167,6 +167,16 @@ class AirflowApi:
             if not page[key] or len(found) >= page["total_entries"]:
                 break
         return found
+
+
+def _log_lines(line: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    """What one entry of a log says."""
+    if not isinstance(line, dict):
+        yield str(line)
+        return
+    yield str(line["event"])
+    for error in line.get("error_detail") or []:
+        yield from f"{error['exc_type']}: {error['exc_value']}".splitlines()
 
 
 def _part(text: str) -> str:

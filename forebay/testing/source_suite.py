@@ -81,7 +81,7 @@ class SourceBase(ABC):
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
         """Add batches to the storage at `place` (a folder of this test); return the options."""
 
-    def spec(self, options: dict[str, Any], **more: Any) -> SourceSpec:  # noqa: ANN401 - any field
+    def spec(self, options: dict[str, Any], **more: Any) -> SourceSpec:
         """The declaration of the suite's columns."""
         fields: dict[str, Any] = {
             "name": "suite",
@@ -92,7 +92,7 @@ class SourceBase(ABC):
         }
         return SourceSpec.model_validate(fields | more)
 
-    def opened(self, place: Path, batches: list[Batch], **more: Any) -> Source:  # noqa: ANN401
+    def opened(self, place: Path, batches: list[Batch], **more: Any) -> Source:
         """Publish and open."""
         return open_source(self.spec(self.publish(place, batches), **more), place)
 
@@ -349,7 +349,7 @@ class DamageSuite(SourceBase):
     def _planned(
         self,
         tmp_path: Path,
-        **more: Any,  # noqa: ANN401 - fields of the declaration
+        **more: Any,
     ) -> tuple[Source, list[DataTask]]:
         source = self.opened(tmp_path, [batch(0, range(40)), batch(1, range(40, 60))], **more)
         spans = hours(0, 1)

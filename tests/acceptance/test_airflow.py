@@ -26,8 +26,8 @@ from support.airflow_endings import (
     failed_at,
 )
 from support.airflow_jobs import WindowJob
-from support.airflow_kill_story import KillStory
-from support.airflow_line_story import LineStory
+from support.airflow_kill_story import HELD_AT_ROWS, TRAINING, KillStory
+from support.airflow_line_story import LineStory, backfill_by_rest
 from support.airflow_pipelines import (
     ADS,
     BESIDE,
@@ -60,6 +60,7 @@ from support.airflow_truth import (
     plan,
     served,
 )
+from support.file_watch import Reads
 
 XCOM_BYTES_MAX = 4_000
 # What a person means who asks for a window in its middle, and then for the same one again.
@@ -99,13 +100,14 @@ def test_mark_failed_pause_and_unpause(airflow: Airflow, timed: Timed) -> None:
     job = WindowJob(airflow, MARKS, 0)
     run_id = airflow.trigger(MARKS, MARKS.window(0))
     with timed("mark failed while it trains, until its processes have ended"):
-        with job.held(60_000, WINDOW_SECONDS):
+        with job.held(HELD_AT_ROWS, WINDOW_SECONDS):
+            airflow.task_is(MARKS, airflow.run(MARKS, run_id), TRAINING, "running", WINDOW_SECONDS)
             processes = job.processes()
             assert len(processes) >= 4, processes
             airflow.api.set_run_state(MARKS.name, run_id, "failed")
         assert gone(processes) == []
     run = airflow.ended(MARKS, {0: "failed"}, 30)[0]
-    airflow.task_is(MARKS, run, "training_executors", "failed", 30)
+    airflow.task_is(MARKS, run, TRAINING, "failed", 30)
     assert_ending(airflow, "marked failed while it trains", MARKS, run, 0)
     assert job.status()["state"] == "cancelled"
 
@@ -217,8 +219,8 @@ def test_a_source_that_stays_away_is_red(airflow: Airflow) -> None:
 
 def test_bad_data_is_red_where_it_is_met(airflow: Airflow) -> None:
     runs = airflow.ended(TORN, {0: "success", 1: "failed", 2: "failed"}, WINDOW_SECONDS)
-    assert airflow.states(runs[1]) == failed_at(TORN, "training_executors")
-    assert_last_lines(airflow, runs[1], "training_executors", "part-1.parquet")
+    assert airflow.states(runs[1]) == failed_at(TORN, TRAINING)
+    assert_last_lines(airflow, runs[1], TRAINING, "part-1.parquet")
     assert airflow.states(runs[2]) == failed_at(TORN, "sources.torn")
     assert_last_lines(airflow, runs[2], "sources.torn", "part-1.parquet")
     assert served(airflow.project, TORN) == (TORN.key(0), 1)
@@ -229,25 +231,31 @@ def test_a_loss_that_is_not_a_number_is_red(airflow: Airflow) -> None:
     """With real towers; prices of the second window are infinite."""
     runs = airflow.ended(NAN, {0: "success", 1: "failed"}, WINDOW_SECONDS)
     assert airflow.states(runs[0]) == done(NAN)
-    assert airflow.states(runs[1]) == failed_at(NAN, "training_executors")
-    assert_last_lines(airflow, runs[1], "training_executors", "loss", NAN.key(1))
+    assert airflow.states(runs[1]) == failed_at(NAN, TRAINING)
+    words = ("the loss of paradigm batch is not finite", NAN.key(1), "logs: ")
+    assert_last_lines(airflow, runs[1], TRAINING, *words)
     assert served(airflow.project, NAN) == (NAN.key(0), 1)
     assert generations(airflow.project, NAN, 1) == []
     assert_exact(airflow.project, NAN, [0])
 
 
 def test_a_pool_of_one_slot(airflow: Airflow, timed: Timed) -> None:
-    """Two windows at a time and one slot; without grace every waiting task is deferred."""
+    """Two windows at a time and one slot; without grace whoever waits is deferred."""
     with timed("2 windows in a pool of one slot, without grace"):
         airflow.backfill(NARROW, 1, 2)
-        first = airflow.run_of(NARROW, 1)
-        airflow.task_is(NARROW, first, "training_executors", "deferred", WINDOW_SECONDS)
+        waits = airflow.run_of(NARROW, 2)
+        airflow.task_is(NARROW, waits, "data_executors", "deferred", WINDOW_SECONDS)
         runs = airflow.ended(NARROW, dict.fromkeys((1, 2), "success"), WINDOW_SECONDS)
-    assert all(airflow.states(run) == done(NARROW) for run in runs.values())
+    assert [airflow.states(run) for run in runs.values()] == [done(NARROW)] * 2
     pools = {task["pool"] for run in runs.values() for task in airflow.tasks(run).values()}
     assert pools == {ONE_SLOT}
     assert_exact(airflow.project, NARROW, range(3))
     assert_in_order(airflow.project, NARROW, range(3))
+
+
+@pytest.fixture(scope="module")
+def backfilled(airflow: Airflow) -> Reads:
+    return backfill_by_rest(airflow)
 
 
 class TestOneLine(LineStory):
@@ -274,8 +282,8 @@ def test_yaml_dropped_into_a_running_airflow(airflow: Airflow, tell: Tell) -> No
     tell(f"{time.monotonic() - dropped:7.1f} s  from a dropped YAML to its import error")
     assert len(errors) == 1, errors
     checked = airflow.project.forebay("check", check=False)
-    lines = [line for line in checked.stderr.splitlines() if "broken.yaml:" in line]
-    assert len(lines) == len(MISTAKES), checked.stderr
+    lines = [line for line in checked.stdout.splitlines() if "broken.yaml:" in line]
+    assert len(lines) == len(MISTAKES), checked.stdout
     assert [word for word in MISTAKES if word not in "\n".join(lines)] == []
     assert [line for line in lines if line not in errors[0]["stack_trace"]] == []
 
@@ -328,7 +336,7 @@ def test_what_tasks_leave_in_airflow(airflow: Airflow) -> None:
     assert all("return_value" in left[task] for task in all_tasks(LATE) if task != "joiner"), left
     sizes = {task: len(json.dumps(values)) for task, values in left.items()}
     assert max(sizes.values()) < XCOM_BYTES_MAX, sizes
-    links = airflow.api.links(run.dag_id, run.run_id, "training_executors")
+    links = airflow.api.links(run.dag_id, run.run_id, TRAINING)
     assert len(links) >= 2, links
     assert all(links.values()), links
 

@@ -131,8 +131,8 @@ def mark(root: Path, stored: Stored, day: datetime) -> Path:
 
 
 def write_poison(root: Path) -> None:
-    """Two days; prices of the second are infinite as float32, so its loss is not a number."""
-    for number, price in enumerate((None, 1e300)):
+    """Two days; prices of the second are near float32's end, so its loss is not a number."""
+    for number, price in enumerate((None, 3e38)):
         day = FIRST_DAY + number * DAY
         table = rows_of_day(day, ROWS, seed=700 + number)
         if price is not None:

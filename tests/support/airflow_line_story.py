@@ -28,17 +28,17 @@ BY_REST, BY_COMMAND, ALL = range(1, 4), range(4, 6), range(6)
 COMPLETE_SECONDS = 90
 
 
-class LineStory:
-    """Tests in their order."""
+def backfill_by_rest(airflow: Airflow) -> Reads:
+    """The backfill with the form's defaults; which files were opened and read."""
+    airflow.ended(ADS, {0: "success"}, WINDOW_SECONDS)
+    with watched(airflow.project.root / "data" / "ads") as reads:
+        airflow.backfill(ADS, BY_REST[0], BY_REST[-1])
+        airflow.ended(ADS, dict.fromkeys(BY_REST, "success"), WINDOW_SECONDS)
+    return reads
 
-    @pytest.fixture(scope="class")
-    def backfilled(self, airflow: Airflow) -> Reads:
-        """The backfill by REST with the form's defaults; which files were opened and read."""
-        airflow.ended(ADS, {0: "success"}, WINDOW_SECONDS)
-        with watched(airflow.project.root / "data" / "ads") as reads:
-            airflow.backfill(ADS, BY_REST[0], BY_REST[-1])
-            airflow.ended(ADS, dict.fromkeys(BY_REST, "success"), WINDOW_SECONDS)
-        return reads
+
+class LineStory:
+    """Tests in their order; the fixture `backfilled` is `backfill_by_rest`."""
 
     def test_a_backfill_by_rest(
         self, airflow: Airflow, timed: Timed, request: pytest.FixtureRequest

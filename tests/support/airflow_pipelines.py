@@ -191,13 +191,13 @@ dataset:
   event_id: event
   label: {column: clicked}
   streams:
-    recent_history: {sources: [recent_histroy], offset: 24h}
+    recent_history: {sources: [recent_history], offset: 24hours}
     recent_clicks: {sources: [recent_clicks], wieght: 2}
   features:
     user: {encode: hash, buckets: many}
 model: {kind: towels}
 """
-MISTAKES = ("2h", "recent_histroy", "wieght", "many", "towels")
+MISTAKES = ("2h", "24hours", "wieght", "many", "towels")
 
 
 def write_project(project: Project) -> None:

@@ -149,6 +149,19 @@ _PIPELINE: Value = {
         "checkpoint": {"every_steps": 50, "windows_kept": 10},
         "publish": {"when": "never"},
     },
+    "schedule": {
+        "catchup": True,
+        "active_runs_max": 4,
+        "grace": "30s",
+        "retries": 4,
+        "retry_delay": "5s",
+        "turn_wait": "12h",
+        "plan_timeout": "30m",
+        "train_timeout": "6h",
+        "pool": "small",
+        "owner": "ads",
+        "tags": ["ctr"],
+    },
 }
 
 

@@ -49,7 +49,6 @@ NEXT_CPU_SECONDS_MAX = 0.5
 
 def parse(dags: Path, home: Path, seed: int = 0) -> dict[str, Any]:
     others = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
-    others.pop("_AIRFLOW__AS_LIBRARY", None)
     done = subprocess.run(
         [sys.executable, "-c", PARSE, str(dags)],
         env=others

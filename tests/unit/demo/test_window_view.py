@@ -33,12 +33,12 @@ def states(**given: str) -> dict[str, str]:
     ("tasks", "doing"),
     [
         (states(timer="queued"), "starting"),
-        (states(sources__flights_table="running"), "listing sources"),
+        (states(sources__flights_table="running"), "listing"),
         (states(sources__flights_table="deferred"), "waits for data"),
         (states(joiner="scheduled"), "planning"),
         (states(sink="running"), "planning"),
         (states(data_executors="deferred"), "waits its turn"),
-        (states(data_executors="running"), "starting executors"),
+        (states(data_executors="running"), "starting a job"),
         (states(training_executors="running"), "training"),
         (states(training_executors="up_for_retry"), "training"),
         (states(evaluate="running"), "evaluating"),
@@ -60,9 +60,11 @@ def test_runs_without_a_task_at_work(run: str, doing: str) -> None:
 def test_tasks_at_work_are_named_in_the_order_of_the_dag() -> None:
     tasks = states(sources__flights_table="running", sources__departures="deferred")
     view = WindowView("2013-06-01", "running", tasks)
-    assert view.task_states == "1/9 tasks, flights_table running, departures deferred"
+    assert (view.ended, view.at_work) == ("1/9", "1 source running, 1 source deferred")
     later = WindowView("2013-06-01", "running", states(training_executors="running"))
-    assert later.task_states == "6/9 tasks, training_executors running"
+    assert (later.ended, later.at_work) == ("6/9", "training_executors running")
+    both = dict.fromkeys(("sources.flights_table", "sources.departures"), "running")
+    assert WindowView("2013-06-01", "running", both).at_work == "2 sources running"
 
 
 def test_a_failed_task_is_found_among_those_that_never_ran() -> None:

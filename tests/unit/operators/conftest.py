@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
+from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-# Before anything imports Airflow: it reads its settings once, and takes over logging otherwise.
-os.environ["_AIRFLOW__AS_LIBRARY"] = "1"
-os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="forebay-airflow-")
+# Airflow reads these when it is imported, and never again; processes that other tests start from
+# here must not see them.
+_HOME = tempfile.mkdtemp(prefix="forebay-airflow-")
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+_LIBRARY = {
+    "_AIRFLOW__AS_LIBRARY": "1",  # or it takes over logging
+    "AIRFLOW_HOME": _HOME,
+}
+with patch.dict(os.environ, _LIBRARY):
+    for module in ("airflow.settings", "airflow.sdk.configuration"):
+        import_module(module)
 
 
 @pytest.fixture

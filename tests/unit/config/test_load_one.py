@@ -1,0 +1,102 @@
+"""One pipeline alone: what `load_project` finds about it, without opening anybody else's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.projects import Project, ads_pipeline, clicks_source, history_source
+
+from forebay.config.load import load_one, load_project
+from forebay.config.problem_text import caret_lines, problems_text
+from forebay.config.problems import Problem
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path, ads_pipeline())
+    made.write_source("history", history_source())
+    made.write_source("clicks", clicks_source())
+    made.write_source("other", clicks_source())
+    made.write_pipeline()
+    return made
+
+
+def config(project: Project) -> Path:
+    return project.root / "config"
+
+
+def rewrite(project: Project, old: str, new: str) -> None:
+    path = config(project) / "pipelines" / "ads.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_sound_pipeline_is_the_same(project: Project) -> None:
+    one, whole = load_one(config(project), "ads"), load_project(config(project))
+    assert one.problems == []
+    assert one.pipeline("ads") == whole.pipeline("ads")
+    assert set(one.sources) == {"history", "clicks"}
+
+
+def test_files_of_others_are_not_opened(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    read = Path.read_bytes
+
+    def reading(path: Path) -> bytes:
+        opened.append(path.name)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", reading)
+    (config(project) / "pipelines" / "broken.yaml").write_text("dataset: [")
+    (config(project) / "sources" / "other.yaml").write_text("kind: [")
+    (config(project) / "sources" / "other.yml").write_text("a second file of that name")
+    assert load_one(config(project), "ads").problems == []
+    assert sorted(opened) == ["ads.yaml", "clicks.yaml", "history.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("- clicks", "- clics"),  # did you mean clicks?
+        ("- clicks", "- othr"),  # nearest is a source that is not read
+        ("minibatch_rows: 1024", "minibatch_rows: -1"),
+        ("column: clicked", "column: clickd"),
+        ("window: 1d", "window: 1w"),
+    ],
+)
+def test_its_problems_are_those_of_all(old: str, new: str, project: Project) -> None:
+    rewrite(project, old, new)
+    found = load_one(config(project), "ads").problems
+    assert found
+    assert found == load_project(config(project)).problems
+
+
+def test_a_bad_source_is_its_problem(project: Project) -> None:
+    project.write_source("clicks", clicks_source(event_tme="at"))
+    found = load_one(config(project), "ads").problems
+    assert [problem.file for problem in found] == [str(config(project) / "sources" / "clicks.yaml")]
+    assert found == load_project(config(project)).problems
+
+
+def test_two_files_of_its_name(project: Project) -> None:
+    (config(project) / "pipelines" / "ads.yml").write_text("")
+    (problem,) = load_one(config(project), "ads").problems
+    assert problem.code == "duplicate-name"
+
+
+def test_problems_are_shown_with_their_place(project: Project) -> None:
+    rewrite(project, "- clicks", "- clics")
+    (problem,) = load_one(config(project), "ads").problems
+    first, line, mark = problems_text([problem]).splitlines()
+    assert first == str(problem)
+    assert line.strip() == "- clics"
+    assert line[mark.index("^") :] == "clics"
+
+
+def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "short.yaml"
+    path.write_text("one\n")
+    assert caret_lines(Problem(str(path), 9, 1, "code", "text")) == []
+    assert caret_lines(Problem(str(tmp_path), 1, 1, "code", "text")) == []
