@@ -163,5 +163,6 @@ class Backfill:
             return f"window {view.window}: its run failed and no task of it did: see Airflow's UI"
         name, attempt = red["task_id"], red["try_number"]
         log = self.api.log(self.dag_id, run["dag_run_id"], name, attempt)
-        said = "\n".join(f"  {line}" for line in log[-LOG_LINES:])
+        told = [line for line in log if not line.startswith("::")]  # marks for the UI's folding
+        said = "\n".join(f"  {line}" for line in told[-LOG_LINES:])
         return f"window {view.window}: task {name} failed in try {attempt}; its log ends:\n{said}"

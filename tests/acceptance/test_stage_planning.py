@@ -174,9 +174,7 @@ def test_48_windows_cost_one_scan_of_each_source_in_any_order(
     assert set(again_reads.opened) == set(first_reads.opened)
     assert set(again_reads.read) == set(first_reads.read)
     assert again_reads.folders == first_reads.folders
-    assert {each.generation for each in sunk_again} == {2}
-    for window in WINDOWS:
-        assert ledger.tasks(window, 2).equals(ledger.tasks(window, 1))
+    assert {(each.generation, each.recorded) for each in sunk_again} == {(1, False)}
 
 
 def assert_planned_alike(project: Project, calls: int) -> None:

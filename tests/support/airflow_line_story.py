@@ -113,31 +113,30 @@ class LineStory:
         assert reads == Reads()
 
     def test_clears(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
-        with watched(airflow.project.root / "data" / "ads") as reads:
-            clear_last(airflow, timed, "clear of the sink alone", ["sink"])
-        assert reads == Reads()
+        assert clear_last(airflow, timed, "clear of the sink alone", ["sink"]) == Reads()
         why = airflow.project.forebay("why", ADS.name, ADS.key(5), "--output", "json")
         assert json.loads(why.stdout)["state"] == "stale", "the window counts as not done"
         kind = "clear of data_executors and what is behind it"
-        with watched(airflow.project.root / "data" / "ads") as reads:
-            clear_last(airflow, timed, kind, ["data_executors"], downstream=True)
+        reads = clear_last(airflow, timed, kind, ["data_executors"], downstream=True)
         assert set(reads.opened) == files_of(airflow, ALL[-1:]), "by the plan that was recorded"
-        clear_last(airflow, timed, "clear of a whole run", None)
+        reads = clear_last(airflow, timed, "clear of a whole run", None)
+        assert files_of(airflow, ALL[-1:]) < set(reads.opened), "planned anew, too"
         stale = {key for key, state in models(airflow.project, ADS).items() if "stale" in state}
         assert stale == {(ADS.key(4), 1), (ADS.key(5), 3)}
 
 
 def clear_last(
     airflow: Airflow, timed: Timed, kind: str, tasks: list[str] | None, *, downstream: bool = False
-) -> None:
-    """Clear tasks of the last window's run and see how it ends."""
+) -> Reads:
+    """Clear tasks of the last window's run and see how it ends; what was read on the way."""
     since = now()
     run = airflow.run_of(ADS, ALL[-1])
-    with timed(kind):
+    with timed(kind), watched(airflow.project.root / "data" / "ads") as reads:
         airflow.api.clear(ADS.name, run.run_id, tasks, downstream)
         run = airflow.ended(ADS, {ALL[-1]: "success"}, WINDOW_SECONDS, since)[ALL[-1]]
     assert_ending(airflow, kind, ADS, run, ALL[-1])
     assert_exact(airflow.project, ADS, ALL[-1:])
+    return reads
 
 
 def files_of(airflow: Airflow, numbers: range) -> set[str]:

@@ -74,7 +74,7 @@ class Scripted:
 
     def log(self, dag_id: str, run_id: str, task_id: str, attempt: int) -> list[str]:
         assert (task_id, attempt) == ("training_executors", 3)
-        return [f"line {number}" for number in range(100)] + ["the loss is not finite"]
+        return [f"line {number}" for number in range(100)] + ["the loss is not finite", "::end::"]
 
 
 @pytest.fixture(autouse=True)

@@ -73,8 +73,9 @@ def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:
     list_all(found)
     found.sink(0)
     train(found)
+    MEMORY["a"] = table([noon(0)] * 5)
     list_all(found, "r#1")
-    found.sink(0, "r#1", again=True)
+    assert found.sink(0, "r#1", again=True).generation == 2
     assert timer(found).state == "open"
 
 
@@ -107,15 +108,16 @@ def test_a_retried_sink_takes_the_plan_that_is_there(found: Stages) -> None:
     assert (last["event"], last["asked_by"]) == ("plan kept", "r#0")
 
 
-def test_the_same_data_again_is_a_new_generation(found: Stages) -> None:
+def test_the_same_data_again_keeps_the_plan(found: Stages) -> None:
+    """Its submission makes the generation: a sink that is cleared alone leaves nothing undone."""
     list_all(found)
     first = found.sink(0)
     train(found)
-    list_all(found, "r#1")
-    assert found.sink(0, "r#1").generation == 1
-    list_all(found, "r#2")
-    again = found.sink(0, "r#2", again=True)
-    assert (again.generation, again.fingerprint, again.recorded) == (2, first.fingerprint, True)
+    for again in (False, True):
+        list_all(found, f"r#{again}")
+        kept = found.sink(0, f"r#{again}", again=again)
+        assert kept == first.model_copy(update={"recorded": False})
+    assert timer(found).state == "trained"
 
 
 def test_changed_data(found: Stages) -> None:
