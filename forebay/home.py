@@ -41,6 +41,11 @@ class Home:
         """Dead letters: WINDOW/gGENERATION/*.jsonl."""
         return self.root / "dead" / pipeline
 
+    @property
+    def jobs(self) -> Path:
+        """All jobs' folders."""
+        return self.root / "jobs"
+
     def job(self, job_id: str) -> Path:
         """Spec, token, status, journal and logs of one job."""
-        return self.root / "jobs" / job_id
+        return self.jobs / job_id

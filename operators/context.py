@@ -34,6 +34,11 @@ class Asked:
     reprocess: bool
 
     @property
+    def run(self) -> str:
+        """The run, among those of all DAGs."""
+        return run_name(self.dag_id, self.run_id)
+
+    @property
     def asked_by(self) -> str:
         """The pass: one asking of one run."""
         return pass_name(self.run_id, self.clear_number)
@@ -65,6 +70,11 @@ class Asked:
             clear_count=_clear_count(instance, context["task"].retries or 0),
             reprocess=reprocess_of(run.conf),
         )
+
+
+def run_name(dag_id: str, run_id: str) -> str:
+    """The name of a run; run ids alone are the same in all DAGs of a schedule."""
+    return f"{dag_id}/{run_id}"
 
 
 def pass_name(run_id: str, clear_number: int | None) -> str:

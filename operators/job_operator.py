@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.errors import FencedError, ForebayError, NotReadyError
 from forebay.executors.job import JobHandle
 from forebay.executors.job_folder import JobFolder
+from forebay.executors.job_owner import own
 from forebay.executors.stage_results import SubmitResult
 from forebay.executors.turn import Line, PreviousRun, decide
 from forebay.operators.airflow_runs import runs_of, task_states
@@ -130,6 +131,7 @@ class JobOperator(StageOperator):
             raise
         if result.state == "submitted":
             self._handle = JobHandle(self.home, result.job_id, result.epoch)
+            own(self._handle, asked.run)
             if self._killed:
                 self.cancel()
             self.refuse_killed()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
+from forebay.operators import run_listener
 from forebay.operators.timetable import WindowTimetable
 
 
 class ForebayPlugin(AirflowPlugin):
-    """Makes Forebay's timetable known, so that the scheduler can read stored DAGs."""
+    """The timetable, so that the scheduler can read stored DAGs; what follows a run's failure."""
 
     name = "forebay"
     timetables = [WindowTimetable]  # noqa: RUF012 - as Airflow declares it
+    listeners = [run_listener]  # noqa: RUF012 - as Airflow declares it

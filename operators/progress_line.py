@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from forebay.executors.job_folder import PROGRESS_NAME
 from forebay.executors.job_models import JobRequest, JobStatus
 from forebay.executors.progress_file import Progress, read_progress
 from forebay.home import Home
@@ -13,18 +16,34 @@ LINE_EVERY_SECONDS = 10.0
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
-def progress_line(status: JobStatus, progress: Progress | None, seal_age: float | None) -> str:
-    """Where the job stands. `seal_age`: seconds since the newest checkpoint was sealed."""
+def progress_line(
+    status: JobStatus,
+    progress: Progress | None,
+    *,
+    told_age: float = 0.0,
+    seal_age: float | None = None,
+) -> str:
+    """Where the job stands.
+
+    Args:
+        status: of the job.
+        progress: the trainer's own account; None before the first.
+        told_age: seconds since that account. A trainer that stands still gives none, and what it
+            told of its speed is true no more.
+        seal_age: seconds since the newest checkpoint was sealed; None before the first.
+    """
     restarts = ", ".join(f"{role} {count}" for role, count in status.restarts.items() if count)
     restarted = f"; restarts: {restarts}" if restarts else ""
     if progress is None or not progress.window:
         return f"job {status.job_id} is starting{restarted}"
     age = "" if seal_age is None else f" {in_words(seal_age)} ago"
     sealed = f"sealed at step {progress.sealed_step:,}{age}" if progress.sealed_step else "no seal"
-    speed = f"{progress.rows_per_second:,.0f} rows/s, lag {in_words(progress.lag_seconds)}"
+    speed = f"{progress.rows_per_second:,.0f} rows/s"
+    if told_age >= LINE_EVERY_SECONDS:
+        speed = f"no step for {in_words(told_age)}"
     return (
-        f"window {progress.window}: step {progress.step:,}, {speed}; "
-        f"{shares(progress.rows)}; {sealed}{restarted}"
+        f"window {progress.window}: step {progress.step:,}, {speed}, "
+        f"lag {in_words(progress.lag_seconds)}; {shares(progress.rows)}; {sealed}{restarted}"
     )
 
 
@@ -60,9 +79,12 @@ class ProgressLines:
         if now < self._next:
             return None
         self._next = now + LINE_EVERY_SECONDS
+        told_age = _age([self._folder / PROGRESS_NAME])
         progress = read_progress(self._folder)
-        age = self._seal_age(progress.window) if progress is not None else None
-        return progress_line(status, progress, age)
+        if progress is None or told_age is None:
+            return progress_line(status, None)
+        seal_age = self._seal_age(progress.window)
+        return progress_line(status, progress, told_age=told_age, seal_age=seal_age)
 
     def _seal_age(self, window: str) -> float | None:
         """Seconds since the newest seal of the window, by the clock of the file system."""
@@ -77,5 +99,13 @@ class ProgressLines:
         model = self._models.get(window)
         if model is None:
             return None
-        seals = [path.stat().st_mtime for path in model.glob("checkpoints/[0-9]*/seal.json")]
-        return max(0.0, time.time() - max(seals)) if seals else None
+        return _age(model.glob("checkpoints/[0-9]*/seal.json"))
+
+
+def _age(paths: Iterable[Path]) -> float | None:
+    """Seconds since the newest of these files was written; None when none is there."""
+    changes: list[float] = []
+    for path in paths:
+        with suppress(FileNotFoundError):  # an old one may go at any time
+            changes.append(path.stat().st_mtime)
+    return max(0.0, time.time() - max(changes)) if changes else None

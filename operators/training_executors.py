@@ -9,6 +9,7 @@ from forebay.config.base import Spec
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job import JobHandle, attach
 from forebay.executors.job_models import JobStatus
+from forebay.executors.job_owner import own
 from forebay.operators.context import Asked
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.handles import submitted
@@ -84,6 +85,7 @@ class TrainingExecutorsOperator(JobOperator):
         if not left.job_id:
             return self._summary(asked, left.generation, None)
         self._handle = attach(self.home, left.job_id)
+        own(self._handle, asked.run)
         self.log.info(
             "window %s: attached to job %s (epoch %d); its logs: %s",
             asked.window.key,

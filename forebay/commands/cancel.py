@@ -29,7 +29,7 @@ def cancel(
     from forebay.executors.job_folder import JobFolder
 
     home = Home.from_environment()
-    for path in sorted((home.root / "jobs").glob("*/job.json")):
+    for path in sorted(home.jobs.glob("*/job.json")):
         folder = JobFolder(path.parent)
         status = folder.observed_status(folder.stored_status())
         request = JobRequest.read(path.parent)

@@ -1,6 +1,6 @@
 """SIGKILL of the rest while windows train in a real Airflow, and 48 windows from one scan.
 
-The worker, the scheduler, the triggerer, a driver and a trainer are killed in
+A task's process, the scheduler, the triggerer, a driver and a trainer are killed in
 tests/acceptance/test_airflow.py.
 """
 
@@ -10,10 +10,10 @@ import pytest
 from support.airflow_cluster import Airflow
 from support.airflow_endings import done
 from support.airflow_jobs import WindowJob
-from support.airflow_kill_story import HELD_AT_ROWS, assert_unbroken
+from support.airflow_kill_story import HELD_AT_ROWS, Attempt, assert_unbroken
 from support.airflow_pipelines import HOURS, HOURS_AHEAD, KILLS, MANY_DAYS, WINDOW_SECONDS
 from support.airflow_plugin import Tell, Timed
-from support.airflow_processes import gone, kill_component
+from support.airflow_processes import gone, kill_component, kill_worker
 from support.airflow_truth import assert_exact, assert_in_order, generations
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
@@ -27,7 +27,19 @@ def backfilled(airflow: Airflow) -> None:
     airflow.backfill(KILLS, NUMBERS[0], NUMBERS[-1])
 
 
-@pytest.mark.parametrize(("number", "component"), [(0, "api-server"), (1, "dag-processor")])
+def test_a_worker_while_a_window_trains(airflow: Airflow, timed: Timed, tell: Tell) -> None:
+    """The LocalExecutor's process and the task's: only missing heartbeats tell of their end."""
+    job, run = WindowJob(airflow, KILLS, 0), airflow.run_of(KILLS, 0)
+    with job.held(HELD_AT_ROWS, WINDOW_SECONDS) as trainer:
+        attempt = Attempt(airflow, run, job)
+        left = kill_worker(attempt.task)
+        attempt.attaches_again(tell, "a worker's SIGKILL")
+        assert gone(left) == []
+        assert job.trainers() == [trainer]
+    assert_window_is_exact(airflow, job)
+
+
+@pytest.mark.parametrize(("number", "component"), [(1, "api-server"), (2, "dag-processor")])
 def test_a_component_while_a_window_trains(
     airflow: Airflow, number: int, component: str, timed: Timed, tell: Tell
 ) -> None:
@@ -39,13 +51,18 @@ def test_a_component_while_a_window_trains(
         assert job.trainers() == [trainer]
         assert gone(killed.below) == []
     with timed(f"the window goes on after the SIGKILL of {component}"):
-        run = airflow.ended(KILLS, {number: "success"}, WINDOW_SECONDS)[number]
+        assert_window_is_exact(airflow, job)
+
+
+def assert_window_is_exact(airflow: Airflow, job: WindowJob) -> None:
+    """The window's run ends green, and nothing of its job was started again."""
+    run = airflow.ended(KILLS, {job.number: "success"}, WINDOW_SECONDS)[job.number]
     assert airflow.states(run) == done(KILLS)
     assert_unbroken(job)
-    assert_exact(airflow.project, KILLS, [number])
+    assert_exact(airflow.project, KILLS, [job.number])
 
 
-@pytest.mark.parametrize(("number", "role"), [(2, "data"), (3, "supervisor")])
+@pytest.mark.parametrize(("number", "role"), [(3, "data"), (4, "supervisor")])
 def test_a_role_while_a_window_trains(
     airflow: Airflow, number: int, role: str, timed: Timed
 ) -> None:

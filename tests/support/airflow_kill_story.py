@@ -13,7 +13,7 @@ from support.airflow_endings import done
 from support.airflow_jobs import WindowJob
 from support.airflow_pipelines import KILLS, WINDOW_SECONDS
 from support.airflow_plugin import Tell, Timed
-from support.airflow_processes import gone, kill_component, kill_worker
+from support.airflow_processes import gone, kill_component, kill_task
 from support.airflow_truth import assert_exact, assert_in_order
 
 Json = dict[str, Any]
@@ -58,12 +58,12 @@ class KillStory:
         airflow.backfill(KILLS, 0, 1)
         job, run = WindowJob(airflow, KILLS, 0), airflow.run_of(KILLS, 0)
         with (
-            timed("SIGKILL of worker, scheduler and triggerer"),
+            timed("SIGKILL of a task's process, the scheduler and triggerer"),
             job.held(HELD_AT_ROWS, WINDOW_SECONDS) as trainer,
         ):
             attempt = Attempt(airflow, run, job)
-            left: list[psutil.Process] = kill_worker(attempt.task)
-            attempt.attaches_again(tell, "a worker's SIGKILL")
+            left: list[psutil.Process] = kill_task(attempt.task)
+            attempt.attaches_again(tell, "a task's SIGKILL")
             scheduler = kill_component(airflow, "scheduler", KILLS)
             tell(f"{scheduler.back_seconds:7.1f} s  from a scheduler's SIGKILL to the next one")
             attempt.attaches_again(tell, "a scheduler's SIGKILL")
@@ -94,10 +94,17 @@ class KillStory:
     def test_the_log_of_training_tells_its_progress(self, airflow: Airflow) -> None:
         """Of the window that was held: a line every ten seconds while somebody follows it."""
         run = airflow.run_of(KILLS, 0)
-        lines = airflow.log(run, TRAINING, 2).splitlines()
-        progress = [line for line in lines if "rows/s" in line]
+        last = airflow.tasks(run)[TRAINING]["try_number"]
+        lines = airflow.log(run, TRAINING, last).splitlines()
+        progress = [line for line in lines if "lag" in line]
         assert len(progress) >= 2, lines
-        words = (f"window {KILLS.key(0)}", "lag", "many_history", "many_clicks", "sealed at step")
+        words = (
+            f"window {KILLS.key(0)}",
+            "no step for",
+            "many_history",
+            "many_clicks",
+            "sealed at",
+        )
         assert [word for word in words if word not in progress[-1]] == [], progress[-1]
 
 

@@ -19,7 +19,7 @@ from support.airflow_data import HOUR, Stored, source
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline
 
 ADS_DAYS = 6
-MANY_DAYS = 4
+MANY_DAYS = 5
 RECENT_DAYS = 4
 HOURS_AHEAD = 48
 ONE_SLOT = "one_slot"
@@ -154,7 +154,7 @@ KILLS = Pipeline(
     FIRST_DAY,
     _MANY,
     end=_END,
-    schedule={"grace": "25s", "retry_delay": "2s"},
+    schedule={"grace": "10s", "retry_delay": "2s"},
     spec=_HELD,
 )
 TORN = Pipeline("torn", FIRST_DAY, {"torn": airflow_data.TORN}, end=_END)
@@ -176,7 +176,7 @@ BESIDE = Pipeline("beside", airflow_data.today() - DAY, _RECENT)
 SOURCES: dict[str, dict[str, Any]] = {
     **{name: source(stored) for name, stored in (_BASE | _MANY | ADS.sources).items()},
     **{name: source(stored, CATCHUP.start - 2 * DAY) for name, stored in _RECENT.items()},
-    "marked": airflow_data.marked_source(airflow_data.MARKED, "10m", "fail"),
+    "marked": airflow_data.marked_source(airflow_data.MARKED, "30m", "fail"),
     "optional": airflow_data.marked_source(airflow_data.OPTIONAL, f"{LATE_SECONDS}s", "skip"),
     "never": airflow_data.marked_source(airflow_data.NEVER, f"{LATE_SECONDS}s", "fail"),
     "poison": source(airflow_data.POISON),

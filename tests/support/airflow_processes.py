@@ -45,16 +45,21 @@ def kill_component(airflow: Airflow, name: str, *pipelines: Pipeline) -> Kill:
     return Kill(name, below, time.monotonic() - began)
 
 
-def kill_worker(task: Json) -> list[psutil.Process]:
-    """SIGKILL what runs a task: the LocalExecutor's worker first, so that it cannot tell."""
+def kill_task(task: Json) -> list[psutil.Process]:
+    """SIGKILL the process that runs a task; it and what lived below it."""
     process = psutil.Process(task["pid"])
-    worker = process.parent()
-    assert worker is not None
-    assert "LocalExecutor" in " ".join(worker.cmdline()), worker.cmdline()
-    processes = [worker, *worker.children(recursive=True)]
-    worker.kill()
+    processes = [process, *process.children(recursive=True)]
     process.kill()
     return processes
+
+
+def kill_worker(task: Json) -> list[psutil.Process]:
+    """The same for the LocalExecutor's worker above it, so that nobody tells of the end."""
+    worker = psutil.Process(task["pid"]).parent()
+    assert worker is not None
+    assert "LocalExecutor" in " ".join(worker.cmdline()), worker.cmdline()
+    worker.kill()
+    return [worker, *kill_task(task)]
 
 
 def gone(processes: list[psutil.Process], seconds: float = GONE_SECONDS) -> list[str]:
@@ -77,9 +82,10 @@ def processes_of(airflow: Airflow) -> list[psutil.Process]:
             of_airflow = environment.get("AIRFLOW_HOME", "").startswith(home)
             if environment.get("FOREBAY_HOME") == home or of_airflow:
                 found[process.pid] = process
-    for component in airflow.components().values():
+    pids = [each["pid"] for each in airflow.components().values() if each["pid"]]
+    for pid in pids:
         with suppress(psutil.NoSuchProcess):
-            process = psutil.Process(component["pid"])
+            process = psutil.Process(pid)
             for each in [process, *process.children(recursive=True)]:
                 found[each.pid] = each
     return list(found.values())

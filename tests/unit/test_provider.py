@@ -21,7 +21,9 @@ import json
 from airflow.providers_manager import ProvidersManager
 from airflow import plugins_manager
 from airflow.configuration import conf
+from airflow.listeners.listener import get_listener_manager
 
+hooks = get_listener_manager().hook
 manager = ProvidersManager()
 info = manager.providers["forebay"]
 print(json.dumps({
@@ -29,6 +31,7 @@ print(json.dumps({
     "name": info.data["name"],
     "links": sorted(manager.extra_links_class_names),
     "timetables": sorted(plugins_manager.get_timetables_plugins()),
+    "failed": [each.plugin.__name__ for each in hooks.on_dag_run_failed.get_hookimpls()],
     "home": conf.get("forebay", "home"),
     "python": conf.get("forebay", "python"),
 }))
@@ -62,6 +65,7 @@ def test_airflow_finds_everything_by_entry_points(tmp_path: Path) -> None:
     assert (found["name"], found["version"]) == ("Forebay", __version__)
     assert "forebay.operators.links.TrainingLink" in found["links"]
     assert "forebay.operators.timetable.WindowTimetable" in found["timetables"]
+    assert "forebay.operators.run_listener" in found["failed"]
     assert (found["home"], found["python"]) == ("", "/srv/python")
 
 

@@ -27,6 +27,7 @@ from forebay.errors import (
     NotReadyError,
     UsageError,
 )
+from forebay.executors.job_owner import jobs_owned
 from forebay.executors.locks import FileLock
 from forebay.home import Home
 from forebay.operators import job_operator, training_executors
@@ -146,6 +147,7 @@ class TestDataExecutors:
         with job.supervised():
             left = operator.work(ASKED, context())
         assert left == HANDLE
+        assert [handle.job_id for handle in jobs_owned(place.home, "ads/run")] == [JOB]
         (call,) = place.toy.calls("submit")
         assert call[:6] == ["ads", KEY, "--claim", "run/data_executors/0", "--previous", "none"]
         assert "--again" not in call
@@ -308,6 +310,7 @@ class TestTrainingExecutors:
         trigger = deferred.value.trigger
         assert isinstance(trigger, JobTrigger)
         assert (trigger.job_id, trigger.epoch) == (JOB, 2)
+        assert [handle.epoch for handle in jobs_owned(place.home, "ads/run")] == [2]
         assert 99 < trigger.deadline - time.time() <= 100
         assert deferred.value.method_name == "followed"
         assert deferred.value.timeout.total_seconds() > 600

@@ -37,18 +37,16 @@ def test_all_that_a_person_asks() -> None:
         rows_per_second=5_678.4,
         lag_seconds=10_800,
     )
-    assert progress_line(status(trainer=1, data=2), told, 8.4) == (
+    assert progress_line(status(trainer=1, data=2), told, seal_age=8.4) == (
         "window 2026-03-01: step 12,345, 5,678 rows/s, lag 3 h; history 61%, clicks 39%; "
         "sealed at step 12,200 8 s ago; restarts: data 2, trainer 1"
     )
 
 
 def test_a_job_that_begins() -> None:
-    assert progress_line(status(), None, None) == "job ads-main-2026-03-01-g1 is starting"
-    assert progress_line(status(driver=1), Progress(), None).endswith(
-        "is starting; restarts: driver 1"
-    )
-    first = progress_line(status(), Progress(window="2026-03-01", lag_seconds=86_400), None)
+    assert progress_line(status(), None) == "job ads-main-2026-03-01-g1 is starting"
+    assert progress_line(status(driver=1), Progress()).endswith("is starting; restarts: driver 1")
+    first = progress_line(status(), Progress(window="2026-03-01", lag_seconds=86_400))
     assert first == "window 2026-03-01: step 0, 0 rows/s, lag 1 d; no rows yet; no seal"
 
 
@@ -87,3 +85,26 @@ def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
     line = ProgressLines(told.home, told.job_id).due(status())
     assert line is not None
     assert "sealed at step 8 1.5 min ago" in line
+
+
+def test_a_trainer_that_stands_still_has_no_speed(tmp_path: Path) -> None:
+    told = ToldJob(Home(tmp_path))
+    told.progress(step=9, rows={"clicks": 4}, rows_per_second=5_000)
+    line = ProgressLines(told.home, told.job_id).due(status())
+    assert line is not None
+    assert "step 9, 5,000 rows/s, lag" in line
+    os.utime(told.folder.path / "progress.json", (time.time() - 48,) * 2)
+    line = ProgressLines(told.home, told.job_id).due(status())
+    assert line is not None
+    assert "step 9, no step for 48 s, lag" in line
+
+
+def test_files_that_go_meanwhile_are_no_error(tmp_path: Path) -> None:
+    told = ToldJob(Home(tmp_path))
+    told.progress(step=9, rows={"clicks": 4})
+    checkpoint = told.model / "checkpoints" / "000000000004"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "seal.json").symlink_to(tmp_path / "gone")
+    line = ProgressLines(told.home, told.job_id).due(status())
+    assert line is not None
+    assert "no seal" in line

@@ -1,0 +1,71 @@
+"""What happens to jobs when Airflow says that a run has failed."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.jobs import ToldJob
+
+from forebay.executors.job_owner import OWNER_NAME, own
+from forebay.home import Home
+from forebay.operators.run_listener import on_dag_run_failed
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToldJob:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
+    told = ToldJob(Home(tmp_path))
+    told.tell("running")
+    own(told.take_over(), "ads/run")
+    return told
+
+
+def fails(dag_id: str = "ads", run_id: str = "run", task: str = "TrainingExecutorsOperator") -> Any:
+    dag = SimpleNamespace(tasks=[SimpleNamespace(task_type=task)])
+    return SimpleNamespace(dag_id=dag_id, run_id=run_id, dag=dag)
+
+
+def state(job: ToldJob) -> str:
+    status = job.folder.stored_status()
+    assert status is not None
+    return status.state
+
+
+def test_its_job_ends(job: ToldJob) -> None:
+    on_dag_run_failed(dag_run=fails())
+    assert state(job) == "cancelled"
+
+
+@pytest.mark.parametrize("other", [{"run_id": "another"}, {"dag_id": "clicks"}])
+def test_other_runs_leave_it_alone(job: ToldJob, other: dict[str, str]) -> None:
+    on_dag_run_failed(dag_run=fails(**other))
+    assert state(job) == "running"
+
+
+def test_a_newer_owner_keeps_it(job: ToldJob) -> None:
+    own(job.take_over(), "ads/newer")
+    on_dag_run_failed(dag_run=fails())
+    assert state(job) == "running"
+
+
+def test_dags_of_others_are_not_looked_at(
+    job: ToldJob, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("FOREBAY_HOME")  # which would be said, were it looked for
+    on_dag_run_failed(dag_run=fails(task="BashOperator"))
+    assert state(job) == "running"
+    assert caplog.text == ""
+
+
+def test_what_cannot_be_ended_is_said_and_breaks_nothing(
+    job: ToldJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    (job.folder.path / OWNER_NAME).write_text("{")
+    with caplog.at_level(logging.WARNING):
+        on_dag_run_failed(dag_run=fails())
+    assert "run run of ads may go on" in caplog.text
+    assert OWNER_NAME in caplog.text
