@@ -44,6 +44,19 @@ class Turn(NamedTuple):
     because: str = ""
 
 
+def behind_failed(window: str, failed: str) -> str:
+    """Why a window ends, and what a person does once the failed one's cause is mended.
+
+    It does not wait: waiting runs hold the places of runs that may be active at a time, and the
+    failed run, cleared, would find none.
+    """
+    return (
+        f"window {window} cannot train: the run of window {failed}, which comes before it, failed. "
+        "Clear that run and then this one, or create a backfill over both for missing and errored "
+        "runs; to go on without that window, delete its run and clear this one"
+    )
+
+
 def decide(window: str, previous: PreviousRun, line: Line) -> Turn:
     """Decide on one window."""
     before = line.before
@@ -52,9 +65,8 @@ def decide(window: str, previous: PreviousRun, line: Line) -> Turn:
     behind = (line.planned or 0) > (line.trained or 0)
     if previous is PreviousRun.FAILED and (line.trained is None or behind):
         return Turn(
-            "wait",
-            f"window {window} waits for window {before}, whose run failed: clear that run, or "
-            "delete it to go on without it",
+            "refuse",
+            behind_failed(window, before),
         )
     if line.trained is not None:
         return Turn("go")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import (
@@ -20,6 +21,9 @@ from airflow.sdk.execution_time.comms import (
 
 from forebay.config.windows import Window, WindowGrid
 from forebay.operators.context import pass_name
+
+if TYPE_CHECKING:
+    from airflow.sdk.api.datamodels._generated import DagRun
 
 ACTIVE_STATES = ("running", "queued")
 FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
@@ -62,6 +66,11 @@ def active_runs_near(
     return [run for state in ACTIVE_STATES for run in _walk(dag_id, grid, last, first, state)]
 
 
+def any_runs_until(dag_id: str, window: Window) -> bool:
+    """Whether a run of this window or of an earlier one is running, not only queued."""
+    return _previous(dag_id, window.end, "running") is not None
+
+
 def task_states(dag_id: str, run_ids: Iterable[str], task_id: str) -> dict[str, str | None]:
     """The state of one task in several runs, by run id. None: it has not been scheduled yet."""
     ids = list(run_ids)
@@ -83,12 +92,7 @@ def _walk(
 ) -> Iterator[OtherRun]:
     """Runs from late to early logical dates: Airflow answers one at a time."""
     while True:
-        answer = task_runner.SUPERVISOR_COMMS.send(
-            GetPreviousDagRun(dag_id=dag_id, logical_date=before, state=state)
-        )
-        if not isinstance(answer, PreviousDagRunResult):
-            raise TypeError(f"Airflow answered {type(answer).__name__} about runs")
-        run = answer.dag_run
+        run = _previous(dag_id, before, state)
         if run is None or run.logical_date is None or run.logical_date < not_before:
             return
         yield OtherRun(
@@ -98,3 +102,13 @@ def _walk(
             clear_number=run.clear_number or 0,
         )
         before = run.logical_date
+
+
+def _previous(dag_id: str, before: datetime, state: str | None) -> DagRun | None:
+    """The run with the latest logical date before an instant."""
+    answer = task_runner.SUPERVISOR_COMMS.send(
+        GetPreviousDagRun(dag_id=dag_id, logical_date=before, state=state)
+    )
+    if not isinstance(answer, PreviousDagRunResult):
+        raise TypeError(f"Airflow answered {type(answer).__name__} about runs")
+    return answer.dag_run

@@ -7,20 +7,18 @@ from abc import abstractmethod
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from forebay.errors import FencedError, ForebayError, NotReadyError
+from forebay.errors import ConfigError, FencedError, ForebayError, NotReadyError
 from forebay.executors.job import JobHandle
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.job_owner import own
 from forebay.executors.stage_results import SubmitResult
-from forebay.executors.turn import Line, PreviousRun, decide
-from forebay.operators.airflow_runs import runs_of, task_states
+from forebay.executors.turn import Line, PreviousRun, behind_failed, decide
 from forebay.operators.base import StageOperator
 from forebay.operators.context import Asked
-from forebay.operators.tasks import TRAINING_EXECUTORS
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.turn import CHANGED, TurnTrigger
-from forebay.operators.turn_files import TurnFiles
-from forebay.operators.turn_taking import Outlook, TurnWait
+from forebay.operators.turn_taking import BLOCKED_LOOKS_MAX, Outlook, TurnWait
+from forebay.operators.windows_ahead import WindowsAhead
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
 # Turns come when another window has trained: a slot is not held for that.
 _LOOK_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
+# What is news to a window behind one that has a turn to come itself.
+_NEWS = ("links", "failed_at")
 
 
 class JobOperator(StageOperator):
@@ -66,14 +66,18 @@ class JobOperator(StageOperator):
 
         Raises:
             NotReadyError: at the deadline.
+            ConfigError: when the wait would have no end: behind a window whose run failed, or
+                one whose run finds no place among those that may be active.
             ForebayError: when the stage fails.
         """
+        ahead = self._ahead(asked)
         looked: Outlook | None = None
         first: Outlook | None = None
         because = ""
         until = time.monotonic() + min(self.grace_seconds, _LOOK_SECONDS)
         while True:
-            outlook = self._outlook(asked)
+            outlook = ahead.outlook()
+            self.run_before = outlook.run_id
             first = first or outlook
             if outlook != looked:
                 looked = outlook
@@ -81,15 +85,16 @@ class JobOperator(StageOperator):
                 if isinstance(result, SubmitResult) and result.state != "waiting":
                     return result
                 because = self._say(asked, because, result)
+            self._refuse_blocked(asked, outlook, wait)
             if time.time() >= wait.deadline:
                 raise NotReadyError(
                     f"{because}; that was the longest wait (schedule.turn_wait): "
                     "clear this task to wait again"
                 )
             if time.monotonic() >= until:
-                if outlook.files["links"] != first.files["links"]:
+                if any(outlook.files[name] != first.files[name] for name in _NEWS):
                     wait = wait.woken({"state": CHANGED})  # no later change would wake it
-                self._defer_for_turn(outlook, wait, carried)
+                self._defer_for_turn(asked, outlook, wait, carried)
             self.pause(_PAUSE_SECONDS)
 
     def cancel(self) -> None:
@@ -111,11 +116,17 @@ class JobOperator(StageOperator):
         """Where the job's processes write."""
         return str(handle.folder.path / "logs")
 
+    def _ahead(self, asked: Asked) -> WindowsAhead:
+        return WindowsAhead(asked, self.grid, self.home, self.pipeline, self.line)
+
     def _ask(
         self, asked: Asked, outlook: Outlook, claim: str, *, again: bool
     ) -> SubmitResult | str:
         """Submit, or the reason why there is no use in asking yet."""
         if outlook.previous is PreviousRun.ACTIVE:
+            failed = self._ahead(asked).failed(outlook)
+            if failed:
+                raise ConfigError(behind_failed(asked.window.key, failed))
             line = Line(before=outlook.before, trained=None, planned=None, gap="")
             return decide(asked.window.key, PreviousRun.ACTIVE, line).because
         options = ["--claim", claim, "--previous", str(outlook.previous)]
@@ -153,13 +164,14 @@ class JobOperator(StageOperator):
                 self._handle = JobHandle(self.home, path.name, folder.epoch())
                 self.cancel()
 
-    def _outlook(self, asked: Asked) -> Outlook:
-        before = self.grid.before(asked.window)
-        runs = runs_of(asked.dag_id, before, self.grid)
-        self.run_before = runs[0].run_id if runs else ""
-        states = task_states(asked.dag_id, [run.run_id for run in runs], TRAINING_EXECUTORS)
-        files = TurnFiles.of(str(self.home.root), self.pipeline, self.line, before.key)
-        return Outlook(before.key, tuple(runs), states, files.seen())
+    def _refuse_blocked(self, asked: Asked, outlook: Outlook, wait: TurnWait) -> None:
+        if outlook.blocked and wait.blocked_looks >= BLOCKED_LOOKS_MAX:
+            raise ConfigError(
+                f"window {asked.window.key} waits for window {outlook.before}, whose run is queued "
+                "and cannot start: all runs that may be active at a time are of later windows, "
+                "which wait for it (a backfill that runs backwards?). This run ends to make room: "
+                f"clear it once window {outlook.before} is trained"
+            )
 
     def _say(self, asked: Asked, said: str, result: SubmitResult | str) -> str:
         because = result if isinstance(result, str) else result.because
@@ -167,15 +179,18 @@ class JobOperator(StageOperator):
             self.log.info("window %s: waiting. %s", asked.window.key, because)
         return because
 
-    def _defer_for_turn(self, outlook: Outlook, wait: TurnWait, carried: Spec) -> None:
+    def _defer_for_turn(
+        self, asked: Asked, outlook: Outlook, wait: TurnWait, carried: Spec
+    ) -> None:
         now = time.time()
         seconds = min(wait.next_look, max(0.0, wait.deadline - now))
         # While the window before has a turn to come, a line that is free is no news: each of ten
         # waiting windows would be woken by every job that ends.
         behind = outlook.previous is PreviousRun.ACTIVE
-        seen = {"links": outlook.files["links"]} if behind else outlook.files
+        seen = {name: outlook.files[name] for name in _NEWS} if behind else outlook.files
         trigger = TurnTrigger(
             home=str(self.home.root),
+            dag_id=asked.dag_id,
             pipeline=self.pipeline,
             line=self.line,
             before=outlook.before,
@@ -186,6 +201,8 @@ class JobOperator(StageOperator):
         self.defer(
             trigger=trigger,
             method_name=self.turn_came.__name__,
-            kwargs=carried.model_copy(update={"wait": wait.longer()}).model_dump(mode="json"),
+            kwargs=carried.model_copy(
+                update={"wait": wait.longer(blocked=outlook.blocked)}
+            ).model_dump(mode="json"),
             timeout=defer_timeout(seconds),
         )

@@ -1,4 +1,6 @@
-"""A run that has failed leaves no job behind, not even in the moments when no task follows one.
+"""A run that has failed: it leaves no job behind, and the windows behind it hear of it.
+
+There are moments when no task follows a job, and whoever waits for a run looks rarely.
 
 Airflow calls this in the process that ends the run: the API server for a person's mark, the
 scheduler otherwise. A task that lives ends its job itself (`on_kill`).
@@ -23,12 +25,16 @@ _LOG = logging.getLogger(__name__)
 
 @hookimpl
 def on_dag_run_failed(dag_run: DagRun) -> None:
-    """End the jobs that this run still owns; runs of other DAGs are none of our business."""
+    """End the jobs that this run still owns, and wake the windows that wait behind it.
+
+    Runs of other DAGs are none of our business.
+    """
     dag = dag_run.dag
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):
         return
     try:
         end_jobs_of(dag_run.dag_id, dag_run.run_id)
+        wake_those_behind(dag_run.dag_id)
     except (ForebayError, OSError) as error:
         _LOG.warning("jobs of run %s of %s may go on: %s", dag_run.run_id, dag_run.dag_id, error)
 
@@ -47,3 +53,12 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
     for handle in jobs_owned(home(), run_name(dag_id, run_id)):
         handle.cancel()
         _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, handle.job_id)
+
+
+def wake_those_behind(dag_id: str) -> None:
+    """Windows that wait for the failed one see it at once, not at their next look."""
+    from forebay.operators.settings import home
+
+    mark = home().failed_runs(dag_id)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()

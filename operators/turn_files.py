@@ -15,7 +15,7 @@ _LINKS = "g*/window.json"
 
 @dataclass(frozen=True)
 class TurnFiles:
-    """The lease of a line, and the folder of the window before.
+    """The lease of a line, the folder of the window before, and the mark of runs that failed.
 
     A glance for whoever waits: what changes here makes `forebay stage submit` worth a call, and
     only that call decides.
@@ -23,12 +23,14 @@ class TurnFiles:
 
     lease: Path
     before: Path
+    failures: Path
 
     @classmethod
-    def of(cls, home: str, pipeline: str, line: str, before: str) -> TurnFiles:
-        """Of a pipeline's line below a FOREBAY_HOME."""
-        folder = Home(Path(home)).line(pipeline, line)
-        return cls(folder / LEASE_NAME, folder / before)
+    def of(cls, home: str, dag_id: str, pipeline: str, line: str, before: str) -> TurnFiles:
+        """Of a DAG's runs and a pipeline's line below a FOREBAY_HOME."""
+        place = Home(Path(home))
+        folder = place.line(pipeline, line)
+        return cls(folder / LEASE_NAME, folder / before, place.failed_runs(dag_id))
 
     def held(self) -> bool:
         """Whether a job trains the line now."""
@@ -38,6 +40,13 @@ class TurnFiles:
         """Generations of the window before that are trained."""
         return sorted(path.parent.name for path in self.before.glob(_LINKS))
 
+    def failed_at(self) -> float:
+        """When a run of the DAG failed last, as `time.time` counts; 0 when none did."""
+        try:
+            return self.failures.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
     def seen(self) -> dict[str, Any]:
         """All of it, to be compared with what is seen later."""
-        return {"held": self.held(), "links": self.links()}
+        return {"held": self.held(), "links": self.links(), "failed_at": self.failed_at()}

@@ -16,17 +16,20 @@ CHANGED = "changed"
 class TurnTrigger(WakingTrigger):
     """Watches the model line's files: the window before is trained anew, and the line is free.
 
+    A run of the DAG that failed is worth a look too.
+
     Airflow's word on the run of the window before is the task's to ask for, which therefore wakes
     from time to time in any case: in a triggerer the first question of that kind builds a whole
     API, blocks all its triggers for long, and makes the scheduler take it for dead.
     """
 
-    fields = ("home", "pipeline", "line", "before", "seen", "until")
+    fields = ("home", "dag_id", "pipeline", "line", "before", "seen", "until")
 
     def __init__(
         self,
         *,
         home: str,
+        dag_id: str,
         pipeline: str,
         line: str,
         before: str,
@@ -40,6 +43,7 @@ class TurnTrigger(WakingTrigger):
         """
         super().__init__(not_before=not_before)
         self.home = home
+        self.dag_id = dag_id
         self.pipeline = pipeline
         self.line = line
         self.before = before
@@ -48,7 +52,7 @@ class TurnTrigger(WakingTrigger):
 
     async def watch(self) -> dict[str, Any]:
         """Look at the files every second."""
-        files = TurnFiles.of(self.home, self.pipeline, self.line, self.before)
+        files = TurnFiles.of(self.home, self.dag_id, self.pipeline, self.line, self.before)
         while (left := self.until - time.time()) > 0:
             now = files.seen()
             if any(now[name] != value for name, value in self.seen.items()) and not files.held():

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 from support.airflow_cluster import Airflow, now
-from support.airflow_data import MARKED, mark
+from support.airflow_data import MARKED, mark, write_torn_day
 from support.airflow_endings import (
     STAGES,
     all_tasks,
@@ -81,7 +81,7 @@ def started(airflow: Airflow) -> dict[str, Any]:
         "narrow": airflow.backfill(NARROW, 1, 2),
         "late": airflow.backfill(LATE, 0, 2),
         "never": airflow.backfill(NEVER, 0, 0),
-        "torn": airflow.backfill(TORN, 0, 2),
+        "torn": airflow.backfill(TORN, 0, 4),
         "nan": airflow.backfill(NAN, 0, 1),
     }
 
@@ -223,13 +223,32 @@ def test_a_source_that_stays_away_is_red(airflow: Airflow) -> None:
 
 
 def test_bad_data_is_red_where_it_is_met(airflow: Airflow) -> None:
-    runs = airflow.ended(TORN, {0: "success", 1: "failed", 2: "failed"}, WINDOW_SECONDS)
+    ends = {0: "success", **dict.fromkeys(range(1, 5), "failed")}
+    runs = airflow.ended(TORN, ends, WINDOW_SECONDS)
     assert airflow.states(runs[1]) == failed_at(TORN, TRAINING)
     assert_last_lines(airflow, runs[1], TRAINING, "part-1.parquet")
     assert airflow.states(runs[2]) == failed_at(TORN, "sources.torn")
     assert_last_lines(airflow, runs[2], "sources.torn", "part-1.parquet")
+    for number in (3, 4):  # sound, but their model would lack what the others should have taught
+        assert airflow.states(runs[number]) == failed_at(TORN, "data_executors")
+        words = ("comes before it, failed", "missing and errored runs")
+        assert_last_lines(airflow, runs[number], "data_executors", *words)
     assert served(airflow.project, TORN) == (TORN.key(0), 1)
     assert_exact(airflow.project, TORN, [0])
+
+
+def test_mended_data_and_one_backfill_of_what_failed(airflow: Airflow, timed: Timed) -> None:
+    for number in (1, 2):
+        write_torn_day(airflow.project.root, number)
+    with timed("backfill of the 4 windows that had failed, once their data was mended"):
+        since = now()
+        airflow.backfill(TORN, 0, 4, "failed")
+        runs = airflow.ended(TORN, dict.fromkeys(range(1, 5), "success"), WINDOW_SECONDS, since)
+    assert all(airflow.states(run) == done(TORN) for run in runs.values())
+    assert generations(airflow.project, TORN, 0) == [1], "the window that was trained was not to be"
+    assert_exact(airflow.project, TORN, range(5))
+    assert_in_order(airflow.project, TORN, range(5))
+    assert served(airflow.project, TORN)[0] == TORN.key(4)
 
 
 def test_a_loss_that_is_not_a_number_is_red(airflow: Airflow) -> None:

@@ -144,13 +144,19 @@ def write_poison(root: Path) -> None:
 
 
 def write_torn(root: Path) -> None:
-    """Three days: sound, column data damaged, footer cut off."""
-    damages: list[Callable[[Path], None] | None] = [None, flip_middle, cut_footer]
+    """Five days: sound, column data damaged, footer cut off, and two that are sound."""
+    damages: list[Callable[[Path], None] | None] = [None, flip_middle, cut_footer, None, None]
     for number, damage in enumerate(damages):
-        day = FIRST_DAY + number * DAY
-        write_history(root / "data" / TORN.folder, day, ROWS, files=2, seed=800 + number)
+        write_torn_day(root, number)
         if damage is not None:
+            day = FIRST_DAY + number * DAY
             damage(root / "data" / TORN.folder / f"date={day:%Y-%m-%d}" / "part-1.parquet")
+
+
+def write_torn_day(root: Path, number: int) -> None:
+    """Write a day's files as they should be."""
+    day = FIRST_DAY + number * DAY
+    write_history(root / "data" / TORN.folder, day, ROWS, files=2, seed=800 + number)
 
 
 def flip_middle(path: Path) -> None:

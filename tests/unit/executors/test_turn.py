@@ -33,9 +33,9 @@ MISSING = Line(before="B", trained=None, planned=None, gap=GAP)
         (DONE, BEGINS, "refuse", "marked success by hand?"),
         (DONE, MISSING, "refuse", "clear that run"),
         (FAILED, TRAINED, "go", ""),
-        (FAILED, BEHIND, "wait", "whose run failed: clear that run"),
-        (FAILED, BEGINS, "wait", "whose run failed"),
-        (FAILED, MISSING, "wait", "window B"),
+        (FAILED, BEHIND, "refuse", "the run of window B, which comes before it, failed"),
+        (FAILED, BEGINS, "refuse", "Clear that run and then this one"),
+        (FAILED, MISSING, "refuse", "missing and errored runs"),
     ],
 )
 def test_each_case(previous: PreviousRun, line: Line, action: str, words: str) -> None:

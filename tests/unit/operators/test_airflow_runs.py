@@ -16,7 +16,7 @@ from airflow.sdk.execution_time.comms import (
 )
 
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.operators.airflow_runs import active_runs_near, runs_of, task_states
+from forebay.operators.airflow_runs import active_runs_near, any_runs_until, runs_of, task_states
 
 GRID = WindowGrid(WindowSize.HOUR)
 TEN = GRID.parse("2026-03-01T10")
@@ -83,6 +83,15 @@ def test_all_runs_of_a_window_and_of_no_other(airflow: Any) -> None:
     assert [each.run_id for each in found] == ["run-10:37", "run-10:00"]
     assert (found[0].asked_by, found[0].state, found[0].active) == ("run-10:37#2", "failed", False)
     assert {each.window for each in found} == {TEN}
+
+
+def test_whether_any_run_goes_on_until_a_window(airflow: Any) -> None:
+    airflow(run(8, state="success"), run(9, state="queued"), run(11))
+    assert not any_runs_until("ads", TEN)
+    airflow(run(10, 37))
+    assert any_runs_until("ads", TEN)
+    airflow(run(3), run(9, state="queued"))
+    assert any_runs_until("ads", TEN)
 
 
 def test_active_runs_on_both_sides(airflow: Any) -> None:

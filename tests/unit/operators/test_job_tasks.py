@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from support.jobs import ToldJob, failed
 from support.toy_stage import ToyStage
 
@@ -30,7 +30,7 @@ from forebay.errors import (
 from forebay.executors.job_owner import jobs_owned
 from forebay.executors.locks import FileLock
 from forebay.home import Home
-from forebay.operators import job_operator, training_executors
+from forebay.operators import job_operator, training_executors, windows_ahead
 from forebay.operators.airflow_runs import OtherRun
 from forebay.operators.context import Asked
 from forebay.operators.data_executors import DataExecutorsOperator
@@ -64,18 +64,29 @@ HANDLE = {
 
 
 class Runs:
-    """The runs of the window before, as (state, state of its training task)."""
+    """Runs of the windows before, newest first, as (state, state of its training task)."""
 
     def __init__(self) -> None:
         self.before: list[tuple[str, str | None]] = []
+        self.earlier: dict[str, tuple[str, str | None]] = {}
+        self.any_goes_on = True
 
     def of(self, dag_id: str, window: Any, grid: Any) -> list[OtherRun]:
-        assert (dag_id, window.key) == ("ads", "2026-02-28")
-        return [OtherRun(f"b{n}", state, window, 0) for n, (state, _) in enumerate(self.before)]
+        assert dag_id == "ads"
+        if window.key == "2026-02-28":
+            return [OtherRun(f"b{n}", state, window, 0) for n, (state, _) in enumerate(self.before)]
+        found = self.earlier.get(window.key)
+        return [OtherRun(window.key, found[0], window, 0)] if found else []
 
     def states(self, dag_id: str, run_ids: list[str], task_id: str) -> dict[str, str | None]:
         assert task_id == "training_executors"
-        return {run_id: self.before[int(run_id[1:])][1] for run_id in run_ids}
+        trainings = {f"b{n}": training for n, (_, training) in enumerate(self.before)}
+        trainings |= {key: training for key, (_, training) in self.earlier.items()}
+        return {run_id: trainings[run_id] for run_id in run_ids}
+
+    def until(self, dag_id: str, window: Any) -> bool:
+        assert (dag_id, window.key) == ("ads", "2026-02-28")
+        return self.any_goes_on
 
 
 class Place:
@@ -104,8 +115,9 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     made = Place(tmp_path)
     monkeypatch.setenv("FOREBAY_HOME", str(made.home.root))
-    monkeypatch.setattr(job_operator, "runs_of", made.runs.of)
-    monkeypatch.setattr(job_operator, "task_states", made.runs.states)
+    monkeypatch.setattr(windows_ahead, "runs_of", made.runs.of)
+    monkeypatch.setattr(windows_ahead, "task_states", made.runs.states)
+    monkeypatch.setattr(windows_ahead, "any_runs_until", made.runs.until)
     monkeypatch.setattr(job_operator, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(training_executors, "_POLL_SECONDS", 0.02)
     return made
@@ -119,6 +131,14 @@ def context(left: object = HANDLE) -> Any:
         return left
 
     return {"ti": SimpleNamespace(xcom_pull=pull)}
+
+
+def fails(place: Place, age_seconds: float = 0.0) -> None:
+    """As the listener marks that a run of the DAG has failed."""
+    mark = place.home.failed_runs("ads")
+    mark.parent.mkdir(parents=True)
+    mark.touch()
+    os.utime(mark, (time.time() - age_seconds,) * 2)
 
 
 def later(action: Callable[[], object], seconds: float = 0.3) -> None:
@@ -179,7 +199,7 @@ class TestDataExecutors:
         trigger = deferred.value.trigger
         assert isinstance(trigger, TurnTrigger)
         assert (trigger.pipeline, trigger.line, trigger.before) == ("ads", "main", "2026-02-28")
-        assert trigger.seen == {"links": []}
+        assert trigger.seen == {"links": [], "failed_at": 0.0}
         assert deferred.value.method_name == "turn_came"
         assert 600 < deferred.value.timeout.total_seconds() <= 660
         assert 59 < trigger.until - time.time() <= 60
@@ -212,6 +232,68 @@ class TestDataExecutors:
         left = place.data(grace_seconds=60).work(ASKED, context())
         assert left["job_id"] == JOB
         assert len(place.toy.calls("submit")) == 2
+
+    def test_behind_a_window_that_failed_it_fails_at_once(self, place: Place) -> None:
+        """Through windows that only wait: none of them holds the place that a clear needs."""
+        place.runs.before = [("running", "scheduled")]
+        place.runs.earlier = {"2026-02-27": ("queued", None), "2026-02-26": ("failed", "failed")}
+        fails(place)
+        with pytest.raises(ConfigError, match=r"the run of window 2026-02-26, .* failed\. Clear"):
+            place.data().work(ASKED, context())
+        assert place.toy.calls("submit") == []
+
+    @pytest.mark.parametrize(
+        ("earlier", "age"),
+        [
+            ({"2026-02-27": ("success", "success")}, 0),  # the one before is training now
+            ({"2026-02-27": ("failed", "failed")}, 3_600),  # cleared meanwhile, or seen long ago
+            ({}, 0),
+        ],
+    )
+    def test_behind_windows_that_go_on_it_waits(
+        self, earlier: dict[str, tuple[str, str | None]], age: float, place: Place
+    ) -> None:
+        place.runs.before = [("running", None)]
+        place.runs.earlier = earlier
+        fails(place, age)
+        with pytest.raises(TaskDeferred):
+            place.data().work(ASKED, context())
+
+    def test_a_failed_run_of_a_window_that_is_trained_holds_nobody(self, place: Place) -> None:
+        place.runs.before = [("running", None)]
+        place.runs.earlier = {"2026-02-27": ("failed", "failed")}
+        link = place.home.model("ads", "main", "2026-02-27", 1) / "window.json"
+        link.parent.mkdir(parents=True)
+        link.touch()
+        fails(place)
+        with pytest.raises(TaskDeferred):
+            place.data().work(ASKED, context())
+
+    def test_a_run_that_finds_no_place_is_not_waited_for(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A backfill that runs backwards: all active runs wait for one that is queued."""
+        place.runs.before = [("queued", None)]
+        place.runs.any_goes_on = False
+        operator = place.data()
+        monkeypatch.setattr(operator, "asked", lambda _: ASKED)
+        looks = [lambda carried: operator.work(ASKED, context())]
+        looks += 2 * [lambda carried: operator.turn_came(context(), {"state": "look"}, **carried)]
+        carried: Any = {}
+        for look in looks:
+            with pytest.raises(TaskDeferred) as deferred:
+                look(carried)
+            carried = deferred.value.kwargs
+        with pytest.raises(AirflowFailException, match="2026-02-28, whose run is queued and"):
+            operator.turn_came(context(), {"state": "look"}, **carried)
+
+    def test_a_queued_run_may_wait_for_earlier_ones(self, place: Place) -> None:
+        place.runs.before = [("queued", None)]
+        operator = place.data()
+        with pytest.raises(TaskDeferred) as deferred:
+            operator.work(ASKED, context())
+        assert deferred.value.kwargs is not None
+        assert deferred.value.kwargs["wait"]["blocked_looks"] == 0
 
     def test_the_wait_has_an_end(self, place: Place) -> None:
         place.runs.before = [("running", None)]

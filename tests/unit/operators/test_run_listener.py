@@ -38,6 +38,7 @@ def state(job: ToldJob) -> str:
 def test_its_job_ends(job: ToldJob) -> None:
     on_dag_run_failed(dag_run=fails())
     assert state(job) == "cancelled"
+    assert job.home.failed_runs("ads").exists()
 
 
 @pytest.mark.parametrize("other", [{"run_id": "another"}, {"dag_id": "clicks"}])
@@ -58,6 +59,7 @@ def test_dags_of_others_are_not_looked_at(
     monkeypatch.delenv("FOREBAY_HOME")  # which would be said, were it looked for
     on_dag_run_failed(dag_run=fails(task="BashOperator"))
     assert state(job) == "running"
+    assert not job.home.failed_runs("ads").exists()
     assert caplog.text == ""
 
 

@@ -19,6 +19,7 @@ from support.toy_stage import ToyStage
 from forebay.executors.job_folder import CancelRequest
 from forebay.executors.locks import FileLock
 from forebay.home import Home
+from forebay.operators.run_listener import wake_those_behind
 from forebay.operators.triggers import base, job, ready, turn
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout, earliest_event
 from forebay.operators.triggers.job import JobTrigger
@@ -67,10 +68,11 @@ def job_trigger(home: Home, epoch: int = 1, deadline: float = SOON) -> JobTrigge
 def turn_trigger(home: Home, seconds: float = SOON, before: str = "2026-03-01") -> TurnTrigger:
     return TurnTrigger(
         home=str(home.root),
+        dag_id="ads",
         pipeline="ads",
         line="main",
         before=before,
-        seen=TurnFiles.of(str(home.root), "ads", "main", before).seen(),
+        seen=TurnFiles.of(str(home.root), "ads", "ads", "main", before).seen(),
         until=time.time() + seconds,
         not_before=0.0,
     )
@@ -252,6 +254,21 @@ def test_a_line_that_gets_free_is_no_news_while_the_window_before_is_to_come(hom
 def test_a_turn_that_did_not_come_is_looked_at_in_any_case(home: Home) -> None:
     ToldJob(home).link(10)  # it was so when the task looked: no change
     assert wait(fired(turn_trigger(home, seconds=0.2))) == [{"state": "look"}]
+
+
+def test_a_run_of_the_dag_that_failed_is_worth_a_look(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(home.root))
+
+    async def fail(dag_id: str) -> list[Any]:
+        watching = asyncio.create_task(fired(turn_trigger(home, seconds=1.5)))
+        await asyncio.sleep(0.1)
+        wake_those_behind(dag_id)
+        return await watching
+
+    assert wait(fail("clicks")) == [{"state": "look"}]
+    assert wait(fail("ads")) == [{"state": "changed"}]
 
 
 def test_a_change_while_no_triggerer_ran_is_not_missed(home: Home) -> None:
