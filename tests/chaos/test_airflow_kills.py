@@ -6,6 +6,8 @@ tests/acceptance/test_airflow.py.
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from support.airflow_cluster import Airflow
 from support.airflow_endings import done
@@ -20,6 +22,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 NUMBERS = range(MANY_DAYS)
 # All 48 windows after another, each with its planning, its job and its evaluation.
 HOURS_SECONDS = 1500
+ANSWERS_SECONDS = 60
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,6 +50,9 @@ def test_a_component_while_a_window_trains(
     with job.held(HELD_AT_ROWS, WINDOW_SECONDS) as trainer:
         killed = kill_component(airflow, component, KILLS)
         tell(f"{killed.back_seconds:7.1f} s  from the SIGKILL of {component} to the next one")
+        since = time.monotonic()
+        airflow.until("the API server answers", airflow.answers, ANSWERS_SECONDS, KILLS)
+        tell(f"{time.monotonic() - since:7.1f} s  more until the API server answers")
         airflow.heartbeats("scheduler", 2)
         assert job.trainers() == [trainer]
         assert gone(killed.below) == []

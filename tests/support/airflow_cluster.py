@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from forebay.embedded.http import Endpoint, HttpSession
 from forebay.embedded.rest import AirflowApi, Reprocess
+from forebay.errors import InfrastructureError
 from support.airflow_diagnosis import diagnosis
 from support.airflow_pipelines import Pipeline
 from support.projects import Project
@@ -181,6 +182,13 @@ class Airflow:
     def heartbeat(self, component: str) -> str:
         """When a component told last that it lives."""
         return str(self.api.health()[component][f"latest_{component.replace('-', '_')}_heartbeat"])
+
+    def answers(self) -> bool:
+        """Whether the API server does."""
+        try:
+            return bool(self.api.health())
+        except InfrastructureError:
+            return False
 
     # Wait -------------------------------------------------------------------------------------
 
