@@ -92,10 +92,13 @@ class JobHandle:
             time.sleep(min(pause, left))
             pause = min(pause * 1.5, _POLL_MAX_SECONDS)
 
-    def cancel(self) -> None:
+    def cancel(self, seconds: float = _CANCEL_DEADLINE_SECONDS) -> None:
         """End the job. Returns once that is certain; `wait` tells when all processes are gone.
 
         A job that has ended stays as it is.
+
+        Args:
+            seconds: how long the supervisor may take to answer. What was asked stays asked.
 
         Raises:
             FencedError: a newer owner attached: the job is theirs.
@@ -106,7 +109,7 @@ class JobHandle:
             if self._cancel_without_supervisor():
                 return
             self.folder.request_cancel(self.epoch)
-        deadline = time.monotonic() + _CANCEL_DEADLINE_SECONDS
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             newest = self.folder.epoch()  # before the status: an accepted request is seen then
             status = self.status()
@@ -115,7 +118,7 @@ class JobHandle:
             if newest > self.epoch:
                 raise self._fenced(newest)
             if status.state == "lost":
-                self.cancel()
+                self.cancel(seconds)
                 return
             time.sleep(_POLL_SECONDS)
         raise InfrastructureError(

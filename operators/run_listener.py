@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # The two tasks that own a job, by name: this is imported by components that run no task.
 _OWNERS = frozenset({"DataExecutorsOperator", "TrainingExecutorsOperator"})
+# The scheduler does nothing else meanwhile.
+_ANSWER_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -33,14 +35,14 @@ def on_dag_run_failed(dag_run: DagRun) -> None:
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):
         return
     try:
-        end_jobs_of(dag_run.dag_id, dag_run.run_id)
         wake_those_behind(dag_run.dag_id)
+        end_jobs_of(dag_run.dag_id, dag_run.run_id)
     except (ForebayError, OSError) as error:
         _LOG.warning("jobs of run %s of %s may go on: %s", dag_run.run_id, dag_run.dag_id, error)
 
 
 def end_jobs_of(dag_id: str, run_id: str) -> None:
-    """Cancel what the run owns. Returns once each job's end is certain.
+    """Cancel what the run owns. Each job's end is certain then.
 
     Raises:
         ConfigError: when nothing says where Forebay's state lies.
@@ -51,7 +53,7 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
     from forebay.operators.settings import home
 
     for handle in jobs_owned(home(), run_name(dag_id, run_id)):
-        handle.cancel()
+        handle.cancel(_ANSWER_SECONDS)
         _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, handle.job_id)
 
 
