@@ -47,13 +47,13 @@ demo: $(READY)  ## Train on real flights through Airflow; AIRFLOW=0, STREAM=kafk
 	@export AIRFLOW='$(AIRFLOW)' STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)'
 	exec $(BIN)/python -m forebay.demo
 
-test: $(READY) lint  ## Lint, types and every test but the long kill matrix; real Kafka included
+test: $(READY) lint  ## Lint, types and every test but those of chaos; real Kafka and Airflow included
 	@$(PYTEST) -m 'not chaos'
 
 test-embedded: $(READY) lint  ## The same without a Kafka broker
 	@$(PYTEST) -m 'not chaos and not kafka'
 
-chaos: $(READY)  ## The long kill matrix
+chaos: $(READY)  ## Long kills, a stock Airflow, the demo itself: more than an hour
 	@$(BIN)/python -m pytest -m chaos
 
 lint: $(READY) counts  ## Style, types and layers

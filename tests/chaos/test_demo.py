@@ -73,7 +73,7 @@ def test_through_airflow_and_what_later_calls_reuse(home: Path) -> None:
     first = play(home)
     assert first[-1] == CLOSING
     assert "windows  14 trained, 0 reused" in first
-    assert (home / "demo" / "report.html").read_text().count("<svg") == 6
+    assert (home / "demo" / "report.html").read_text().count("<svg") == 5
     scored = type_in(next_command(first, "score a row"))
     assert scored.returncode == 0, scored.stderr
     assert "mixture" in scored.stdout
