@@ -62,6 +62,8 @@ from support.airflow_truth import (
 )
 from support.file_watch import Reads
 
+# Each wait has a deadline of its own.
+pytestmark = pytest.mark.timeout(900)
 XCOM_BYTES_MAX = 4_000
 # What a person means who asks for a window in its middle, and then for the same one again.
 ASKED_AT = {

@@ -25,7 +25,7 @@ HOURS_AHEAD = 48
 ONE_SLOT = "one_slot"
 LATE_SECONDS = 20
 # One window of a small pipeline takes some 20 s of CPU, and windows of several run at a time.
-WINDOW_SECONDS = 240
+WINDOW_SECONDS = 420
 
 
 @dataclass(frozen=True)
