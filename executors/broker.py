@@ -29,6 +29,8 @@ from forebay.executors.process import HOME_NAME, JOB_ID_NAME, ProcessIdentity
 from forebay.home import Home
 
 BOOTSTRAP_NAME = "KAFKA_BOOTSTRAP"
+# What the broker's process carries where those of jobs carry their job id.
+BROKER_ID = "kafka"
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 _OWN_SECONDS = 3.0  # a user's own broker is there or not
@@ -216,7 +218,7 @@ class Broker:
 
     def _spawn(self, command: list[str]) -> int:
         """A session of its own, so that neither the starter's end nor Ctrl-C reaches it."""
-        ours = {JOB_ID_NAME: "kafka", HOME_NAME: str(self._home.root.absolute())}
+        ours = {JOB_ID_NAME: BROKER_ID, HOME_NAME: str(self._home.root.absolute())}
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         return os.posix_spawn(
             command[0],
