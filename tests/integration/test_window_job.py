@@ -271,7 +271,9 @@ def test_a_window_waits_for_the_run_before_and_decides_nothing_meanwhile(windows
     assert (goes.state, goes.generation) == ("submitted", 2)
 
 
-def test_a_gap_a_hand_made_success_and_a_missing_plan_are_refused(windows: Windows) -> None:
+def test_a_gap_a_hand_made_success_a_failure_and_a_missing_plan_are_refused(
+    windows: Windows,
+) -> None:
     with pytest.raises(UsageError, match="has no plan"):
         windows.submit(THIRD)
     windows.plan(THIRD)
@@ -281,7 +283,8 @@ def test_a_gap_a_hand_made_success_and_a_missing_plan_are_refused(windows: Windo
         windows.submit(THIRD)
     with pytest.raises(ConfigError, match="marked success by hand"):
         windows.submit(THIRD, previous=PreviousRun.DONE)
-    assert windows.submit(THIRD, previous=PreviousRun.FAILED).state == "waiting"
+    with pytest.raises(ConfigError, match=f"the run of window {SECOND}, .* failed. Clear that run"):
+        windows.submit(THIRD, previous=PreviousRun.FAILED)
 
 
 def test_a_changed_declaration_is_refused(windows: Windows) -> None:
