@@ -29,7 +29,7 @@ from process_costs import Costs
 from forebay.embedded.cluster import Embedded
 from forebay.embedded.components import NAMES
 from forebay.embedded.rest import AirflowApi
-from forebay.home import Home
+from forebay.home.paths import Home
 
 PIPELINE = "criteo"
 WORK = ("stages", "jobs")

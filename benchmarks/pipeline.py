@@ -36,7 +36,7 @@ from forebay.executors.job import JobRequest, WindowRequest
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.remote_reader import RemoteReader
 from forebay.executors.trainer import declared_columns
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.learner import Learner

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from forebay.config.load import SUFFIXES, Project, load_project
 from forebay.config.yaml_positions import Document
 from forebay.dags.stubs import Stub, read_stub
-from forebay.datatasks.durable import write_file
 from forebay.errors import ConfigError
+from forebay.system.files import write_file
 
 _DIGEST_LENGTH = 12
 

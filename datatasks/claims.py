@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from forebay.datatasks.durable import disk, write_file
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import Wire
 from forebay.errors import DataError
+from forebay.system.files import disk, write_file
 
 CLAIMS_NAME = "claims.json"
 CLAIMS_MAX = 64

@@ -25,7 +25,10 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from forebay.config.datasets import Feed
-from forebay.datatasks.durable import (
+from forebay.datatasks.tasks import TASK_SCHEMA, DataTask, Unit, Wire
+from forebay.errors import DataError, FencedError
+from forebay.home.paths import Home
+from forebay.system.files import (
     append_line,
     disk,
     file_digest,
@@ -33,9 +36,6 @@ from forebay.datatasks.durable import (
     sync_folder,
     write_file,
 )
-from forebay.datatasks.tasks import TASK_SCHEMA, DataTask, Unit, Wire
-from forebay.errors import DataError, FencedError
-from forebay.home import Home
 
 PLAN, TRAINED, LOG = "plan.json", "trained.json", "log.jsonl"
 SKIPPED = "skipped: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from forebay.home import Home
+from forebay.home.paths import Home
 
 FOLDER = ".listings"
 LISTING_SUFFIX = ".listing"

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import pyarrow as pa
 from pydantic import ValidationError
 
-from forebay.datatasks.durable import disk, sync_folder, write_file
 from forebay.datatasks.ledger import TRAINED, Ledger, SourcePlan
 from forebay.datatasks.listing_files import FOLDER, LISTING_SUFFIX
 from forebay.datatasks.operations import Listed
 from forebay.datatasks.tasks import Wire
+from forebay.system.files import disk, sync_folder, write_file
 
 _LISTING, _ASKED = LISTING_SUFFIX, ".asked"
 # Passes of one window whose first asking is remembered: newer ones push out the oldest.

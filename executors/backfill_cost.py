@@ -29,7 +29,7 @@ from forebay.executors.chain import ModelChain
 from forebay.executors.foreseen import ForeseenChain
 from forebay.executors.line_start import gap_before, refuse_other_meaning, warm_start_of
 from forebay.executors.training_pace import Pace, pace_of
-from forebay.home import Home
+from forebay.home.paths import Home
 
 State = Literal["trained", "planned", "new"]
 Does = Literal["skip", "train", "train again", "wait"]

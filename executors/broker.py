@@ -25,8 +25,8 @@ from forebay.datatasks.sources.kafka_client import Cluster, wait_for_port
 from forebay.errors import InfrastructureError
 from forebay.executors.broker_runtime import find_java, kafka_jars
 from forebay.executors.files import read_json, write_atomically
-from forebay.executors.process import HOME_NAME, JOB_ID_NAME, ProcessIdentity
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.processes import HOME_NAME, JOB_ID_NAME, ProcessIdentity
 
 BOOTSTRAP_NAME = "KAFKA_BOOTSTRAP"
 # What the broker's process carries where those of jobs carry their job id.

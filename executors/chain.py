@@ -13,9 +13,9 @@ from pathlib import Path
 from forebay.datatasks.tasks import TaskProgress, Wire
 from forebay.errors import ConfigError
 from forebay.executors.files import write_atomically
-from forebay.executors.locks import locked
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.learner import RowSums
+from forebay.system.locks import locked
 
 LINK_NAME = "window.json"
 _PUBLISH_LOCK_SECONDS = 30.0

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from forebay.datatasks.durable import sync_folder
 from forebay.datatasks.tasks import TaskProgress, Wire
 from forebay.errors import InfrastructureError
 from forebay.executors.chain import Parent
 from forebay.executors.files import folder_checksums, naming, write_atomically
 from forebay.mixture.learner import Learner, RowSums
+from forebay.system.files import sync_folder
 
 SEAL_NAME = "seal.json"
 MODEL_FOLDER = "model"

@@ -31,16 +31,16 @@ from forebay.executors.messages import (
     Registration,
     TaskFailure,
 )
-from forebay.executors.process import start_role
 from forebay.executors.registered import tell_registered
 from forebay.executors.remote_reader import PATIENCE_FACTOR
 from forebay.executors.rpc import DriverClient, NotKnownError
 from forebay.executors.runner import Outcome, Readers
 from forebay.executors.serving_epoch import ServingEpoch
 from forebay.executors.tokens import read_token
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.encode import served_schema
 from forebay.mixture.queue import PrioritisedQueue
+from forebay.system.processes import start_role
 
 BEAT_SECONDS = 0.2
 CLAIM_SECONDS = 5.0  # the trainer may hear of an epoch a moment before the executor does

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from forebay.datatasks.tasks import DataTask, DeadRow, Wire
 from forebay.errors import InfrastructureError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 class DeadLetter(Wire):

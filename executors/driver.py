@@ -25,11 +25,11 @@ from forebay.executors.files import write_atomically
 from forebay.executors.job import JobRequest
 from forebay.executors.journal import Journal
 from forebay.executors.messages import Endpoint
-from forebay.executors.process import start_role
 from forebay.executors.rpc import ENDPOINT_FILE, RpcServer
 from forebay.executors.seal_commits import SealCommitter
 from forebay.executors.tokens import read_token
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.processes import start_role
 
 JOURNAL_FILE = Path("journal") / "driver.jsonl"
 _SPARE_THREADS = 16

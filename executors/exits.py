@@ -25,7 +25,7 @@ from forebay.errors import (
     NotReadyError,
 )
 from forebay.executors.files import write_atomically
-from forebay.executors.process import started_by_supervisor
+from forebay.system.processes import started_by_supervisor
 
 # A role whose body ended may have threads that do not: it gets this long to close them.
 EXIT_GRACE_SECONDS = 10.0

@@ -7,13 +7,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.datatasks.durable import sync_folder
 from forebay.errors import TrainingError
 from forebay.executors.job import JobRequest
 from forebay.executors.progress import ProgressReporter
 from forebay.executors.serving_check import check_served
 from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.learner import Learner
+from forebay.system.files import sync_folder
 
 # An export that was not checked, or did not pass, has this name in place of its own.
 UNCHECKED_NAME = ".saved_model"

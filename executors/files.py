@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from forebay.datatasks.durable import file_digest, write_file
 from forebay.errors import DataError
+from forebay.system.files import file_digest, write_file
 
 
 @contextmanager

@@ -23,9 +23,9 @@ from forebay.executors.job_models import (
     State,
     WindowRequest,
 )
-from forebay.executors.locks import FileLock, is_held
-from forebay.executors.process import HOME_NAME, JOB_ID_NAME, kill_all, processes_of_job
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import FileLock, is_held
+from forebay.system.processes import HOME_NAME, JOB_ID_NAME, kill_all, processes_of_job
 
 __all__ = [
     "JobHandle",

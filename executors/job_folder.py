@@ -15,7 +15,7 @@ from pathlib import Path
 from forebay.config.base import Spec
 from forebay.executors.files import write_atomically
 from forebay.executors.job_models import JobRequest, JobStatus
-from forebay.executors.locks import is_held, locked
+from forebay.system.locks import is_held, locked
 
 PROGRESS_NAME = "progress.json"
 # Longer than a start of a supervisor, which happens under this lock.

@@ -15,7 +15,7 @@ from forebay.config.base import Spec
 from forebay.errors import DataError
 from forebay.executors.files import write_atomically
 from forebay.executors.job import JobHandle
-from forebay.home import Home
+from forebay.home.paths import Home
 
 OWNER_NAME = "owner.json"
 

@@ -12,9 +12,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from forebay.datatasks.durable import sync_folder
 from forebay.errors import InfrastructureError
-from forebay.executors.locks import FileLock
+from forebay.system.files import sync_folder
+from forebay.system.locks import FileLock
 
 LOCK_SECONDS = 5.0
 Record = dict[str, Any]

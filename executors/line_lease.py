@@ -6,8 +6,8 @@ from pathlib import Path
 
 from forebay.errors import LineBusyError
 from forebay.executors.job_models import JobRequest
-from forebay.executors.locks import FileLock, is_held
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import FileLock, is_held
 
 LEASE_NAME = "lease.lock"
 # Long enough for the holder's last microseconds, when its job has just been seen to end.

@@ -16,7 +16,7 @@ from forebay.executors.job_folder import JobFolder
 from forebay.executors.job_models import REQUEST_NAME, JobRequest
 from forebay.executors.progress_file import read_progress
 from forebay.executors.summary import Json, build_summary
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 def summarise_windows(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forebay.config.jobs import JobSpec, RoleSpec
 from forebay.executors.job_models import JobRequest, Role
-from forebay.executors.process import HOME_NAME, JOB_ID_NAME
+from forebay.system.processes import HOME_NAME, JOB_ID_NAME
 
 ROLE_MODULES: Mapping[Role, str] = {
     "driver": "forebay.executors.driver",

@@ -30,7 +30,7 @@ from forebay.executors.line_start import gap_before, refuse_other_meaning, warm_
 from forebay.executors.progress_file import Progress, read_progress
 from forebay.executors.summary import Json
 from forebay.executors.window_request import is_linked, window_request
-from forebay.home import Home
+from forebay.home.paths import Home
 
 POLL_SECONDS = 0.25
 SUPERVISOR_RESTARTS_MAX = 3

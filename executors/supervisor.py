@@ -22,15 +22,15 @@ from forebay.executors.exits import RoleFailure
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.job_models import JobRequest, JobStatus, Role
 from forebay.executors.line_lease import take_lease
-from forebay.executors.locks import FileLock
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
-from forebay.executors.process import (
+from forebay.executors.role_commands import ROLE_MODULES, role_commands
+from forebay.system.locks import FileLock
+from forebay.system.processes import (
     kill_all,
     processes_of_job,
     set_up_logging,
 )
-from forebay.executors.role_commands import ROLE_MODULES, role_commands
 
 STOP_GRACE_SECONDS = 5.0
 _TICK_SECONDS = 0.05

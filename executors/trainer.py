@@ -14,10 +14,10 @@ from forebay.config.sources import ColumnType, SourceSpec
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.exits import end_at_once, role_exit
 from forebay.executors.job import JobRequest
-from forebay.executors.process import start_role
 from forebay.executors.training import WindowTrainer
 from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
+from forebay.system.processes import start_role
 
 
 def declared_columns(sources: Mapping[str, SourceSpec], names: list[str]) -> dict[str, ColumnType]:

@@ -24,7 +24,7 @@ from forebay.executors.remote_reader import Frame, RemoteReader
 from forebay.executors.score_segments import ScoreWriter
 from forebay.executors.step_series import Counts, StepSeries
 from forebay.executors.tally import Tally
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.learner import Learner, RowSums
 from forebay.mixture.minibatch import Minibatch

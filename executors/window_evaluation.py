@@ -16,7 +16,7 @@ from forebay.executors.chain import Link, ModelChain
 from forebay.executors.files import write_atomically
 from forebay.executors.stage_results import EvaluateResult
 from forebay.executors.summary import rows_verdict, window_facts
-from forebay.home import Home
+from forebay.home.paths import Home
 
 EVALUATION_NAME = "evaluation.json"
 

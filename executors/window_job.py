@@ -16,12 +16,12 @@ from forebay.executors.job import JobRequest, attach, submit
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.line_lease import line_holder
 from forebay.executors.line_start import gap_before, refuse_other_meaning, warm_start_of
-from forebay.executors.locks import locked
 from forebay.executors.stage_results import SubmitResult
 from forebay.executors.turn import Line, PreviousRun, Turn, decide
 from forebay.executors.warm_start import warm_start_plan
 from forebay.executors.window_request import is_linked, window_request
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import locked
 
 SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
 CLAIMS_LOCK = ".claims.lock"

@@ -15,7 +15,7 @@ from forebay.errors import UsageError
 from forebay.executors.chain import ModelChain
 from forebay.executors.line_start import warm_start_of
 from forebay.executors.stage_results import SinkResult, TimerResult
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 def time_window(

@@ -8,7 +8,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.chain import ModelChain
 from forebay.executors.stage_results import PublishResult
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 def publish_window(

@@ -36,9 +36,9 @@ from forebay.datatasks.sources.base import Readiness, Source
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.executors.chain import ModelChain
 from forebay.executors.line_start import warm_start_of
-from forebay.executors.locks import locked
 from forebay.executors.stage_results import AskedWindow, SourceResult
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import locked
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from forebay.operators.settings import home, interpreter
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from forebay.home import Home
+    from forebay.home.paths import Home
 
 DEFAULT_GRACE_SECONDS = 60.0
 DEFAULT_STAGE_SECONDS = 3600.0

@@ -27,7 +27,7 @@ from forebay.errors import (
     InfrastructureError,
     NotReadyError,
 )
-from forebay.home import ENVIRONMENT_NAME, Home
+from forebay.home.paths import ENVIRONMENT_NAME, Home
 
 LogLine = Callable[[str], None]
 StageResult = TypeVar("StageResult", bound=Spec)

@@ -6,7 +6,7 @@ import json
 
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import JobStatus
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators.handles import Trained
 
 _LINK_NAME = "window.json"

@@ -10,7 +10,7 @@ from pathlib import Path
 from forebay.executors.job_folder import PROGRESS_NAME
 from forebay.executors.job_models import JobRequest, JobStatus
 from forebay.executors.progress_file import Progress, read_progress
-from forebay.home import Home
+from forebay.home.paths import Home
 
 LINE_EVERY_SECONDS = 10.0
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from airflow.sdk.configuration import conf
 
 from forebay.errors import ConfigError
-from forebay.home import ENVIRONMENT_NAME, Home
+from forebay.home.paths import ENVIRONMENT_NAME, Home
 
 SECTION = "forebay"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from forebay.executors.line_lease import LEASE_NAME
-from forebay.executors.locks import is_held
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import is_held
 
 _LINKS = "g*/window.json"
 

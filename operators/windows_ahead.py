@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from forebay.config.windows import WindowGrid
 from forebay.executors.turn import PreviousRun
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators.airflow_runs import OtherRun, any_runs_until, runs_of, task_states
 from forebay.operators.context import Asked
 from forebay.operators.tasks import TRAINING_EXECUTORS

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from forebay.executors.process import ProcessIdentity
+from forebay.system.processes import ProcessIdentity
 
 
 class Capability(StrEnum):

@@ -9,7 +9,7 @@ import time
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.planes.base import Capability, Ended, Launch
-from forebay.executors.process import (
+from forebay.system.processes import (
     PARENT_PID_NAME,
     ProcessIdentity,
     adopt_orphans,

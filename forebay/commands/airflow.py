@@ -7,7 +7,7 @@ import os
 import typer
 
 from forebay.errors import InfrastructureError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 # Everything behind the name is Airflow's, `--help` too.
 _SETTINGS = {

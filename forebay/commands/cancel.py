@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from forebay.commands.output import DEFAULT_LINE, LineName, note
-from forebay.home import Home
+from forebay.home.paths import Home
 
 WAIT_SECONDS = 30.0
 

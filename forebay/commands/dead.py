@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands.output import Form, Output, OutputFormat, option
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.executors.dead_letters import DeadLetter

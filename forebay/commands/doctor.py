@@ -6,7 +6,7 @@ import typer
 
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import InfrastructureError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 COLUMNS = ("check", "state", "found", "remedy")
 

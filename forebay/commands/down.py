@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from forebay.commands.output import Form, Output, OutputFormat, option
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 def register(app: typer.Typer) -> None:

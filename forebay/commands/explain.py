@@ -23,7 +23,7 @@ from forebay.config.explain import feature_rows, first_windows, stream_rows, win
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import UsageError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.executors.backfill_cost import BackfillCost

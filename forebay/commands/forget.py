@@ -15,7 +15,7 @@ from forebay.commands.output import (
 )
 from forebay.config.load import load_project
 from forebay.errors import InfrastructureError, UsageError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 def register(app: typer.Typer) -> None:

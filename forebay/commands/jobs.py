@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from forebay.executors.job import JobRequest, JobStatus
-    from forebay.home import Home
+    from forebay.home.paths import Home
 
 
 @dataclass(frozen=True)

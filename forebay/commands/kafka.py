@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from forebay.commands.output import Form, Output, OutputFormat
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.executors.broker import Broker, BrokerStatus

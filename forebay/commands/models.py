@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from forebay.commands.output import DEFAULT_LINE, Form, LineName, Output, OutputFormat
-from forebay.home import Home
+from forebay.home.paths import Home
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
 

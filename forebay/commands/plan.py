@@ -17,7 +17,7 @@ from forebay.commands.output import (
     option,
 )
 from forebay.config.load import load_project
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.datatasks.ledger import WindowPlan

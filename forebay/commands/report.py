@@ -20,7 +20,7 @@ from forebay.commands.output import (
     option,
 )
 from forebay.errors import UsageError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.report.facts import Facts

@@ -28,7 +28,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.registry import kind_named
 from forebay.config.windows import Window
 from forebay.errors import UsageError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.executors.stage_results import AskedWindow

@@ -9,7 +9,7 @@ import typer
 
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.embedded.cluster import Embedded

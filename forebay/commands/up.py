@@ -18,7 +18,7 @@ from forebay.commands.output import (
     option,
 )
 from forebay.errors import InfrastructureError, UsageError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.embedded.layout import Layout

@@ -26,7 +26,7 @@ from forebay.config.windows import (
     warm_start_window,
 )
 from forebay.errors import LineBusyError, UsageError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.datatasks.ledger import Ledger, WindowPlan

@@ -9,7 +9,7 @@ from forebay.demo.settings import CONFIG, PIPELINE, Settings
 from forebay.demo.show import Demo
 from forebay.demo.signals import end_in_good_order
 from forebay.errors import ForebayError, UsageError
-from forebay.home import ENVIRONMENT_NAME
+from forebay.home.paths import ENVIRONMENT_NAME
 
 _INTERRUPTED = 130
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.job_models import JobStatus
 from forebay.executors.progress_file import Progress, read_progress
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from forebay.embedded.jobs import left_processes
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError
 from forebay.executors.broker import BROKER_ID
-from forebay.executors.process import HOME_NAME, JOB_ID_NAME, environment_variable, processes_with
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.processes import HOME_NAME, JOB_ID_NAME, environment_variable, processes_with
 
 END_SECONDS = 10.0
 _POLL_SECONDS = 0.1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forebay.config.base import format_duration, parse_duration
 from forebay.errors import UsageError
-from forebay.home import DEFAULT_HOME, ENVIRONMENT_NAME, Home
+from forebay.home.paths import DEFAULT_HOME, ENVIRONMENT_NAME, Home
 
 USUAL_WAIT = timedelta(hours=9)
 PIPELINE = "flights"

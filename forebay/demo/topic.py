@@ -14,7 +14,7 @@ from forebay.demo.data import stream_rows
 from forebay.demo.stores import PARTITIONS, micro_batches
 from forebay.executors.broker import BOOTSTRAP_NAME, Broker
 from forebay.executors.files import write_atomically
-from forebay.home import Home
+from forebay.home.paths import Home
 
 TOPIC_NAME = "DEPARTURES_TOPIC"
 

@@ -10,7 +10,7 @@ from forebay.config.windows import is_warm_start
 from forebay.demo.jobs import running_jobs
 from forebay.executors.chain import ModelChain
 from forebay.executors.window_evaluation import EVALUATION_NAME
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 @dataclass(frozen=True)

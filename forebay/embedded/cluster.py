@@ -22,9 +22,9 @@ from forebay.embedded.settings import (
 )
 from forebay.embedded.state import ClusterStatus, ComponentStatus, read_status
 from forebay.errors import InfrastructureError, UsageError
-from forebay.executors.locks import is_held, locked
-from forebay.executors.process import kill_all
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import is_held, locked
+from forebay.system.processes import kill_all
 
 __all__ = ["ComponentStatus", "Embedded", "Endpoint"]
 

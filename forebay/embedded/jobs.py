@@ -7,7 +7,7 @@ import logging
 from forebay.embedded.layout import Layout
 from forebay.embedded.settings import MARK_NAME
 from forebay.errors import ForebayError
-from forebay.executors.process import (
+from forebay.system.processes import (
     JOB_ID_NAME,
     ProcessIdentity,
     environment_variable,

@@ -30,9 +30,9 @@ from forebay.embedded.state import ClusterStatus, read_status, write_status
 from forebay.embedded.warm import Warming
 from forebay.embedded.watch import ConfigWatch
 from forebay.errors import InfrastructureError
-from forebay.executors.locks import FileLock
-from forebay.executors.process import adopt_orphans, kill_all, set_up_logging
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import FileLock
+from forebay.system.processes import adopt_orphans, kill_all, set_up_logging
 
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 1.0

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 @dataclass(frozen=True)

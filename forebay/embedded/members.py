@@ -16,7 +16,7 @@ from forebay.embedded.restarts import restart_delay
 from forebay.embedded.settings import COMPONENT_NAME
 from forebay.embedded.state import ComponentState, ComponentStatus
 from forebay.errors import InfrastructureError
-from forebay.executors.process import kill_all
+from forebay.system.processes import kill_all
 
 _POLL_SECONDS = 0.05
 _LOG = logging.getLogger(__name__)

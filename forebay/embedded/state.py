@@ -10,7 +10,7 @@ from pydantic import Field
 from forebay.config.base import Spec
 from forebay.embedded.layout import Layout
 from forebay.executors.files import write_atomically
-from forebay.executors.locks import is_held
+from forebay.system.locks import is_held
 
 ComponentState = Literal["waiting", "running", "restarting", "failed", "stopped"]
 ClusterState = Literal["starting", "running", "failed", "stopping", "stopped", "lost"]

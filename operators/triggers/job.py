@@ -9,7 +9,7 @@ from typing import Any
 
 from forebay.errors import FencedError, ForebayError
 from forebay.executors.job import JobHandle
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators.progress_line import ProgressLines
 from forebay.operators.triggers.base import WakingTrigger
 

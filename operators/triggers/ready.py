@@ -10,7 +10,7 @@ from typing import Any
 
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.stage_results import SourceResult
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators.interpreter import (
     StageCommand,
     StageOutput,

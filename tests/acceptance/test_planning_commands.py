@@ -24,7 +24,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.executors.chain import Link, ModelChain, Parent
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.job_models import JobRequest, JobStatus, RoleFailure, WindowRequest
-from forebay.home import Home
+from forebay.home.paths import Home
 
 ROWS = 500
 

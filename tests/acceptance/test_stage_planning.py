@@ -31,7 +31,7 @@ from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.sources import footers
 from forebay.executors.stage_results import SinkResult, SourceResult, TimerResult
-from forebay.home import Home
+from forebay.home.paths import Home
 
 HOURS = 48
 WINDOWS = [f"{FIRST_DAY + timedelta(hours=hour):%Y-%m-%dT%H}" for hour in range(HOURS)]

@@ -25,7 +25,7 @@ from forebay.executors.turn import PreviousRun
 from forebay.executors.window_evaluation import evaluate_window
 from forebay.executors.window_job import submit_window
 from forebay.executors.window_publication import publish_window
-from forebay.home import Home
+from forebay.home.paths import Home
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 WARM_START = f"2026-02-28_{FIRST}"

@@ -25,8 +25,8 @@ from forebay.embedded.postgres_programs import wheel_programs
 from forebay.embedded.rest import AirflowApi, Endpoint
 from forebay.embedded.settings import MARK_NAME, component_environment
 from forebay.errors import InfrastructureError
-from forebay.executors.process import JOB_ID_NAME, processes_with
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.processes import JOB_ID_NAME, processes_with
 
 # A second Airflow beside that of tests/acceptance/test_airflow.py is more than two cores carry.
 pytestmark = pytest.mark.chaos

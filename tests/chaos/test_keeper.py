@@ -15,7 +15,7 @@ import pytest
 from forebay.embedded.cluster import Embedded
 from forebay.embedded.jobs import left_processes
 from forebay.embedded.postgres_place import database_place
-from forebay.home import Home
+from forebay.home.paths import Home
 
 pytestmark = pytest.mark.chaos
 

@@ -20,7 +20,7 @@ from support.projects import Project, Topic, ads_pipeline, ads_project
 
 from forebay.datatasks.producer import create_topic
 from forebay.executors.broker import BOOTSTRAP_NAME, Broker
-from forebay.home import Home
+from forebay.home.paths import Home
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 ROWS = 300_000

@@ -21,7 +21,7 @@ from forebay.datatasks.sources.kafka_client import Cluster
 from forebay.errors import InfrastructureError
 from forebay.executors.broker import Broker, free_ports
 from forebay.executors.broker_runtime import find_java, kafka_jars
-from forebay.home import Home
+from forebay.home.paths import Home
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_sockets")]
 LONG_AGO = datetime(2013, 6, 1, tzinfo=UTC)

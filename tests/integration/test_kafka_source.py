@@ -25,7 +25,7 @@ from forebay.datatasks.sources.kafka_read import Access
 from forebay.datatasks.tasks import Position
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.executors.broker import Broker
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.testing.source_suite import tasks_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_sockets")]

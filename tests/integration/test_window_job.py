@@ -28,12 +28,12 @@ from forebay.executors import window_job
 from forebay.executors.chain import Link, ModelChain
 from forebay.executors.job import JobHandle
 from forebay.executors.line_lease import LEASE_NAME
-from forebay.executors.locks import FileLock
 from forebay.executors.meaning import learns_fingerprint
 from forebay.executors.stage_results import SubmitResult
 from forebay.executors.turn import PreviousRun
 from forebay.executors.window_job import submit_window
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import FileLock
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 TOY_SUPERVISOR = ("-P", "-m", "support.toy_roles.supervisor")
@@ -46,7 +46,7 @@ from pathlib import Path
 from forebay.config.load import load_project
 from forebay.executors import window_job
 from forebay.executors.turn import PreviousRun
-from forebay.home import Home
+from forebay.home.paths import Home
 root, home, delays = Path(sys.argv[1]), Home(Path(sys.argv[2])), json.loads(sys.argv[3])
 window_job.SUPERVISOR_ARGUMENTS = ("-P", "-m", "support.toy_roles.supervisor")
 project = load_project(root / "config")

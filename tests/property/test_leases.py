@@ -40,7 +40,7 @@ from forebay.executors.messages import (
     TrainerBeat,
 )
 from forebay.executors.rpc import NotKnownError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 SOURCES = ["history", "clicks"]
 WINDOW = "2026-03-01"

@@ -13,7 +13,7 @@ from support.stages import Stages, noon, stages, table
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.sources.memory import MEMORY
-from forebay.home import Home
+from forebay.home.paths import Home
 
 NAMES = ("a", "b")
 WINDOWS = 4

@@ -25,7 +25,7 @@ from forebay.executors.messages import StatusCall, StatusReply
 from forebay.executors.remote_reader import Frame, RemoteReader
 from forebay.executors.rpc import DriverClient
 from forebay.executors.tokens import read_token
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.layout import FeatureLayout, union_columns
 from support.projects import ads_pipeline, clicks_source, history_source

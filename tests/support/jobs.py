@@ -12,10 +12,10 @@ from forebay.executors.exits import RoleFailure
 from forebay.executors.files import write_atomically
 from forebay.executors.job import JobHandle, JobRequest, JobStatus, WindowRequest
 from forebay.executors.job_folder import JobFolder
-from forebay.executors.locks import FileLock
 from forebay.executors.progress_file import Progress
 from forebay.executors.registered import tell_registered
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.locks import FileLock
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

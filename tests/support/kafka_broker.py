@@ -11,7 +11,7 @@ import pytest
 from forebay.datatasks.producer import create_topic
 from forebay.errors import InfrastructureError
 from forebay.executors.broker import Broker
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 @pytest.fixture(scope="session")

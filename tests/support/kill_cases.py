@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.datatasks.ledger import Ledger
-from forebay.home import Home
+from forebay.home.paths import Home
 from support import independent
 from support.kills import (
     kill_role,

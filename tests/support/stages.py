@@ -21,7 +21,7 @@ from forebay.datatasks.sources.memory import MEMORY, MemorySource
 from forebay.executors.stage_results import AskedWindow, SinkResult, SourceResult
 from forebay.executors.window_plan import record_window
 from forebay.executors.window_source import SourceStage
-from forebay.home import Home
+from forebay.home.paths import Home
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -24,7 +24,7 @@ from forebay.embedded import components, postgres, postgres_place
 from forebay.embedded.http import Endpoint
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
-from forebay.home import Home
+from forebay.home.paths import Home
 from support.kills import is_alive
 
 COMMAND_SECONDS = 240

@@ -16,7 +16,7 @@ import psutil
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.executors.job import JobHandle, JobRequest, JobStatus, submit
-from forebay.home import Home
+from forebay.home.paths import Home
 
 TESTS = Path(__file__).parents[2]
 SUPERVISOR = (sys.executable, "-P", "-m", "support.toy_roles.supervisor")

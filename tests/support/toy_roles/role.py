@@ -18,7 +18,7 @@ from pathlib import Path
 
 import forebay.errors
 from forebay.executors.exits import role_exit
-from forebay.executors.process import start_role
+from forebay.system.processes import start_role
 
 
 def main(role: str) -> None:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from forebay.executors.planes.local import LocalPlane
-from forebay.executors.process import set_up_logging
 from forebay.executors.supervisor import Supervisor
+from forebay.system.processes import set_up_logging
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

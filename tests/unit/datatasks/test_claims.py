@@ -10,7 +10,7 @@ from forebay.datatasks import claims as module
 from forebay.datatasks.claims import CLAIMS_MAX, Claims
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import DataError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 WINDOW = "2026-03-01"
 

@@ -14,7 +14,7 @@ import pytest
 from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan, with_ids
 from forebay.datatasks.tasks import TASK_SCHEMA, UNIT_TYPE
 from forebay.errors import DataError, FencedError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

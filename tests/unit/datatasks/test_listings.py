@@ -15,7 +15,7 @@ from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Listed, scan_shares, shares_of
 from forebay.datatasks.sources.memory import MEMORY
-from forebay.home import Home
+from forebay.home.paths import Home
 
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
 KEY = "2026-03-01"

@@ -18,7 +18,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import PlanReport, plan_windows
 from forebay.datatasks.sources.memory import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, NotReadyError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from forebay.demo.live import Shown
 from forebay.demo.trained_rows import TrainedRows
 from forebay.embedded.http import ConflictError, NotFoundError
 from forebay.errors import ConfigError, InfrastructureError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 GRID = WindowGrid(WindowSize.DAY)
 WINDOWS = GRID.between("2013-06-01", "2013-06-02")

@@ -15,7 +15,7 @@ from forebay.demo import leftovers
 from forebay.demo.leftovers import require_nobody_left
 from forebay.errors import InfrastructureError
 from forebay.executors.broker import BROKER_ID
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 @pytest.fixture

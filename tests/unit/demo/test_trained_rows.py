@@ -15,7 +15,7 @@ from forebay.executors.chain import Link, ModelChain, Parent
 from forebay.executors.job_folder import JobFolder
 from forebay.executors.job_models import JobStatus, State
 from forebay.executors.progress_file import Progress
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.learner import RowSums
 
 NOW = datetime(2013, 7, 1, tzinfo=UTC)

@@ -17,7 +17,7 @@ from forebay.embedded.checks import all_checks, essential_checks
 from forebay.embedded.components import NAMES
 from forebay.embedded.health import component_health, last_beat
 from forebay.embedded.layout import Layout
-from forebay.home import Home
+from forebay.home.paths import Home
 
 BEAT = "2026-03-01T07:00:00.5+00:00"
 REPORT = {

@@ -19,8 +19,8 @@ from forebay.embedded.crew import Crew
 from forebay.embedded.jobs import cancel_jobs, left_processes
 from forebay.embedded.layout import Layout
 from forebay.embedded.settings import COMPONENT_NAME, component_environment
-from forebay.executors.process import JOB_ID_NAME, ProcessIdentity, kill_all
-from forebay.home import Home
+from forebay.home.paths import Home
+from forebay.system.processes import JOB_ID_NAME, ProcessIdentity, kill_all
 
 PATIENCE_SECONDS = 20.0
 SLEEP = ("/bin/sleep", "600")

@@ -24,7 +24,7 @@ from forebay.embedded.postgres_place import (
 )
 from forebay.embedded.postgres_programs import reachable_programs, wheel_programs
 from forebay.errors import InfrastructureError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 def made(path: Path) -> Layout:

@@ -12,7 +12,7 @@ import pytest
 from forebay.embedded.layout import Layout
 from forebay.embedded.secret_files import USER, load_secrets, new_password, read_password
 from forebay.errors import InfrastructureError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from forebay.embedded.settings import (
     require_airflow,
 )
 from forebay.errors import MissingExtraError
-from forebay.home import Home
+from forebay.home.paths import Home
 
 SHORTEST_KEY = 64
 

@@ -18,7 +18,7 @@ from forebay.embedded.restarts import (
     RESTARTS_MAX,
     restart_delay,
 )
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 def test_a_port_is_kept_while_it_is_free() -> None:

@@ -11,7 +11,7 @@ import pytest
 from forebay.embedded.components import Component
 from forebay.embedded.layout import Layout
 from forebay.embedded.watch import ConfigWatch, signature
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 class Launched:

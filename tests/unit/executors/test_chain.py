@@ -9,7 +9,7 @@ import pytest
 
 from forebay.errors import ConfigError
 from forebay.executors.chain import Link, ModelChain, Parent
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.learner import RowSums
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -26,7 +26,7 @@ import sys, threading, time
 from pathlib import Path
 from forebay.errors import DataError
 from forebay.executors import exits
-from forebay.executors.process import start_role
+from forebay.system.processes import start_role
 exits.EXIT_GRACE_SECONDS = 0.3
 start_role("data", 0, Path(sys.argv[1]))
 with exits.role_exit("data", 0, Path(sys.argv[1])):

@@ -10,7 +10,7 @@ import pytest
 from forebay.executors.chain import Link, ModelChain, Parent
 from forebay.executors.foreseen import ForeseenChain
 from forebay.executors.training_pace import Pace, pace_of
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.mixture.learner import RowSums
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from support.jobs import ToldJob
 
 from forebay.errors import DataError
 from forebay.executors.job_owner import OWNER_NAME, jobs_owned, own
-from forebay.home import Home
+from forebay.home.paths import Home
 
 RUN = "ads/manual__1"
 

@@ -15,7 +15,7 @@ from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
 from forebay.executors.job import JobRequest
 from forebay.executors.role_commands import ROLE_MODULES, role_commands, role_environment
-from forebay.home import Home
+from forebay.home.paths import Home
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.chain import Link, ModelChain, Parent
 from forebay.executors.window_publication import publish_window
-from forebay.home import Home
+from forebay.home.paths import Home
 
 NOW = datetime(2026, 3, 5, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from forebay.datatasks.sources.base import Scan
 from forebay.datatasks.sources.memory import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
 from forebay.executors.chain import ModelChain
-from forebay.executors.locks import FileLock
+from forebay.system.locks import FileLock
 
 HOUR = timedelta(hours=1)
 

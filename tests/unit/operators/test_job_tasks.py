@@ -28,8 +28,7 @@ from forebay.errors import (
     UsageError,
 )
 from forebay.executors.job_owner import jobs_owned
-from forebay.executors.locks import FileLock
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators import job_operator, training_executors, windows_ahead
 from forebay.operators.airflow_runs import OtherRun
 from forebay.operators.context import Asked
@@ -38,6 +37,7 @@ from forebay.operators.job_operator import JobOperator
 from forebay.operators.training_executors import RESUBMISSIONS_MAX, TrainingExecutorsOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.turn import TurnTrigger
+from forebay.system.locks import FileLock
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-01"

@@ -12,7 +12,7 @@ from support.jobs import ToldJob
 
 from forebay.executors.job import JobStatus
 from forebay.executors.progress_file import Progress
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators import progress_line as module
 from forebay.operators.progress_line import ProgressLines, in_words, progress_line, shares
 

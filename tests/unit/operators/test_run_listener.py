@@ -11,7 +11,7 @@ import pytest
 from support.jobs import ToldJob
 
 from forebay.executors.job_owner import OWNER_NAME, own
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators.run_listener import on_dag_run_failed
 
 

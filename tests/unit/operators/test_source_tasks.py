@@ -16,7 +16,7 @@ from support.toy_stage import ToyStage
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import DataError, InfrastructureError, NotReadyError
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators import source as module
 from forebay.operators.airflow_runs import OtherRun
 from forebay.operators.context import Asked

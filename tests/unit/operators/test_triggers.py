@@ -17,8 +17,7 @@ from support.jobs import ToldJob
 from support.toy_stage import ToyStage
 
 from forebay.executors.job_folder import CancelRequest
-from forebay.executors.locks import FileLock
-from forebay.home import Home
+from forebay.home.paths import Home
 from forebay.operators.run_listener import wake_those_behind
 from forebay.operators.triggers import base, job, ready, turn
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout, earliest_event
@@ -27,6 +26,7 @@ from forebay.operators.triggers.ready import ReadyTrigger
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.triggers.window_over import WindowOverTrigger
 from forebay.operators.turn_files import TurnFiles
+from forebay.system.locks import FileLock
 
 Answer = TypeVar("Answer")
 SOON = 20.0

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import InfrastructureError
-from forebay.executors.locks import FileLock, is_held, locked
+from forebay.system.locks import FileLock, is_held, locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from forebay.executors.locks import FileLock
+from forebay.system.locks import FileLock
 assert FileLock(Path(sys.argv[1])).acquire(0)
 print("held", flush=True)
 time.sleep(60)
