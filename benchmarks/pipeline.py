@@ -32,10 +32,10 @@ from forebay.config.load import load_project
 from forebay.config.pipelines import PipelineSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
-from forebay.executors.job import JobRequest, WindowRequest
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.remote_reader import RemoteReader
-from forebay.executors.trainer import declared_columns
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.handle import JobRequest, WindowRequest
+from forebay.executors.trainer.remote_reader import RemoteReader
+from forebay.executors.trainer.train import declared_columns
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.layout import FeatureLayout

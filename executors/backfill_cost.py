@@ -25,9 +25,9 @@ from forebay.datatasks.operations import (
 from forebay.datatasks.tasks import Wire
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import ConfigError, NotReadyError
-from forebay.executors.chain import ModelChain
-from forebay.executors.foreseen import ForeseenChain
-from forebay.executors.line_start import gap_before, refuse_other_meaning, warm_start_of
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.projected_chain import ForeseenChain
+from forebay.executors.model_line.start import gap_before, refuse_other_meaning, warm_start_of
 from forebay.executors.training_pace import Pace, pace_of
 from forebay.home.paths import Home
 

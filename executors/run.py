@@ -23,13 +23,13 @@ from forebay.errors import (
     NotReadyError,
     RowsLostError,
 )
-from forebay.executors.chain import ModelChain
-from forebay.executors.job import JobHandle, JobRequest, JobStatus, submit
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.line_start import gap_before, refuse_other_meaning, warm_start_of
-from forebay.executors.progress_file import Progress, read_progress
-from forebay.executors.summary import Json
-from forebay.executors.window_request import is_linked, window_request
+from forebay.executors.evaluation.summary import Json
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, submit
+from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.start import gap_before, refuse_other_meaning, warm_start_of
+from forebay.executors.stages.training_windows import is_linked, window_request
 from forebay.home.paths import Home
 
 POLL_SECONDS = 0.25
@@ -178,7 +178,9 @@ class Run:
         status: JobStatus | None,
         started: float,
     ) -> Json:
-        from forebay.executors.range_summary import summarise_windows  # scipy: not before it is due
+        from forebay.executors.evaluation.range_summary import (
+            summarise_windows,  # scipy: not before it is due
+        )
 
         phase = time.perf_counter()
         keys = [window.key for window in windows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from forebay.datatasks.tasks import Wire
-from forebay.executors.chain import Link, ModelChain
+from forebay.executors.model_line.chain import Link, ModelChain
 
 _NEWEST = 20  # older windows may have run with other features, or on another machine
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.config.base import Spec
 from forebay.errors import InfrastructureError
-from forebay.executors.job import JobHandle
-from forebay.executors.registered import executors_registered
-from forebay.executors.stage_results import SubmitResult
+from forebay.executors.job.endpoints import executors_registered
+from forebay.executors.job.handle import JobHandle
+from forebay.executors.stages.results import SubmitResult
 from forebay.operators.context import Asked
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.handles import Handle

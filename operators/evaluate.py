@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from forebay.executors.stage_results import EvaluateResult
+from forebay.executors.stages.results import EvaluateResult
 from forebay.operators.base import StageOperator
 from forebay.operators.context import Asked
 from forebay.operators.links import TrainingLink

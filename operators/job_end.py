@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from forebay.errors import InfrastructureError, UsageError
-from forebay.executors.job import JobStatus
+from forebay.executors.job.handle import JobStatus
 from forebay.home.paths import Home
 from forebay.operators.handles import Trained
 

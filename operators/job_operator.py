@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ConfigError, FencedError, ForebayError, NotReadyError
-from forebay.executors.job import JobHandle
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.job_owner import own
-from forebay.executors.stage_results import SubmitResult
-from forebay.executors.turn import Line, PreviousRun, behind_failed, decide
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.owner import own
+from forebay.executors.stages.results import SubmitResult
+from forebay.executors.stages.turn import Line, PreviousRun, behind_failed, decide
 from forebay.operators.base import StageOperator
 from forebay.operators.context import Asked
 from forebay.operators.triggers.base import defer_timeout, earliest_event

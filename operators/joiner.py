@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InfrastructureError
-from forebay.executors.stage_results import SourceResult
+from forebay.executors.stages.results import SourceResult
 from forebay.operators.base import StageOperator
 from forebay.operators.context import Asked
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from forebay.executors.job_folder import PROGRESS_NAME
-from forebay.executors.job_models import JobRequest, JobStatus
-from forebay.executors.progress_file import Progress, read_progress
+from forebay.executors.job.folder import PROGRESS_NAME
+from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.home.paths import Home
 
 LINE_EVERY_SECONDS = 10.0

@@ -48,7 +48,7 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
         ConfigError: when nothing says where Forebay's state lies.
         InfrastructureError: when a supervisor does not answer.
     """
-    from forebay.executors.job_owner import jobs_owned
+    from forebay.executors.job.owner import jobs_owned
     from forebay.operators.context import run_name
     from forebay.operators.settings import home
 

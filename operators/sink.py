@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from forebay.executors.stage_results import SinkResult
+from forebay.executors.stages.results import SinkResult
 from forebay.operators.base import StageOperator
 from forebay.operators.context import Asked
 

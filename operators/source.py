@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.datatasks.listing_files import listed_for
 from forebay.errors import InfrastructureError
-from forebay.executors.stage_results import AskedWindow, SourceResult
+from forebay.executors.stages.results import AskedWindow, SourceResult
 from forebay.operators.airflow_runs import FINISHED_STATES, active_runs_near, task_states
 from forebay.operators.base import StageOperator
 from forebay.operators.context import Asked

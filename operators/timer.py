@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from forebay.errors import UsageError
-from forebay.executors.stage_results import TimerResult
+from forebay.executors.stages.results import TimerResult
 from forebay.operators.base import StageOperator
 from forebay.operators.context import REPROCESS, Asked
 from forebay.operators.failures import failing_as_airflow

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.config.base import Spec
 from forebay.errors import ConfigError, InfrastructureError
-from forebay.executors.job import JobHandle, attach
-from forebay.executors.job_models import JobStatus
-from forebay.executors.job_owner import own
+from forebay.executors.job.handle import JobHandle, attach
+from forebay.executors.job.owner import own
+from forebay.executors.job.request import JobStatus
 from forebay.operators.context import Asked
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.handles import submitted

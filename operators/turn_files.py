@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forebay.executors.line_lease import LEASE_NAME
+from forebay.executors.model_line.lease import LEASE_NAME
 from forebay.home.paths import Home
 from forebay.system.locks import is_held
 

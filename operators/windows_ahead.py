@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forebay.config.windows import WindowGrid
-from forebay.executors.turn import PreviousRun
+from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 from forebay.operators.airflow_runs import OtherRun, any_runs_until, runs_of, task_states
 from forebay.operators.context import Asked

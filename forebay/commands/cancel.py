@@ -25,8 +25,8 @@ def cancel(
 
     The same `run` goes on from the newest checkpoint.
     """
-    from forebay.executors.job import JobRequest, attach
-    from forebay.executors.job_folder import JobFolder
+    from forebay.executors.job.folder import JobFolder
+    from forebay.executors.job.handle import JobRequest, attach
 
     home = Home.from_environment()
     for path in sorted(home.jobs.glob("*/job.json")):

@@ -12,7 +12,7 @@ from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
-    from forebay.executors.dead_letters import DeadLetter
+    from forebay.executors.data_executor.dead_letters import DeadLetter
 
 Window = Annotated[str | None, option("--window", help="Only this window.")]
 Source = Annotated[str | None, option("--source", help="Only this source.")]
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def _letters(pipeline: str, window: str | None, source: str | None) -> list[DeadLetter]:
     """Letters of the newest generation of each window."""
-    from forebay.executors.dead_letters import read_letters
+    from forebay.executors.data_executor.dead_letters import read_letters
 
     letters = list(read_letters(Home.from_environment().dead_letters(pipeline)))
     newest: dict[str, int] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from forebay.executors.job import JobRequest, JobStatus
+    from forebay.executors.job.handle import JobRequest, JobStatus
     from forebay.home.paths import Home
 
 
@@ -32,8 +32,8 @@ class Job:
 
 def jobs_with(home: Home, pipeline: str, window: str) -> list[Job]:
     """Jobs of a pipeline that have this window, the newest submission first."""
-    from forebay.executors.job import JobRequest
-    from forebay.executors.job_folder import JobFolder
+    from forebay.executors.job.folder import JobFolder
+    from forebay.executors.job.handle import JobRequest
 
     found = []
     for path in home.job("any").parent.glob("*/job.json"):

@@ -25,7 +25,7 @@ def ls(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """List every generation of every window of a line, in the order of training."""
-    from forebay.executors.chain import Link, ModelChain
+    from forebay.executors.model_line.chain import Link, ModelChain
 
     chain = ModelChain(Home.from_environment(), pipeline, line)
     serving = chain.published()

@@ -28,8 +28,8 @@ from forebay.home.paths import Home
 if TYPE_CHECKING:
     from forebay.datatasks.ledger import WindowPlan
     from forebay.datatasks.planning import PlanReport
-    from forebay.executors.job import JobStatus
-    from forebay.executors.progress_file import Progress
+    from forebay.executors.job.handle import JobStatus
+    from forebay.executors.job.progress import Progress
 
 LINE_EVERY_SECONDS = 5.0
 

@@ -1,6 +1,6 @@
 """`forebay stage NAME PIPELINE WINDOW`: one stage of one window, as Airflow's tasks call it.
 
-Standard output is one line of JSON, a model of `forebay.executors.stage_results`; what people
+Standard output is one line of JSON, a model of `forebay.executors.stages.results`; what people
 read goes to standard error.
 """
 
@@ -31,7 +31,7 @@ from forebay.errors import UsageError
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
-    from forebay.executors.stage_results import AskedWindow
+    from forebay.executors.stages.results import AskedWindow
 
 PipelineName = Annotated[str, typer.Argument(help="The pipeline's name.")]
 WindowKey = Annotated[str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.")]
@@ -77,7 +77,7 @@ def timer(
     line: LineName = DEFAULT_LINE,
 ) -> None:
     """Say whether the window has to be done."""
-    from forebay.executors.window_plan import time_window
+    from forebay.executors.stages.plan import time_window
 
     place = _Place.of(config, pipeline, window)
     result = time_window(place.pipeline, place.home, line, place.window, again=again)
@@ -102,7 +102,7 @@ def source(
 ) -> None:
     """List the data tasks of one source, in one scan with other windows that wait for theirs."""
     from forebay.executors.arrow_start import start_arrow
-    from forebay.executors.window_source import SourceStage
+    from forebay.executors.stages.source import SourceStage
 
     place = _Place.of(config, pipeline, window)
     if kind_named(place.project.source(source).kind).__module__.startswith("forebay."):
@@ -133,7 +133,7 @@ def sink(
 ) -> None:
     """Record the window's plan from what its sources have listed."""
     from forebay.executors.arrow_start import start_arrow
-    from forebay.executors.window_plan import record_window
+    from forebay.executors.stages.plan import record_window
 
     start_arrow()
     place = _Place.of(config, pipeline, window)
@@ -164,8 +164,8 @@ def submit(
     line: LineName = DEFAULT_LINE,
 ) -> None:
     """Submit the job that trains the window, or attach to it, once it is the window's turn."""
-    from forebay.executors.turn import PreviousRun
-    from forebay.executors.window_job import submit_window
+    from forebay.executors.stages.submit import submit_window
+    from forebay.executors.stages.turn import PreviousRun
 
     if previous not in set(PreviousRun):
         raise UsageError(f"--previous is one of {', '.join(PreviousRun)}, not {previous!r}")
@@ -190,7 +190,7 @@ def evaluate(
     line: LineName = DEFAULT_LINE,
 ) -> None:
     """Compare planned, served and trained rows of the window, and measure its models."""
-    from forebay.executors.window_evaluation import evaluate_window
+    from forebay.executors.stages.evaluate import evaluate_window
 
     place = _Place.of(config, pipeline, window)
     result = evaluate_window(place.project, place.pipeline, place.home, line, place.window.key)
@@ -205,7 +205,7 @@ def publish(
     line: LineName = DEFAULT_LINE,
 ) -> None:
     """Let the window's model serve, if the pipeline says so and no later one does."""
-    from forebay.executors.window_publication import publish_window
+    from forebay.executors.stages.publish import publish_window
 
     place = _Place.of(config, pipeline, window)
     result = publish_window(place.pipeline, place.home, line, place.window.key, generation)
@@ -215,7 +215,7 @@ def publish(
 def _asked(text: str) -> list[AskedWindow]:
     from pydantic import TypeAdapter, ValidationError
 
-    from forebay.executors.stage_results import AskedWindow
+    from forebay.executors.stages.results import AskedWindow
 
     try:
         return TypeAdapter(list[AskedWindow]).validate_json(text)

@@ -31,7 +31,7 @@ from forebay.home.paths import Home
 if TYPE_CHECKING:
     from forebay.datatasks.ledger import Ledger, WindowPlan
     from forebay.datatasks.why import Why
-    from forebay.executors.chain import ModelChain
+    from forebay.executors.model_line.chain import ModelChain
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +49,7 @@ def why(
     """Say how a window stands, why it is not done, and what to do next."""
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.why import why_not_planned
-    from forebay.executors.chain import ModelChain
+    from forebay.executors.model_line.chain import ModelChain
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
@@ -115,7 +115,7 @@ def _why(
 
 def _running(job: Job, window: str) -> Why:
     from forebay.datatasks.why import Why
-    from forebay.executors.progress_file import read_progress
+    from forebay.executors.job.progress import read_progress
 
     progress = read_progress(job.folder)
     place = "it is starting"

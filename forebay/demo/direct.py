@@ -21,7 +21,7 @@ from forebay.errors import (
     InfrastructureError,
     NotReadyError,
 )
-from forebay.executors.job import attach
+from forebay.executors.job.handle import attach
 
 _POLL_SECONDS = 0.1
 _CANCEL_SECONDS = 30.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.job_models import JobStatus
-from forebay.executors.progress_file import Progress, read_progress
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.request import JobStatus
 from forebay.home.paths import Home
 
 

@@ -24,9 +24,9 @@ from forebay.demo.ways import Json
 from forebay.embedded.cluster import Embedded, Endpoint
 from forebay.embedded.rest import AirflowApi
 from forebay.errors import RowsLostError
-from forebay.executors.chain import ModelChain
+from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.files import write_atomically
-from forebay.executors.range_summary import summarise_windows
+from forebay.executors.model_line.chain import ModelChain
 from forebay.report.facts import facts_of
 from forebay.report.text import print_report
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from forebay.config.windows import is_warm_start
 from forebay.demo.jobs import running_jobs
-from forebay.executors.chain import ModelChain
-from forebay.executors.window_evaluation import EVALUATION_NAME
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.stages.evaluate import EVALUATION_NAME
 from forebay.home.paths import Home
 
 

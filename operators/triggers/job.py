@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.errors import FencedError, ForebayError
-from forebay.executors.job import JobHandle
+from forebay.executors.job.handle import JobHandle
 from forebay.home.paths import Home
 from forebay.operators.progress_line import ProgressLines
 from forebay.operators.triggers.base import WakingTrigger

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.executors.stage_results import SourceResult
+from forebay.executors.stages.results import SourceResult
 from forebay.home.paths import Home
 from forebay.operators.interpreter import (
     StageCommand,

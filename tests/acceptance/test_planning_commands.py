@@ -21,9 +21,9 @@ from support.projects import (
 
 from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
-from forebay.executors.chain import Link, ModelChain, Parent
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.job_models import JobRequest, JobStatus, RoleFailure, WindowRequest
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.request import JobRequest, JobStatus, RoleFailure, WindowRequest
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.home.paths import Home
 
 ROWS = 500

@@ -16,15 +16,15 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
 from forebay.errors import RowsLostError
-from forebay.executors.chain import Link, ModelChain
-from forebay.executors.job import JobHandle, JobStatus
-from forebay.executors.registered import executors_registered
-from forebay.executors.stage_results import EvaluateResult, PublishResult, SubmitResult
-from forebay.executors.step_series import read_steps
-from forebay.executors.turn import PreviousRun
-from forebay.executors.window_evaluation import evaluate_window
-from forebay.executors.window_job import submit_window
-from forebay.executors.window_publication import publish_window
+from forebay.executors.job.endpoints import executors_registered
+from forebay.executors.job.handle import JobHandle, JobStatus
+from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.steps import read_steps
+from forebay.executors.stages.evaluate import evaluate_window
+from forebay.executors.stages.publish import publish_window
+from forebay.executors.stages.results import EvaluateResult, PublishResult, SubmitResult
+from forebay.executors.stages.submit import submit_window
+from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"

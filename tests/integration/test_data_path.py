@@ -20,8 +20,10 @@ from support.data_path import Counter, DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history, write_log
 
 from forebay.errors import DataError, FencedError, InfrastructureError
-from forebay.executors.dead_letters import letters_folder, read_letters
-from forebay.executors.messages import (
+from forebay.executors.data_executor.dead_letters import letters_folder, read_letters
+from forebay.executors.trainer.remote_reader import RemoteReader
+from forebay.executors.wire.frames import FlightTransport
+from forebay.executors.wire.messages import (
     Done,
     ErrorReport,
     Registered,
@@ -29,10 +31,8 @@ from forebay.executors.messages import (
     StatusCall,
     TaskFailure,
 )
-from forebay.executors.remote_reader import RemoteReader
-from forebay.executors.rpc import SERVICE, DriverClient
-from forebay.executors.tokens import read_token
-from forebay.executors.transport import FlightTransport
+from forebay.executors.wire.rpc import SERVICE, DriverClient
+from forebay.executors.wire.tokens import read_token
 
 ROWS = 120_000
 

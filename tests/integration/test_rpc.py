@@ -14,8 +14,9 @@ from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write
 
 from forebay.datatasks.tasks import DataTask, Position, TaskProgress
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError
+from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.files import write_atomically
-from forebay.executors.messages import (
+from forebay.executors.wire.messages import (
     Done,
     Endpoint,
     LeaseCall,
@@ -30,9 +31,8 @@ from forebay.executors.messages import (
     StatusCall,
     TrainerBeat,
 )
-from forebay.executors.rpc import ENDPOINT_FILE, DriverClient, NotKnownError, RpcServer
-from forebay.executors.seal_commits import SealCommitter
-from forebay.executors.tokens import read_token
+from forebay.executors.wire.rpc import ENDPOINT_FILE, DriverClient, NotKnownError, RpcServer
+from forebay.executors.wire.tokens import read_token
 
 TOKEN = "a-token-of-a-test"
 

@@ -21,17 +21,16 @@ from support.toy_roles.jobs import TESTS, ToyJobs, eventually
 
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
-from forebay.datatasks.claims import Claims
 from forebay.datatasks.ledger import Ledger, WindowPlan
 from forebay.errors import ConfigError, LineBusyError, UsageError
-from forebay.executors import window_job
-from forebay.executors.chain import Link, ModelChain
-from forebay.executors.job import JobHandle
-from forebay.executors.line_lease import LEASE_NAME
-from forebay.executors.meaning import learns_fingerprint
-from forebay.executors.stage_results import SubmitResult
-from forebay.executors.turn import PreviousRun
-from forebay.executors.window_job import submit_window
+from forebay.executors.job.handle import JobHandle
+from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.lease import LEASE_NAME
+from forebay.executors.model_line.model_fingerprint import learns_fingerprint
+from forebay.executors.stages.claims import Claims
+from forebay.executors.stages.results import SubmitResult
+from forebay.executors.stages.submit import submit_window
+from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 from forebay.system.locks import FileLock
 
@@ -44,18 +43,18 @@ KILLED_CALLS = """
 import json, os, signal, sys, time
 from pathlib import Path
 from forebay.config.load import load_project
-from forebay.executors import window_job
-from forebay.executors.turn import PreviousRun
+from forebay.executors.stages import submit
+from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 root, home, delays = Path(sys.argv[1]), Home(Path(sys.argv[2])), json.loads(sys.argv[3])
-window_job.SUPERVISOR_ARGUMENTS = ("-P", "-m", "support.toy_roles.supervisor")
+submit.SUPERVISOR_ARGUMENTS = ("-P", "-m", "support.toy_roles.supervisor")
 project = load_project(root / "config")
 pipeline = project.pipeline("ads")
 window = pipeline.dataset.grid.parse("2026-03-01")
 for delay in delays:
     child = os.fork()
     if child == 0:
-        result = window_job.submit_window(
+        result = submit.submit_window(
             project, pipeline, home, "main", window,
             claim="run#1", again=True, previous=PreviousRun.NONE,
         )
@@ -151,7 +150,7 @@ def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Windows
     plan = tmp_path / "plan.json"
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     monkeypatch.setenv("TOY_PLAN", str(plan))
-    monkeypatch.setattr(window_job, "SUPERVISOR_ARGUMENTS", TOY_SUPERVISOR)
+    monkeypatch.setattr(submit, "SUPERVISOR_ARGUMENTS", TOY_SUPERVISOR)
     written = ToyProject(tmp_path, ads_pipeline())
     written.write_source("history", history_source())
     written.write_source("clicks", clicks_source())
@@ -323,7 +322,7 @@ def test_a_line_taken_between_look_and_start_is_waited_for_too(
     lease = FileLock(line / LEASE_NAME)
     assert lease.acquire(1)
     lease.write("forebay-run-by-hand")
-    monkeypatch.setattr(window_job, "line_holder", lambda *_: "")
+    monkeypatch.setattr(submit, "line_holder", lambda *_: "")
     waits = windows.submit()
     assert waits.state == "waiting"
     assert "forebay-run-by-hand" in waits.because

@@ -27,11 +27,11 @@ from hypothesis.stateful import (
 from forebay.config.jobs import JobSpec
 from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger, SourcePlan, WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
-from forebay.executors.driver_state import DriverState
-from forebay.executors.driver_window import ServedWindow
-from forebay.executors.inbox import Frame, Inbox
-from forebay.executors.journal import Journal
-from forebay.executors.messages import (
+from forebay.executors.driver.journal import Journal
+from forebay.executors.driver.state import DriverState
+from forebay.executors.driver.window import ServedWindow
+from forebay.executors.trainer.inbox import Frame, Inbox
+from forebay.executors.wire.messages import (
     ExecutorBeat,
     LeaseCall,
     OpenWindow,
@@ -39,7 +39,7 @@ from forebay.executors.messages import (
     Registration,
     TrainerBeat,
 )
-from forebay.executors.rpc import NotKnownError
+from forebay.executors.wire.rpc import NotKnownError
 from forebay.home.paths import Home
 
 SOURCES = ["history", "clicks"]

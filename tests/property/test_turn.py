@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.executors.turn import Line, PreviousRun, decide
+from forebay.executors.stages.turn import Line, PreviousRun, decide
 
 generations = st.none() | st.integers(1, 5)
 lines = st.builds(

@@ -19,12 +19,12 @@ from forebay.config.sources import SourceSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.tasks import TaskProgress
-from forebay.executors.job import JobRequest, WindowRequest
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.messages import StatusCall, StatusReply
-from forebay.executors.remote_reader import Frame, RemoteReader
-from forebay.executors.rpc import DriverClient
-from forebay.executors.tokens import read_token
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.handle import JobRequest, WindowRequest
+from forebay.executors.trainer.remote_reader import Frame, RemoteReader
+from forebay.executors.wire.messages import StatusCall, StatusReply
+from forebay.executors.wire.rpc import DriverClient
+from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.layout import FeatureLayout, union_columns

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from forebay.executors.exits import RoleFailure
 from forebay.executors.files import write_atomically
-from forebay.executors.job import JobHandle, JobRequest, JobStatus, WindowRequest
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.progress_file import Progress
-from forebay.executors.registered import tell_registered
+from forebay.executors.job.endpoints import tell_registered
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, WindowRequest
+from forebay.executors.job.progress import Progress
+from forebay.executors.role import RoleFailure
 from forebay.home.paths import Home
 from forebay.system.locks import FileLock
 

@@ -18,9 +18,9 @@ from forebay.config.windows import Interval, Window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.sources.base import Readiness, Scan
 from forebay.datatasks.sources.memory import MEMORY, MemorySource
-from forebay.executors.stage_results import AskedWindow, SinkResult, SourceResult
-from forebay.executors.window_plan import record_window
-from forebay.executors.window_source import SourceStage
+from forebay.executors.stages.plan import record_window
+from forebay.executors.stages.results import AskedWindow, SinkResult, SourceResult
+from forebay.executors.stages.source import SourceStage
 from forebay.home.paths import Home
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

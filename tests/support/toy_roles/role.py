@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import forebay.errors
-from forebay.executors.exits import role_exit
+from forebay.executors.role import role_exit
 from forebay.system.processes import start_role
 
 

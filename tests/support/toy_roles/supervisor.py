@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from forebay.executors.planes.local import LocalPlane
-from forebay.executors.supervisor import Supervisor
+from forebay.executors.supervisor.supervisor import Supervisor
 from forebay.system.processes import set_up_logging
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from forebay.commands.run import _Shown
-from forebay.executors.job_models import JobStatus
-from forebay.executors.progress_file import Progress
+from forebay.executors.job.progress import Progress
+from forebay.executors.job.request import JobStatus
 
 
 def test_an_interrupted_run_says_that_its_job_goes_on(capsys: pytest.CaptureFixture[str]) -> None:

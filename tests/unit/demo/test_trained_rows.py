@@ -11,10 +11,10 @@ import pytest
 from forebay.demo.jobs import running_jobs, unfinished_jobs
 from forebay.demo.kills import Kills
 from forebay.demo.trained_rows import Trained, TrainedRows
-from forebay.executors.chain import Link, ModelChain, Parent
-from forebay.executors.job_folder import JobFolder
-from forebay.executors.job_models import JobStatus, State
-from forebay.executors.progress_file import Progress
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.progress import Progress
+from forebay.executors.job.request import JobStatus, State
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.home.paths import Home
 from forebay.mixture.learner import RowSums
 

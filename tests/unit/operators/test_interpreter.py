@@ -13,7 +13,7 @@ import pytest
 from support.toy_stage import ToyStage
 
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
-from forebay.executors.stage_results import TimerResult
+from forebay.executors.stages.results import TimerResult
 from forebay.home.paths import Home
 from forebay.operators import interpreter
 from forebay.operators.interpreter import StageCommand, StageProcess, error_text

@@ -27,7 +27,7 @@ from forebay.errors import (
     NotReadyError,
     UsageError,
 )
-from forebay.executors.job_owner import jobs_owned
+from forebay.executors.job.owner import jobs_owned
 from forebay.home.paths import Home
 from forebay.operators import job_operator, training_executors, windows_ahead
 from forebay.operators.airflow_runs import OtherRun

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.jobs import ToldJob
 
-from forebay.executors.job import JobStatus
-from forebay.executors.progress_file import Progress
+from forebay.executors.job.handle import JobStatus
+from forebay.executors.job.progress import Progress
 from forebay.home.paths import Home
 from forebay.operators import progress_line as module
 from forebay.operators.progress_line import ProgressLines, in_words, progress_line, shares

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.jobs import ToldJob
 
-from forebay.executors.job_owner import OWNER_NAME, own
+from forebay.executors.job.owner import OWNER_NAME, own
 from forebay.home.paths import Home
 from forebay.operators.run_listener import on_dag_run_failed
 

@@ -16,7 +16,7 @@ from airflow.triggers.base import TriggerEvent
 from support.jobs import ToldJob
 from support.toy_stage import ToyStage
 
-from forebay.executors.job_folder import CancelRequest
+from forebay.executors.job.folder import CancelRequest
 from forebay.home.paths import Home
 from forebay.operators.run_listener import wake_those_behind
 from forebay.operators.triggers import base, job, ready, turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.executors.turn import PreviousRun
+from forebay.executors.stages.turn import PreviousRun
 from forebay.operators.airflow_runs import OtherRun
 from forebay.operators.triggers.turn import CHANGED
 from forebay.operators.turn_taking import Outlook, TurnWait

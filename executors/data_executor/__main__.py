@@ -1,0 +1,5 @@
+"""`python -m forebay.executors.data_executor --job DIR --index N`."""
+
+from forebay.executors.data_executor.executor import main
+
+main()

@@ -1,0 +1,99 @@
+"""One epoch of a data executor: its queue, its runners, the frames that come out of it.
+
+An epoch is served once, to one caller; with the epoch all of it is thrown away.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import cast
+
+from forebay.executors.data_executor.dead_letters import DeadLetterWriter
+from forebay.executors.data_executor.task_runner import Outcome, Readers, TaskRunner
+from forebay.executors.wire.messages import FrameHead, Grant, Progress
+from forebay.mixture.queue import Packed, PrioritisedQueue
+
+
+class ServingEpoch:
+    """What an executor does under one epoch."""
+
+    def __init__(
+        self,
+        number: int,
+        executor: int,
+        queue: PrioritisedQueue,
+        readers: Readers,
+        letters: DeadLetterWriter,
+        decoding: threading.Semaphore,
+        ended: Callable[[ServingEpoch, Outcome], None],
+    ) -> None:
+        """Nothing runs yet."""
+        self.number = number
+        self.is_claimed = False
+        self._executor = f"data-{executor}"
+        self._queue = queue
+        self._readers = readers
+        self._letters = letters
+        self._decoding = decoding
+        self._ended = ended
+        self._runners: list[TaskRunner] = []
+        self._sequence = 0
+
+    def start(self, grants: list[Grant]) -> None:
+        """Read these tasks. All are announced before the first row can leave."""
+        runners = [self._runner(grant) for grant in grants]
+        for runner in runners:
+            runner.announce()
+        for runner in runners:
+            runner.start()
+        self._runners = [runner for runner in self._runners if runner.is_alive] + runners
+
+    def set_last(self, is_last: bool) -> None:  # noqa: FBT001 - the only thing that it says
+        """Whether no task is waiting for any executor."""
+        self._queue.set_last(is_last)
+
+    def next(self, timeout_seconds: float) -> tuple[FrameHead, Packed] | None:
+        """The next minibatch with its head, for the server's thread."""
+        packed = self._queue.pop(timeout_seconds)
+        if packed is None:
+            return None
+        head = FrameHead(
+            executor=self._executor,
+            epoch=self.number,
+            sequence=self._sequence,
+            feed=packed.feed,
+            slot=packed.slot,
+            segments=packed.segments,
+            progress=cast("Progress", packed.tokens),
+        )
+        self._sequence += 1
+        return head, packed
+
+    def reading(self) -> dict[str, int]:
+        """The slot that each task still being read has come to."""
+        return {str(task): slot for task, slot in self._queue.reading().items()}
+
+    def queued(self) -> dict[str, int]:
+        """Rows waiting by source."""
+        return self._queue.queued()
+
+    def passed_over(self) -> dict[str, int]:
+        """Starvation by source, as the queue counts it."""
+        return self._queue.passed_over()
+
+    def close(self) -> None:
+        """Throw everything away; runners end as soon as they notice."""
+        self._queue.close()
+        for runner in self._runners:
+            runner.stop()
+
+    def _runner(self, grant: Grant) -> TaskRunner:
+        return TaskRunner(
+            grant,
+            self._readers,
+            self._queue,
+            self._letters,
+            self._decoding,
+            lambda outcome: self._ended(self, outcome),
+        )

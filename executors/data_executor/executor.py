@@ -1,0 +1,246 @@
+"""A data executor: leases tasks, reads them into buffers, serves minibatches.
+
+Run as `python -m forebay.executors.data_executor --job DIR --index N`. It owns nothing: whatever
+it holds under an epoch can be thrown away at any moment (docs/protocol.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+
+from forebay.errors import FencedError, ForebayError, InfrastructureError
+from forebay.executors.data_executor.dead_letters import DeadLetterWriter, letters_folder
+from forebay.executors.data_executor.epoch import ServingEpoch
+from forebay.executors.data_executor.flight_server import FrameServer, FrameSource
+from forebay.executors.data_executor.queue_sources import lanes_of, limits_of
+from forebay.executors.data_executor.task_runner import Outcome, Readers
+from forebay.executors.job.endpoints import tell_registered
+from forebay.executors.job.handle import JobRequest
+from forebay.executors.role import role_exit
+from forebay.executors.trainer.remote_reader import PATIENCE_FACTOR
+from forebay.executors.wire.messages import (
+    Done,
+    ExecutorBeat,
+    LeaseCall,
+    LeaseReply,
+    Registered,
+    Registration,
+    TaskFailure,
+)
+from forebay.executors.wire.rpc import DriverClient, NotKnownError
+from forebay.executors.wire.tokens import read_token
+from forebay.home.paths import Home
+from forebay.mixture.encode import served_schema
+from forebay.mixture.queue import PrioritisedQueue
+from forebay.system.processes import start_role
+
+BEAT_SECONDS = 0.2
+CLAIM_SECONDS = 5.0  # the trainer may hear of an epoch a moment before the executor does
+_LOG = logging.getLogger(__name__)
+
+
+class DataExecutor:
+    """Everything that a data executor's process holds."""
+
+    def __init__(self, job_dir: Path, index: int) -> None:
+        """Bind the port; nothing is called yet."""
+        request = JobRequest.read(job_dir)
+        pipeline = request.pipeline_spec()
+        token = read_token(job_dir)
+        patience = pipeline.job.failover.heartbeat_timeout.total_seconds() * PATIENCE_FACTOR
+        self._job_dir, self._index = job_dir, index
+        self._instance = uuid.uuid4().hex
+        self._started_ns = time.time_ns()
+        self._home, self._pipeline = Home(Path(request.home)), pipeline
+        self._lanes = lanes_of(pipeline, request.source_specs())
+        self._readers = Readers(request)
+        self._client = DriverClient(job_dir, token, patience)
+        self._server = FrameServer(token, served_schema(self._readers.layout), self._claim)
+        self._changed = threading.Condition()
+        self._epoch: ServingEpoch | None = None
+        self._last = False
+        self._sequence = 0
+        self._outcomes: list[tuple[ServingEpoch, Outcome]] = []
+        self._error: ForebayError | None = None
+        self._closed = False
+        self._beats = threading.Thread(target=self._beat_on, name="beats", daemon=True)
+
+    def run(self) -> None:
+        """Lease and serve until the driver is gone for good.
+
+        Raises:
+            FencedError: when a process that started later has this index.
+            InfrastructureError: when no driver answers any more.
+        """
+        self._server.start()
+        pa.array([0])  # makes Arrow import pandas (1 s): now, and not inside the first window
+        self._register()
+        self._beats.start()
+        try:
+            while self._error is None:
+                try:
+                    self._follow(self._lease())
+                except NotKnownError:
+                    self._register()
+        except InfrastructureError as error:
+            self._error = self._error or error
+        finally:
+            self.close()
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Stop serving."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._switch(None)
+        self._client.close()
+        self._readers.close()
+
+    # Leases ---------------------------------------------------------------------------------
+
+    def _register(self) -> None:
+        call = Registration(
+            executor=self._index,
+            instance=self._instance,
+            started_ns=self._started_ns,
+            address=self._server.address,
+            pid=os.getpid(),
+        )
+        registered = self._client.call("register", call, Registered)
+        tell_registered(self._job_dir, self._index, self._server.address)
+        _LOG.info("registered at driver incarnation %d", registered.incarnation)
+
+    def _lease(self) -> LeaseReply:
+        self._sequence += 1
+        call = LeaseCall(
+            executor=self._index,
+            instance=self._instance,
+            epoch=self._epoch.number if self._epoch else 0,
+            sequence=self._sequence,
+            last=self._last,
+        )
+        return self._client.call("lease", call, LeaseReply)
+
+    def _follow(self, reply: LeaseReply) -> None:
+        current = self._epoch.number if self._epoch else 0
+        if reply.epoch != current:
+            self._switch(self._opened(reply) if reply.epoch else None)
+        if self._epoch is not None:
+            self._epoch.start(reply.grants)
+            self._last = reply.last
+            self._epoch.set_last(reply.last)
+
+    def _opened(self, reply: LeaseReply) -> ServingEpoch:
+        folder = letters_folder(self._home, self._pipeline.name, reply.window, reply.generation)
+        return ServingEpoch(
+            reply.epoch,
+            self._index,
+            PrioritisedQueue(self._lanes, limits_of(self._pipeline)),
+            self._readers,
+            DeadLetterWriter(folder),
+            # One for each epoch: a read that hangs in a lost one must not hold up the next.
+            threading.Semaphore(self._pipeline.job.roles.data.threads),
+            self._ended,
+        )
+
+    def _switch(self, epoch: ServingEpoch | None) -> None:
+        """Throw the old epoch away and serve another (or none)."""
+        with self._changed:
+            old, self._epoch = self._epoch, epoch
+            self._outcomes.clear()
+            self._last = False
+            self._changed.notify_all()
+        if old is not None:
+            old.close()
+
+    def _claim(self, number: int) -> FrameSource | None:
+        """The frames of an epoch, for the first caller that asks for them."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or (self._epoch and self._epoch.number >= number),
+                CLAIM_SECONDS,
+            )
+            epoch = self._epoch
+            if epoch is None or epoch.number != number or epoch.is_claimed:
+                return None
+            epoch.is_claimed = True
+            return epoch
+
+    # Beats and reports ----------------------------------------------------------------------
+
+    def _ended(self, epoch: ServingEpoch, outcome: Outcome) -> None:
+        with self._changed:
+            if epoch is self._epoch:
+                self._outcomes.append((epoch, outcome))
+                self._changed.notify_all()
+
+    def _beat_on(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._outcomes, BEAT_SECONDS)
+                if self._closed:
+                    return
+                outcomes = list(self._outcomes)
+                self._outcomes.clear()
+                epoch = self._epoch
+            try:
+                self._beat(epoch, [outcome for of, outcome in outcomes if of is epoch])
+            except NotKnownError:
+                continue  # the thread that leases registers again
+            except ForebayError as error:
+                with self._changed:
+                    self._error = self._error or error
+                self._client.close()
+                return
+
+    def _beat(self, epoch: ServingEpoch | None, outcomes: list[Outcome]) -> None:
+        beat = ExecutorBeat(
+            executor=self._index,
+            instance=self._instance,
+            epoch=epoch.number if epoch else 0,
+            done=[each.grant.task.task_id for each in outcomes if each.failure is None],
+            slots=epoch.reading() if epoch else {},
+            queued=epoch.queued() if epoch else {},
+            passed_over=epoch.passed_over() if epoch else {},
+        )
+        self._client.call("executor_beat", beat, Done)
+        for each in outcomes:
+            if epoch is not None and each.failure is not None:
+                self._report(epoch, each)
+
+    def _report(self, epoch: ServingEpoch, outcome: Outcome) -> None:
+        if outcome.failure is None:
+            return
+        failure = TaskFailure(
+            executor=self._index,
+            instance=self._instance,
+            epoch=epoch.number,
+            task_id=outcome.grant.task.task_id,
+            attempt=outcome.grant.attempt,
+            cause=outcome.failure,
+        )
+        try:
+            self._client.call("failed", failure, Done)
+        except FencedError as error:
+            _LOG.info("a failure came too late: %s", error)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Serve the job until the supervisor ends the process."""
+    parser = argparse.ArgumentParser(prog="forebay.executors.data_executor")
+    parser.add_argument("--job", type=Path, required=True)
+    parser.add_argument("--index", type=int, required=True)
+    options = parser.parse_args(arguments)
+    start_role("data", options.index, options.job)
+    with role_exit("data", options.index, options.job):
+        DataExecutor(options.job, options.index).run()

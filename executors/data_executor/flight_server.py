@@ -1,0 +1,111 @@
+"""The data executor's port: Arrow Flight `do_exchange`, record batches for credits.
+
+The handler reads a credit only when it has none, and looks for rows only when it has one: late
+binding, and no second thread for each stream.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+from pyarrow import flight
+from pydantic import ValidationError
+
+from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
+from forebay.executors.wire.tokens import HEADER, is_allowed
+from forebay.mixture.queue import Packed, QueueClosedError
+
+POLL_SECONDS = 0.1  # how soon a handler sees that its caller is gone
+
+
+class FrameSource(Protocol):
+    """One epoch's minibatches."""
+
+    def next(self, timeout_seconds: float) -> tuple[FrameHead, Packed] | None:
+        """The next minibatch; None when none came in time.
+
+        Raises:
+            QueueClosedError: when the epoch ended.
+        """
+
+
+class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
+    """Refuses every call without the job's token."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = token
+
+    def start_call(self, info: object, headers: Mapping[str, Sequence[str]]) -> None:  # noqa: ARG002
+        shown = headers.get(HEADER, [])
+        if len(shown) != 1 or not is_allowed(shown[0], self._token):
+            raise flight.FlightUnauthenticatedError("this port wants the job's token")
+
+
+class FrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
+    """Serves each epoch's frames once, to one caller, on a free loopback port."""
+
+    def __init__(
+        self, token: str, schema: pa.Schema, claim: Callable[[int], FrameSource | None]
+    ) -> None:
+        """`claim` waits for an epoch and hands out its frames; None when they are not to be had."""
+        super().__init__("grpc://127.0.0.1:0", middleware={"token": _TokenCheck(token)})
+        self._schema = schema
+        self._claim = claim
+        self.address = f"127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self.serve, name="flight", daemon=True)
+
+    def start(self) -> None:
+        """Answer in threads of its own."""
+        self._thread.start()
+
+    def do_exchange(
+        self,
+        context: flight.ServerCallContext,
+        descriptor: flight.FlightDescriptor,
+        reader: flight.MetadataRecordBatchReader,
+        writer: flight.MetadataRecordBatchWriter,
+    ) -> None:
+        """Send one frame for each credit until the epoch ends or the caller is gone."""
+        try:
+            call = StreamCall.model_validate_json(descriptor.command or b"")
+        except ValidationError as error:
+            raise flight.FlightServerError(f"not a stream call: {error}") from None
+        frames = self._claim(call.epoch)
+        if frames is None:
+            raise flight.FlightServerError(f"epoch {call.epoch} is not to be had")
+        writer.begin(self._schema)
+        credit = 0
+        while True:
+            if not credit:
+                try:
+                    credit += _credits(reader.read_chunk())
+                except (StopIteration, flight.FlightError, pa.ArrowException):
+                    return  # the caller closed the stream, or died
+                continue
+            try:
+                found = frames.next(POLL_SECONDS)
+            except QueueClosedError:
+                return
+            if found is not None:
+                self._send(writer, *found)
+                credit -= 1
+            elif context.is_cancelled():
+                return
+
+    @staticmethod
+    def _send(writer: flight.MetadataRecordBatchWriter, head: FrameHead, packed: Packed) -> None:
+        note = pa.py_buffer(head.model_dump_json().encode())
+        if not packed.batches:
+            writer.write_metadata(note)
+        elif len(packed.batches) == 1:
+            writer.write_with_metadata(packed.batches[0], note)
+        else:
+            writer.write_with_metadata(pa.concat_batches(packed.batches), note)
+
+
+def _credits(chunk: flight.FlightStreamChunk) -> int:
+    return CreditNote.model_validate_json(chunk.app_metadata.to_pybytes()).credits

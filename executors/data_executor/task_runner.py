@@ -1,0 +1,196 @@
+"""Task runners: threads of a data executor that read tasks into the serving buffers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.base import Source
+from forebay.datatasks.sources.chunks import place_text
+from forebay.datatasks.tasks import Chunk, Position, TaskProgress
+from forebay.errors import DataError
+from forebay.executors.data_executor.chunk_rows import NULL_LABEL, Cut, cut
+from forebay.executors.data_executor.dead_letters import DeadLetterWriter
+from forebay.executors.job.handle import JobRequest
+from forebay.executors.wire.messages import ErrorReport, Grant
+from forebay.executors.wire.rpc import report
+from forebay.mixture.encode import Encoder
+from forebay.mixture.layout import FeatureLayout, union_columns
+from forebay.mixture.queue import PrioritisedQueue, QueueClosedError
+
+PUT_SECONDS = 1.0
+RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0
+_LOG = logging.getLogger(__name__)
+
+
+class Readers:
+    """Opened sources for runner threads: a `Source` belongs to one thread at a time."""
+
+    def __init__(self, request: JobRequest) -> None:
+        """Check the declarations; nothing is opened yet."""
+        pipeline = request.pipeline_spec()
+        self.names = pipeline.source_names
+        self.specs = request.source_specs()
+        self.chunk_rows = pipeline.job.buffers.chunk_rows
+        self.layout = FeatureLayout.of(
+            pipeline.dataset, union_columns(self.specs[name] for name in self.names)
+        )
+        self.encoders = {
+            name: Encoder(pipeline.dataset, self.specs[name], self.layout) for name in self.names
+        }
+        self._root = Path(request.project_root)
+        self._idle: dict[str, list[Source]] = {name: [] for name in self.names}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def source(self, name: str) -> Iterator[Source]:
+        """Borrow an opened source. After an error it is closed and not used again."""
+        with self._lock:
+            source = self._idle[name].pop() if self._idle[name] else None
+        source = source or open_source(self.specs[name], self._root)
+        try:
+            yield source
+        except BaseException:
+            source.close()
+            raise
+        with self._lock:
+            self._idle[name].append(source)
+
+    def close(self) -> None:
+        """Give idle sources back."""
+        with self._lock:
+            for sources in self._idle.values():
+                while sources:
+                    sources.pop().close()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a runner ended: `failure` is None when the task was read to its end."""
+
+    grant: Grant
+    failure: ErrorReport | None = None
+
+
+class TaskRunner:
+    """Reads one leased task."""
+
+    def __init__(
+        self,
+        grant: Grant,
+        readers: Readers,
+        queue: PrioritisedQueue,
+        letters: DeadLetterWriter,
+        decoding: threading.Semaphore,
+        ended: Callable[[Outcome], None],
+    ) -> None:
+        """`decoding` bounds the threads that decode at the same time."""
+        self._grant = grant
+        self._task = grant.task
+        self._readers = readers
+        self._queue = queue
+        self._letters = letters
+        self._decoding = decoding
+        self._ended = ended
+        self._index = readers.names.index(grant.task.source)
+        self._spec = readers.specs[grant.task.source]
+        self._slot = grant.task.slot
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=self._task.task_id, daemon=True)
+
+    def announce(self) -> None:
+        """Tell the queue that rows of this task will come."""
+        self._queue.open_task(self._index, self._task.task_id, self._task.slot)
+
+    def start(self) -> None:
+        """Read the task in a thread."""
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the task is still being read."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End soon, even in a pause before another try."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        try:
+            self._pause()
+            with self._readers.source(self._task.source) as source:
+                self._read(source)
+        except QueueClosedError:
+            return  # the lease is lost: whoever has it now reads on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the driver decides about it
+            _LOG.warning("task %s cannot be read", self._task.task_id, exc_info=error)
+            self._ended(Outcome(self._grant, report(error)))
+        else:
+            self._ended(Outcome(self._grant))
+
+    def _pause(self) -> None:
+        """What failed a moment ago gets time to recover."""
+        if self._grant.failures:
+            pause = RETRY_FIRST_SECONDS * 2 ** (self._grant.failures - 1)
+            if self._stopped.wait(min(pause, RETRY_LONGEST_SECONDS)):
+                raise QueueClosedError
+
+    def _read(self, source: Source) -> None:
+        progress = self._grant.progress
+        position = progress.position if progress else None
+        columns = self._readers.layout.stored_columns
+        chunks = source.open(self._task, position, columns, self._readers.chunk_rows)
+        done = progress or TaskProgress(position=Position(0, 0))
+        try:
+            while (found := self._decode(chunks, source, done)) is not None:
+                done = found.after
+                self._serve(found)
+        finally:
+            if isinstance(chunks, Generator):
+                chunks.close()
+        end = done.model_copy(update={"ended": True})
+        self._queue.end_task(self._index, self._task.task_id, end)
+        while not self._queue.settle(self._index, PUT_SECONDS):
+            pass  # the queue raises when its epoch ends
+
+    def _decode(self, chunks: Iterator[Chunk], source: Source, done: TaskProgress) -> Cut | None:
+        with self._decoding:
+            chunk = next(chunks, None)
+            if chunk is None:
+                return None
+            if self._task.slot_base:
+                chunk = replace(chunk, slots=chunk.slots + self._task.slot_base)
+            encoded = self._readers.encoders[self._task.source].encode(chunk.batch, chunk.row_ids)
+            return cut(chunk, encoded, done, lambda at: source.location(self._task, at))
+
+    def _serve(self, found: Cut) -> None:
+        self._set_aside(found)
+        if not len(found.kept):
+            return
+        piece = found.piece(self._slot)
+        self._slot = int(piece.slots[-1])
+        while not self._queue.put(self._index, self._task.task_id, piece, PUT_SECONDS):
+            pass  # the buffer is full; the queue raises when its epoch ends
+
+    def _set_aside(self, found: Cut) -> None:
+        """Write dead letters, unless the declaration wants none of them."""
+        if not found.dead:
+            return
+        for row in found.dead:
+            if row.reason == NULL_LABEL and self._spec.label_null == "fail":
+                raise DataError(
+                    f"source {self._spec.name!r}, {place_text(row.location)}: {NULL_LABEL} "
+                    "(`label_null: dead_letter` sets such rows aside)"
+                )
+        self._letters.write(self._task, found.dead)
+        most = self._spec.dead_letter_rows_max
+        if most is not None and found.after.dead_rows > most:
+            raise DataError(
+                f"source {self._spec.name!r}: task {self._task.task_id} alone has "
+                f"{found.after.dead_rows} dead letters, more than dead_letter_rows_max ({most})"
+            )

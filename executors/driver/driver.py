@@ -1,0 +1,99 @@
+"""The data driver: who reads which task, from which position. One process for each job.
+
+Run as `python -m forebay.executors.driver --job DIR`. docs/protocol.md says what it may forget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from forebay.config.registry import kind_named
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.base import Source
+from forebay.executors.arrow_start import start_arrow
+from forebay.executors.driver.journal import Journal
+from forebay.executors.driver.offset_commits import SealCommitter
+from forebay.executors.driver.service import DriverService
+from forebay.executors.driver.state import DriverState
+from forebay.executors.driver.window import ServedWindow
+from forebay.executors.files import write_atomically
+from forebay.executors.job.handle import JobRequest
+from forebay.executors.role import role_exit
+from forebay.executors.wire.messages import Endpoint
+from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
+from forebay.executors.wire.tokens import read_token
+from forebay.home.paths import Home
+from forebay.system.processes import start_role
+
+JOURNAL_FILE = Path("journal") / "driver.jsonl"
+_SPARE_THREADS = 16
+_LOG = logging.getLogger(__name__)
+
+
+class Driver:
+    """Everything that a driver process holds."""
+
+    def __init__(self, job_dir: Path) -> None:
+        """Recover from the journal and bind a port; nothing is answered yet."""
+        request = JobRequest.read(job_dir)
+        pipeline = request.pipeline_spec()
+        names, job = pipeline.source_names, pipeline.job
+        ledger = Ledger(Home(Path(request.home)), pipeline.name)
+        self._job_dir = job_dir
+        self._journal = Journal(job_dir / JOURNAL_FILE)
+        self.state = DriverState(
+            self._journal,
+            lambda window, generation: ServedWindow(ledger, window, generation, names, job),
+            job.failover.heartbeat_timeout.total_seconds(),
+        )
+        commits = SealCommitter(f"forebay.{pipeline.name}", committing_sources(request))
+        self._service = DriverService(self.state, commits)
+        threads = _SPARE_THREADS + 2 * job.roles.data.count
+        self._server = RpcServer(read_token(job_dir), self._service.methods, threads)
+
+    def start(self) -> None:
+        """Answer, and say where."""
+        self._service.start()
+        self._server.start()
+        endpoint = Endpoint(address=self._server.address, incarnation=self.state.incarnation)
+        write_atomically(self._job_dir / ENDPOINT_FILE, endpoint.model_dump_json())
+        _LOG.info("driver incarnation %d listens on %s", endpoint.incarnation, endpoint.address)
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._service.stop()
+        self._server.stop()
+        self._journal.close()
+
+
+def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]]:
+    """Openers of the sources whose storage keeps positions of its own."""
+    root = Path(request.project_root)
+    openers: dict[str, Callable[[], Source]] = {}
+    for name, spec in request.source_specs().items():
+        if kind_named(spec.kind).bounded:
+            continue
+        source = open_source(spec, root)
+        if type(source).commit is not Source.commit:
+            openers[name] = partial(open_source, spec, root)
+        source.close()
+    return openers
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Drive the job until the supervisor ends the process."""
+    parser = argparse.ArgumentParser(prog="forebay.executors.driver")
+    parser.add_argument("--job", type=Path, required=True)
+    job_dir: Path = parser.parse_args(arguments).job
+    start_role("driver", 0, job_dir)
+    start_arrow()
+    with role_exit("driver", 0, job_dir):
+        driver = Driver(job_dir)
+        driver.start()
+        threading.Event().wait()

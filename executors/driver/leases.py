@@ -1,0 +1,265 @@
+"""Who reads which task: the pure heart of the driver. Rows of arrays, no object for each task.
+
+A task is *pending*, *reading* (leased, being read), *read* (leased, its rows not all used),
+*used* (a step used its last row), *sealed* (inside a checkpoint). Leases belong to an epoch: one
+executor in one session. An epoch that is lost is fenced first; only with the trainer's answer, up
+to which positions its rows were learnt, do its tasks become pending again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from forebay.datatasks.tasks import TaskProgress
+from forebay.errors import InfrastructureError
+from forebay.executors.trainer.inbox import further
+
+
+class TaskState(IntEnum):
+    """Where a task stands."""
+
+    PENDING = 0
+    READING = 1
+    READ = 2
+    USED = 3
+    SEALED = 4
+
+
+_FAR = 2**31 - 1
+_PARTITIONS_MAX = 64
+_HELD = (TaskState.READING, TaskState.READ)
+
+
+class Verdict(Enum):
+    """What follows from a report that a task failed."""
+
+    STALE = "the lease was lost before"
+    AGAIN = "it may be tried again"
+    EXHAUSTED = "it was tried as often as it may be"
+
+
+@dataclass(frozen=True)
+class LeaseRules:
+    """align_slots: how far a task may be ahead of the earliest row that is not read yet.
+
+    It binds several executors; a single one serves its rows in time order by itself.
+    """
+
+    align_slots: int
+    reading_max: int = 2  # tasks of one source that one executor reads at a time, at least
+    attempts_max: int = 3
+
+
+class LeaseTable:
+    """Tasks of one window, by row; rows ascend by slot."""
+
+    def __init__(
+        self,
+        slots: npt.NDArray[np.int32],
+        sources: npt.NDArray[np.int32],
+        source_count: int,
+        rules: LeaseRules,
+        partitions: Sequence[int] = (),
+    ) -> None:
+        """All tasks are pending. `partitions` by source: as many tasks are read at a time.
+
+        Partitions of one source hold rows of the same time: reading one after the other would
+        serve them one after the other too.
+
+        Raises:
+            ValueError: when slots do not ascend.
+        """
+        if np.any(np.diff(slots) < 0):
+            raise ValueError("tasks must be ordered by slot")
+        count = len(slots)
+        self.slots = slots
+        self.sources = sources
+        self.state = np.zeros(count, np.int8)
+        self.attempts = np.zeros(count, np.int32)
+        self.failures: Counter[int] = Counter()
+        self.progress: dict[int, TaskProgress] = {}
+        self._rules = rules
+        self._reading_max = [
+            max(rules.reading_max, min(count, _PARTITIONS_MAX))
+            for count in partitions or [1] * source_count
+        ]
+        self._at = slots.astype(np.int64)  # the slot that each task has been read up to
+        self._holder = np.zeros(count, np.int64)
+        self._held: dict[int, set[int]] = {}
+        self._queues = [np.flatnonzero(sources == source) for source in range(source_count)]
+        self._next = [0] * source_count  # from here on in its queue every task is pending
+        self._returned: list[list[int]] = [[] for _ in range(source_count)]
+        self._first_pending = 0
+        self._lost: set[int] = set()
+        self._counts = Counter({TaskState.PENDING: count})
+
+    def count(self, state: TaskState) -> int:
+        """Tasks in a state."""
+        return self._counts[state]
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether every task is inside a checkpoint."""
+        return self._counts[TaskState.SEALED] == len(self.state)
+
+    def restore(self, positions: Mapping[int, TaskProgress]) -> None:
+        """Start from positions that the model holds. Only before the first lease."""
+        for row, progress in positions.items():
+            self.progress[row] = progress
+            if progress.ended:
+                self._move(row, TaskState.USED)
+        self._queues = [queue[self.state[queue] == TaskState.PENDING] for queue in self._queues]
+
+    def lease(self, epoch: int, executors: int) -> list[int]:
+        """Lease the next tasks to an epoch, a fair share of what `executors` could take."""
+        if epoch in self._lost:
+            return []
+        horizon = self._horizon(executors)
+        rows: list[int] = []
+        for source in range(len(self._queues)):
+            waiting = self._waiting(source, horizon)
+            free = self._reading_max[source] - self.reading(epoch)[source]
+            share = min(free, math.ceil(waiting / max(1, executors)))
+            rows += [self._pull(source) for _ in range(share)]
+        for row in rows:
+            self._move(row, TaskState.READING)
+            self._holder[row] = epoch
+            self.attempts[row] += 1
+        self._held.setdefault(epoch, set()).update(rows)
+        return rows
+
+    def reading(self, epoch: int) -> Counter[int]:
+        """Tasks that an epoch reads now, by source."""
+        return Counter(
+            int(self.sources[row])
+            for row in self._held.get(epoch, ())
+            if self.state[row] == TaskState.READING
+        )
+
+    def advance(self, epoch: int, row: int, slot: int) -> None:
+        """An epoch has read a task up to a slot; a late report changes nothing."""
+        if self._holder[row] == epoch and self.state[row] == TaskState.READING:
+            self._at[row] = max(slot, int(self._at[row]))
+
+    def holds(self, epoch: int, row: int, attempt: int) -> bool:
+        """Whether this very lease is the task's."""
+        return (
+            epoch not in self._lost
+            and row in self._held.get(epoch, ())
+            and bool(self.attempts[row] == attempt)
+        )
+
+    def read(self, epoch: int, row: int) -> None:
+        """An epoch has read a task to its end; a late report changes nothing."""
+        if self._holder[row] == epoch and self.state[row] == TaskState.READING:
+            self._move(row, TaskState.READ)
+
+    def use(self, row: int, progress: TaskProgress) -> TaskProgress | None:
+        """A step used rows of a task. Returns where it stood before.
+
+        Raises:
+            InfrastructureError: when rows were used beyond what any lease could have given.
+        """
+        before = self.progress.get(row)
+        after = further(before, progress)
+        if after is before:
+            return before
+        if self.state[row] == TaskState.PENDING:
+            raise InfrastructureError(f"rows of task row {row} were used without a lease")
+        self.progress[row] = after
+        if after.ended and self.state[row] in _HELD:
+            self._move(row, TaskState.USED)
+            self._held[int(self._holder[row])].discard(row)
+        return before
+
+    def seal(self, positions: Mapping[int, TaskProgress]) -> None:
+        """A checkpoint holds these positions."""
+        for row, progress in positions.items():
+            self.use(row, progress)
+            if progress.ended and self.state[row] == TaskState.USED:
+                self._move(row, TaskState.SEALED)
+
+    def fail(self, epoch: int, row: int, attempt: int) -> Verdict:
+        """A lease reports that its task cannot be read on."""
+        if not self.holds(epoch, row, attempt):
+            return Verdict.STALE
+        self.failures[row] += 1
+        exhausted = self.failures[row] >= self._rules.attempts_max
+        return Verdict.EXHAUSTED if exhausted else Verdict.AGAIN
+
+    def lose(self, epoch: int) -> None:
+        """No lease for this epoch any more, and no report from it; its tasks wait for a fence."""
+        self._lost.add(epoch)
+
+    def fenced(self, epoch: int, taken: Mapping[int, TaskProgress]) -> None:
+        """The trainer takes no further row of the epoch: its tasks go on from `taken`."""
+        self._lost.add(epoch)
+        for row in sorted(self._held.pop(epoch, ())):
+            if row in taken:
+                self.progress[row] = further(self.progress.get(row), taken[row])
+            self._give_back(row)
+
+    def held(self, epoch: int) -> list[int]:
+        """Tasks of an epoch whose rows are not all used."""
+        return sorted(self._held.get(epoch, ()))
+
+    def _give_back(self, row: int) -> None:
+        progress = self.progress.get(row)
+        if progress is not None and progress.ended:
+            self._move(row, TaskState.USED)
+            return
+        self._move(row, TaskState.PENDING)
+        self._at[row] = self.slots[row]
+        heapq.heappush(self._returned[int(self.sources[row])], row)
+        self._first_pending = min(self._first_pending, row)
+
+    def _move(self, row: int, state: TaskState) -> None:
+        self._counts[TaskState(int(self.state[row]))] -= 1
+        self._counts[state] += 1
+        self.state[row] = state
+
+    def _horizon(self, executors: int) -> int:
+        """The last slot whose tasks may be leased now."""
+        if executors <= 1:
+            return _FAR
+        return self._earliest_open() + self._rules.align_slots
+
+    def _earliest_open(self) -> int:
+        """The slot of the earliest row that is not read yet, as far as known."""
+        state, count = self.state, len(self.state)
+        while self._first_pending < count and state[self._first_pending] != TaskState.PENDING:
+            self._first_pending += 1
+        slots = [
+            int(self._at[row])
+            for rows in self._held.values()
+            for row in rows
+            if state[row] == TaskState.READING
+        ]
+        if self._first_pending < count:
+            slots.append(int(self.slots[self._first_pending]))
+        return min(slots, default=_FAR - self._rules.align_slots)
+
+    def _waiting(self, source: int, horizon: int) -> int:
+        """Pending tasks of a source up to a slot."""
+        place = self._next[source]
+        queue = self._queues[source]
+        fresh = bisect_right(queue, horizon, lo=place, key=lambda row: self.slots[row]) - place
+        return fresh + sum(bool(self.slots[row] <= horizon) for row in self._returned[source])
+
+    def _pull(self, source: int) -> int:
+        """The earliest pending task of a source; there is one."""
+        queue, place = self._queues[source], self._next[source]
+        returned = self._returned[source]
+        if returned and (place == len(queue) or returned[0] < queue[place]):
+            return heapq.heappop(returned)
+        self._next[source] += 1
+        return int(queue[place])

@@ -1,0 +1,181 @@
+"""The driver's calls: one lock around its state, waiting calls, a watch over silent executors."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import grpc
+
+from forebay.datatasks.tasks import Wire
+from forebay.executors.driver.offset_commits import SealCommitter
+from forebay.executors.driver.state import DriverState, Member
+from forebay.executors.wire.messages import (
+    Done,
+    ExecutorBeat,
+    LeaseCall,
+    LeaseReply,
+    Opened,
+    OpenWindow,
+    Orders,
+    Registered,
+    Registration,
+    SealCall,
+    StatusCall,
+    StatusReply,
+    TaskFailure,
+    TrainerBeat,
+)
+from forebay.executors.wire.rpc import Methods, NotKnownError
+
+WAIT_LONGEST_SECONDS = 2.0
+GONE_POLL_SECONDS = 0.25  # how soon a waiting call sees that its caller is gone
+COMMIT_SECONDS = 45.0
+
+
+class DriverService:
+    """Answers data executors, the trainer and people."""
+
+    def __init__(self, state: DriverState, commits: SealCommitter) -> None:
+        """Serve `state`."""
+        self._state = state
+        self._commits = commits
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._watch = threading.Thread(target=self._expire_on, name="watch", daemon=True)
+
+    @property
+    def methods(self) -> Methods:
+        """Name, message and handler of each call."""
+        return {
+            "register": (Registration, self.register),
+            "lease": (LeaseCall, self.lease),
+            "executor_beat": (ExecutorBeat, self.executor_beat),
+            "failed": (TaskFailure, self.failed),
+            "open": (OpenWindow, self.open),
+            "beat": (TrainerBeat, self.beat),
+            "seal": (SealCall, self.seal),
+            "status": (StatusCall, self.status),
+        }
+
+    def start(self) -> None:
+        """Watch over silent executors."""
+        self._watch.start()
+
+    def stop(self) -> None:
+        """Let waiting calls go."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._commits.stop()
+
+    def register(self, call: Registration, _context: grpc.ServicerContext) -> Wire:
+        """A data executor comes in."""
+        with self._changed:
+            self._state.register(call)
+            self._changed.notify_all()
+            return Registered(incarnation=self._state.incarnation)
+
+    def lease(self, call: LeaseCall, context: grpc.ServicerContext) -> Wire:
+        """Wait for tasks, for another epoch, or for the last task to be taken."""
+        deadline = time.monotonic() + min(call.wait_seconds, WAIT_LONGEST_SECONDS)
+        with self._changed:
+            member = self._state.member(call.executor, call.instance)
+            if call.sequence > member.sequence:
+                self._state.assign_epoch(member)
+                self._changed.notify_all()
+            while True:
+                if member.reply is not None and call.sequence <= member.sequence:
+                    return member.reply  # the same call again, or one that was given up
+                reply = self._state.lease(member, call)
+                left = deadline - time.monotonic()
+                if reply is None and (left <= 0 or self._stopped):
+                    reply = _nothing_new(call, member)
+                if reply is not None:
+                    member.sequence, member.reply = call.sequence, reply
+                    self._changed.notify_all()
+                    return reply
+                self._changed.wait(min(left, GONE_POLL_SECONDS))
+                if not context.is_active():
+                    raise NotKnownError("the caller is gone")
+                self._state.member(call.executor, call.instance)
+
+    def executor_beat(self, call: ExecutorBeat, _context: grpc.ServicerContext) -> Wire:
+        """A data executor lives and has read tasks."""
+        with self._changed:
+            self._state.beat_of_executor(call)
+            if call.done or call.slots:
+                self._changed.notify_all()
+            return Done()
+
+    def failed(self, call: TaskFailure, _context: grpc.ServicerContext) -> Wire:
+        """A data executor cannot read a task on."""
+        with self._changed:
+            self._state.failed(call)
+            self._changed.notify_all()
+            return Done()
+
+    def open(self, call: OpenWindow, _context: grpc.ServicerContext) -> Wire:
+        """The trainer begins a window, or goes on with it after a restart of either side."""
+        with self._changed:
+            session = self._state.open(call)
+            if call.sealed:
+                self._commits.submit(session.served, call.sealed)
+            self._changed.notify_all()
+            return Opened(
+                trainer=session.trainer, session=session.number, tasks=session.served.tasks
+            )
+
+    def beat(self, call: TrainerBeat, context: grpc.ServicerContext) -> Wire:
+        """Take the trainer's news; wait until it has other orders to follow."""
+        deadline = time.monotonic() + min(call.wait_seconds, WAIT_LONGEST_SECONDS)
+        with self._changed:
+            session = self._state.session_of(call.trainer, call.session)
+            before = session.version
+            self._state.beat_of_trainer(session, call)
+            if session.version != before:
+                self._changed.notify_all()
+            while session.version == call.version and context.is_active() and not self._stopped:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+                self._state.session_of(call.trainer, call.session)
+            orders: Orders = self._state.orders(session)
+            return orders
+
+    def seal(self, call: SealCall, _context: grpc.ServicerContext) -> Wire:
+        """A checkpoint is durable. At the window's end storage knows it before the answer."""
+        with self._changed:
+            session = self._state.session_of(call.trainer, call.session)
+            session.served.seal(call.progress)
+            self._state.seal(session, call.step)
+            number = self._commits.submit(session.served, call.progress)
+            is_end = session.served.leases.is_sealed
+        if is_end:
+            self._commits.wait(number, COMMIT_SECONDS)
+        return Done()
+
+    def status(self, _call: StatusCall, _context: grpc.ServicerContext) -> Wire:
+        """How far the window is."""
+        with self._changed:
+            facts: StatusReply = self._state.status()
+            return facts
+
+    def _expire_on(self) -> None:
+        with self._changed:
+            while not self._stopped:
+                if self._state.expire():
+                    self._changed.notify_all()
+                self._changed.wait(GONE_POLL_SECONDS)
+
+
+def _nothing_new(call: LeaseCall, member: Member) -> LeaseReply:
+    known = member.reply
+    return LeaseReply(
+        epoch=call.epoch,
+        window=known.window if known else "",
+        generation=known.generation if known else 0,
+        grants=[],
+        last=call.last,
+    )

@@ -1,0 +1,358 @@
+"""What the driver knows: members, the open session, its orders to the trainer.
+
+No waiting and no I/O but the journal and the ledger in here; `driver_service` holds the lock
+around every call and waits between them. docs/protocol.md has the rules.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from forebay.errors import FencedError, InfrastructureError
+from forebay.executors.driver.journal import Journal
+from forebay.executors.driver.leases import TaskState, Verdict
+from forebay.executors.driver.window import ServedWindow
+from forebay.executors.wire.messages import (
+    ErrorReport,
+    ExecutorBeat,
+    ExecutorFacts,
+    LeaseCall,
+    LeaseReply,
+    OpenWindow,
+    Orders,
+    Registration,
+    Serving,
+    StatusReply,
+    TaskFailure,
+    TrainerBeat,
+)
+from forebay.executors.wire.rpc import NotKnownError, report
+
+FATAL_EXIT_CODES = (1, 2, 3)  # trying again would not help
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Member:
+    """A registered data executor. epoch 0: it has none in this session (yet)."""
+
+    registration: Registration
+    seen: float
+    epoch: int = 0
+    sequence: int = 0
+    reply: LeaseReply | None = None
+    queued: dict[str, int] = field(default_factory=dict)
+    passed_over: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Session:
+    """A window that is open for one trainer process."""
+
+    number: int
+    trainer: int
+    served: ServedWindow
+    version: int = 1
+    sequence: int = 0
+    fencing: set[int] = field(default_factory=set)
+    error: ErrorReport | None = None
+    sealed_step: int = 0
+
+
+class DriverState:
+    """All of it. Not safe for use from several threads by itself."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        open_window: Callable[[str, int], ServedWindow],
+        heartbeat_timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Recover incarnation and trainer number from the journal; nothing else is trusted."""
+        self._journal = journal
+        self._open_window = open_window
+        self._timeout = heartbeat_timeout
+        self._clock = clock
+        records = journal.records
+        self.incarnation: int = 1 + sum(record["kind"] == "driver" for record in records)
+        self.trainer: int = max(
+            (record["number"] for record in records if record["kind"] == "trainer"), default=0
+        )
+        self._failed = _failures_of_last_open(records)
+        self._numbers = 0
+        self._members: dict[int, Member] = {}
+        self.session: Session | None = None
+        journal.append("driver", incarnation=self.incarnation)
+
+    # Data executors -------------------------------------------------------------------------
+
+    def register(self, call: Registration) -> None:
+        """Let a data executor in; a process that started earlier loses its index.
+
+        Raises:
+            FencedError: when a process that started later has the index.
+        """
+        known = self._members.get(call.executor)
+        if known is not None:
+            if known.registration.started_ns > call.started_ns:
+                raise FencedError(f"a newer process is data executor {call.executor}")
+            self._lose(known)
+        self._members[call.executor] = Member(call, self._clock())
+        _LOG.info("data executor %d registered, pid %d", call.executor, call.pid)
+
+    def member(self, executor: int, instance: str) -> Member:
+        """The member that calls, which is thereby alive.
+
+        Raises:
+            NotKnownError: when it is not registered (any more).
+        """
+        member = self._members.get(executor)
+        if member is None or member.registration.instance != instance:
+            raise NotKnownError(f"data executor {executor} is not registered")
+        member.seen = self._clock()
+        return member
+
+    def assign_epoch(self, member: Member) -> None:
+        """Give a member an epoch of the open session, at the start of a call: it lives."""
+        if self.session is not None and member.epoch == 0 and self.session.error is None:
+            member.epoch = self._number()
+            self.session.version += 1
+
+    def lease(self, member: Member, call: LeaseCall) -> LeaseReply | None:
+        """The answer to a waiting executor, or None while there is nothing to say."""
+        session = self.session
+        if session is None or member.epoch == 0:
+            needs_call = session is not None and session.error is None
+            reply = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
+            return reply if call.epoch or needs_call else None
+        served = session.served
+        grants = [] if session.error else served.lease(member.epoch, len(self._members))
+        last = served.leases.count(TaskState.PENDING) == 0
+        if not grants and call.epoch == member.epoch and call.last == last:
+            return None
+        return LeaseReply(
+            epoch=member.epoch,
+            window=served.window,
+            generation=served.generation,
+            grants=grants,
+            last=last,
+        )
+
+    def beat_of_executor(self, call: ExecutorBeat) -> None:
+        """Tasks that were read, and counters."""
+        member = self.member(call.executor, call.instance)
+        member.queued, member.passed_over = call.queued, call.passed_over
+        if self.session is not None and call.epoch and call.epoch == member.epoch:
+            self.session.served.advance(call.epoch, call.slots)
+            self.session.served.read(call.epoch, call.done)
+
+    def failed(self, call: TaskFailure) -> None:
+        """A task could not be read on: fence its epoch and try again, or end the window.
+
+        Raises:
+            FencedError: when the lease was lost before.
+        """
+        member = self.member(call.executor, call.instance)
+        session = self.session
+        if session is None or call.epoch != member.epoch:
+            raise FencedError(f"task {call.task_id}: epoch {call.epoch} is over")
+        served = session.served
+        row = served.row_of(call.task_id)
+        verdict = served.leases.fail(call.epoch, row, call.attempt)
+        if verdict is Verdict.STALE:
+            raise FencedError(f"task {call.task_id}: attempt {call.attempt} lost its lease")
+        _LOG.warning("task %s failed: %s", call.task_id, call.cause.message)
+        cause = call.cause
+        if cause.exit_code in FATAL_EXIT_CODES:
+            self._stop(session, cause)
+            return
+        self._journal.append("failure", task=call.task_id, message=cause.message[:500])
+        if verdict is Verdict.EXHAUSTED:
+            times = served.leases.failures[row]
+            message = f"task {call.task_id} failed {times} times, the last time: {cause.message}"
+            self._stop(session, report(InfrastructureError(message)))
+        else:
+            self._lose(member)
+
+    def expire(self) -> bool:
+        """Lose members that have been silent for too long. True when there was one."""
+        now = self._clock()
+        silent = [m for m in self._members.values() if now - m.seen > self._timeout]
+        for member in silent:
+            index = member.registration.executor
+            _LOG.warning("data executor %d is silent: its leases are lost", index)
+            self._lose(member)
+            del self._members[index]
+        return bool(silent)
+
+    # The trainer ----------------------------------------------------------------------------
+
+    def open(self, call: OpenWindow) -> Session:
+        """Serve a window from the positions of the call; all that was open before is over.
+
+        Raises:
+            FencedError: when a newer trainer owns the job.
+            ForebayError: when the plan cannot be read.
+        """
+        self._check_trainer(call.trainer)
+        same_process = call.trainer != 0 and call.trainer == self.trainer
+        served = self._open_window(call.window, call.generation)
+        served.restore(call.used)
+        if not same_process:
+            self.trainer = call.trainer or self.trainer + 1
+            self._journal.append("trainer", number=self.trainer)
+        key = (self.trainer, call.window, call.generation)
+        if self._failed.key == key:
+            for task_id, times in self._failed.tasks.items():
+                served.leases.failures[served.row_of(task_id)] = times
+        else:
+            self._failed = _Failed(key)
+            self._journal.append(
+                "open", trainer=self.trainer, window=call.window, generation=call.generation
+            )
+        for member in self._members.values():
+            member.epoch = 0
+        self.session = Session(self._number(), self.trainer, served, sealed_step=call.step)
+        _LOG.info(
+            "window %s generation %d is open for trainer %d: %d tasks, %d of them used",
+            call.window,
+            call.generation,
+            self.trainer,
+            served.tasks,
+            served.leases.count(TaskState.USED),
+        )
+        return self.session
+
+    def session_of(self, trainer: int, number: int) -> Session:
+        """The open session, if it is the caller's.
+
+        Raises:
+            FencedError: when a newer trainer owns the job.
+            NotKnownError: when the session is over or was never ours.
+        """
+        self._check_trainer(trainer)
+        if self.session is None or self.session.number != number:
+            raise NotKnownError(f"session {number} is not open")
+        return self.session
+
+    def beat_of_trainer(self, session: Session, call: TrainerBeat) -> None:
+        """Positions used, fences answered, streams broken. The same beat again changes nothing."""
+        if call.sequence <= session.sequence:
+            return
+        session.sequence = call.sequence
+        session.served.use(call.used)
+        for epoch, taken in call.fenced.items():
+            session.served.fenced(epoch, taken)
+            session.fencing.discard(epoch)
+            session.version += 1
+        for member in self._members.values():
+            if member.epoch in call.broken:
+                _LOG.info("the stream of epoch %d broke", member.epoch)
+                self._lose(member)
+
+    def orders(self, session: Session) -> Orders:
+        """What the trainer should do now."""
+        serving = [
+            Serving(executor=index, epoch=member.epoch, address=member.registration.address)
+            for index, member in sorted(self._members.items())
+            if member.epoch
+        ]
+        return Orders(
+            version=session.version,
+            serving=serving,
+            fence=sorted(session.fencing),
+            error=session.error,
+        )
+
+    def seal(self, session: Session, step: int) -> None:
+        """Note a checkpoint; its positions are in the table already."""
+        session.sealed_step = step
+        served = session.served
+        self._journal.append(
+            "seal",
+            window=served.window,
+            generation=served.generation,
+            step=step,
+            tasks=served.leases.count(TaskState.SEALED),
+        )
+
+    # For people -----------------------------------------------------------------------------
+
+    def status(self) -> StatusReply:
+        """Facts about the open window."""
+        session = self.session
+        served = session.served if session else None
+        rows = dict(served.rows_used) if served else {}
+        total = sum(rows.values())
+        return StatusReply(
+            incarnation=self.incarnation,
+            window=served.window if served else "",
+            generation=served.generation if served else 0,
+            tasks=served.counts() if served else {},
+            rows_used=rows,
+            dead_rows=dict(served.dead_rows) if served else {},
+            share={name: count / total for name, count in rows.items()} if total else {},
+            executors={
+                str(index): ExecutorFacts(
+                    epoch=member.epoch,
+                    reading=served.reading(member.epoch) if served else {},
+                    silent_seconds=self._clock() - member.seen,
+                    queued=member.queued,
+                    passed_over=member.passed_over,
+                )
+                for index, member in self._members.items()
+            },
+            sealed_step=session.sealed_step if session else 0,
+        )
+
+    # Inside ---------------------------------------------------------------------------------
+
+    def _number(self) -> int:
+        """Grows over all incarnations: epochs and sessions are never named twice."""
+        self._numbers += 1
+        return (self.incarnation << 32) + self._numbers
+
+    def _check_trainer(self, number: int) -> None:
+        if number and number < self.trainer:
+            raise FencedError(f"trainer {self.trainer} has taken over from trainer {number}")
+
+    def _lose(self, member: Member) -> None:
+        """No further row of the member's epoch counts: ask the trainer for a fence."""
+        epoch, member.epoch = member.epoch, 0
+        if epoch and self.session is not None:
+            self.session.served.leases.lose(epoch)
+            self.session.fencing.add(epoch)
+            self.session.version += 1
+
+    def _stop(self, session: Session, cause: ErrorReport) -> None:
+        session.error = session.error or cause
+        session.version += 1
+
+
+@dataclass
+class _Failed:
+    """How often tasks failed in the window that a trainer process has open."""
+
+    key: tuple[int, str, int]
+    tasks: dict[str, int] = field(default_factory=dict)
+
+
+def _failures_of_last_open(records: list[dict[str, object]]) -> _Failed:
+    failed = _Failed((0, "", 0))
+    for record in records:
+        if record["kind"] == "open":
+            failed = _Failed(
+                (
+                    int(str(record["trainer"])),
+                    str(record["window"]),
+                    int(str(record["generation"])),
+                )
+            )
+        elif record["kind"] == "failure":
+            task = str(record["task"])
+            failed.tasks[task] = failed.tasks.get(task, 0) + 1
+    return failed

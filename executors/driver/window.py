@@ -1,0 +1,158 @@
+"""One window as the driver serves it: the ledger's tasks, their leases, counts by source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.jobs import JobSpec
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.tasks import DataTask, TaskProgress
+from forebay.errors import InfrastructureError
+from forebay.executors.driver.leases import LeaseRules, LeaseTable, TaskState
+from forebay.executors.wire.messages import Grant, Progress
+
+_NO_IDS = pa.nulls(0, pa.string())
+
+
+class ServedWindow:
+    """Tasks of one (window, generation). Guarded by the driver's lock."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        window: str,
+        generation: int,
+        source_names: Sequence[str],
+        job: JobSpec,
+    ) -> None:
+        """Read the plan; nothing is leased.
+
+        Raises:
+            ForebayError: when the ledger does not hold a complete plan.
+        """
+        self.window = window
+        self.generation = generation
+        self._names = source_names
+        self._ledger = ledger
+        self._plan = ledger.plan(window, generation)
+        self._table: pa.Table = ledger.tasks(window, generation)
+        self._ids: pa.Array = pa.concat_arrays(self._table["task_id"].chunks or [_NO_IDS])
+        self._rows: dict[str, int] = {}
+        self.rows_used: Counter[str] = Counter()
+        self.dead_rows: Counter[str] = Counter()
+        sources = pc.index_in(self._table["source"], value_set=pa.array(source_names, pa.string()))
+        if sources.null_count:
+            raise InfrastructureError(f"the plan of {window} names a source of another pipeline")
+        self.leases = LeaseTable(
+            self._table["slot"].to_numpy(),
+            sources.to_numpy().astype(np.int32),
+            len(source_names),
+            LeaseRules(
+                align_slots=job.buffers.align_hours,
+                attempts_max=job.failover.task_attempts_max,
+            ),
+            self._partitions(),
+        )
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the window has."""
+        return len(self._table)
+
+    def restore(self, positions: Progress) -> None:
+        """Start from what the model holds."""
+        by_row = self._by_row(positions)
+        self.leases.restore(by_row)
+        for row, progress in by_row.items():
+            self._count(row, None, progress)
+
+    def lease(self, epoch: int, executors: int) -> list[Grant]:
+        """Lease the next tasks to an epoch."""
+        return [self._grant(row) for row in self.leases.lease(epoch, executors)]
+
+    def use(self, positions: Progress) -> None:
+        """Steps used rows up to these positions."""
+        for row, progress in self._by_row(positions).items():
+            before = self.leases.use(row, progress)
+            self._count(row, before, self.leases.progress[row])
+
+    def fenced(self, epoch: int, taken: Progress) -> None:
+        """The trainer takes no further row of the epoch."""
+        self.leases.fenced(epoch, self._by_row(taken))
+
+    def seal(self, positions: Progress) -> None:
+        """A checkpoint holds these positions."""
+        self.use(positions)
+        self.leases.seal(self._by_row(positions))
+
+    def advance(self, epoch: int, slots: Mapping[str, int]) -> None:
+        """An epoch has read these tasks up to these slots."""
+        for row, slot in zip(self._rows_of(list(slots)), slots.values(), strict=True):
+            self.leases.advance(epoch, row, slot)
+
+    def read(self, epoch: int, task_ids: Iterable[str]) -> None:
+        """An epoch has read these tasks to their end."""
+        for row in self._rows_of(list(task_ids)):
+            self.leases.read(epoch, row)
+
+    def row_of(self, task_id: str) -> int:
+        """The row of a task in the lease table."""
+        return self._rows_of([task_id])[0]
+
+    def reading(self, epoch: int) -> dict[str, int]:
+        """Tasks that an epoch reads now, by source."""
+        return {self._names[n]: count for n, count in self.leases.reading(epoch).items()}
+
+    def counts(self) -> dict[str, int]:
+        """Tasks by state."""
+        return {state.name.lower(): self.leases.count(state) for state in TaskState}
+
+    def data_tasks(self, source: str, positions: Progress) -> dict[str, DataTask]:
+        """Tasks of a source among those that have a position."""
+        prefix = f"{source}/"
+        ids = [task_id for task_id in positions if task_id.startswith(prefix)]
+        rows = self._rows_of(ids)
+        return {task_id: self._task(row) for task_id, row in zip(ids, rows, strict=True)}
+
+    def _partitions(self) -> list[int]:
+        """How many partitions each source has in this window."""
+        counted = self._table.group_by("source").aggregate([("partition", "count_distinct")])
+        columns = (counted["source"], counted["partition_count_distinct"])
+        counts = dict(zip(*(column.to_pylist() for column in columns), strict=True))
+        return [counts.get(name, 1) for name in self._names]
+
+    def _task(self, row: int) -> DataTask:
+        return self._ledger.data_task(self._table, row, self._plan)
+
+    def _grant(self, row: int) -> Grant:
+        return Grant(
+            task=self._task(row),
+            attempt=int(self.leases.attempts[row]),
+            failures=self.leases.failures[row],
+            progress=self.leases.progress.get(row),
+        )
+
+    def _by_row(self, positions: Mapping[str, TaskProgress]) -> dict[int, TaskProgress]:
+        return dict(zip(self._rows_of(list(positions)), positions.values(), strict=True))
+
+    def _rows_of(self, task_ids: list[str]) -> list[int]:
+        unknown = [task_id for task_id in task_ids if task_id not in self._rows]
+        if unknown:
+            found = pc.index_in(pa.array(unknown, pa.string()), value_set=self._ids)
+            if found.null_count:
+                raise InfrastructureError(
+                    f"window {self.window} generation {self.generation} has no task "
+                    f"{unknown[found.to_pylist().index(None)]!r}"
+                )
+            self._rows.update(zip(unknown, found.to_pylist(), strict=True))
+        return [self._rows[task_id] for task_id in task_ids]
+
+    def _count(self, row: int, before: TaskProgress | None, after: TaskProgress) -> None:
+        source = self._names[int(self.leases.sources[row])]
+        self.rows_used[source] += after.rows_read - (before.rows_read if before else 0)
+        self.dead_rows[source] += after.dead_rows - (before.dead_rows if before else 0)

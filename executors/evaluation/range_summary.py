@@ -1,0 +1,114 @@
+"""The summary of a range of trained windows from ledger and model chain alone, whoever ran them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import is_warm_start
+from forebay.datatasks.ledger import Ledger
+from forebay.errors import ConfigError
+from forebay.executors.evaluation.summary import Json, build_summary
+from forebay.executors.evaluation.windows import evaluate
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.progress import read_progress
+from forebay.executors.job.request import REQUEST_NAME, JobRequest
+from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.home.paths import Home
+
+
+def summarise_windows(
+    pipeline: PipelineSpec,
+    home: Home,
+    line: str,
+    keys: Sequence[str],
+    facts: Mapping[str, Any] | None = None,
+) -> Json:
+    """Everything that a report needs about windows that are all trained.
+
+    A line's warm start is told with every range of it: the model's row sums count it too.
+
+    Args:
+        pipeline: whose windows they are.
+        home: where state lies.
+        line: the model line.
+        keys: the windows, in order.
+        facts: what only whoever trained the windows knows; without it, what the folders of
+            their jobs tell.
+
+    Raises:
+        ConfigError: when one of them is not trained.
+        DataError: when the plan that a model was trained from is gone.
+    """
+    chain, ledger = ModelChain(home, pipeline.name, line), Ledger(home, pipeline.name)
+    links = [_trained(chain, key) for key in keys]
+    warm = _warm_start(chain)
+    plans = [ledger.plan(link.window, link.generation) for link in links]
+    evaluation = evaluate(pipeline, chain, keys)
+    told = _of_jobs(home, [*([warm] if warm else []), *links]) if facts is None else facts
+    return build_summary(
+        pipeline,
+        chain,
+        plans,
+        ledger.plan(warm.window, warm.generation) if warm else None,
+        evaluation,
+        {"stale_windows": _stale(chain), "published": _published(chain), **told},
+    )
+
+
+def _trained(chain: ModelChain, key: str) -> Link:
+    link = chain.newest(key)
+    if link is None:
+        raise ConfigError(
+            f"window {key} of pipeline {chain.pipeline!r} is not trained on line {chain.line!r}: "
+            "train it, or ask for other windows"
+        )
+    return link
+
+
+def _warm_start(chain: ModelChain) -> Link | None:
+    first = next(iter(chain.windows()), None)
+    return chain.newest(first) if first is not None and is_warm_start(first) else None
+
+
+def _stale(chain: ModelChain) -> list[str]:
+    links = [chain.newest(key) for key in chain.windows()]
+    return [link.window for link in links if link and chain.stale_because(link)]
+
+
+def _published(chain: ModelChain) -> Json | None:
+    published = chain.published()
+    return published.model_dump(mode="json") if published else None
+
+
+def _of_jobs(home: Home, links: Sequence[Link]) -> Json:
+    """Restarts and seconds of the jobs that are still there and trained one of these links."""
+    wanted = {(link.window, link.generation) for link in links}
+    restarts: dict[str, int] = {}
+    phases: dict[str, float] = {}
+    for folder in _jobs_that_trained(home, wanted):
+        status = JobFolder(folder).stored_status()
+        progress = read_progress(folder)
+        for role, count in (status.restarts if status else {}).items():
+            restarts[role] = restarts.get(role, 0) + count
+        for name, seconds in (progress.phases_seconds if progress else {}).items():
+            phases[f"trainer.{name}"] = phases.get(f"trainer.{name}", 0.0) + seconds
+    return {
+        "restarts": restarts,
+        "phases_seconds": {name: round(seconds, 3) for name, seconds in phases.items()},
+        "trained_windows": [],
+        "reused_windows": [link.window for link in links if not is_warm_start(link.window)],
+        "storage_calls": None,
+        "notes": [],
+    }
+
+
+def _jobs_that_trained(home: Home, wanted: set[tuple[str, int]]) -> list[Path]:
+    found = []
+    for path in sorted(home.root.glob(f"jobs/*/{REQUEST_NAME}")):
+        windows = JobRequest.read(path.parent).windows
+        if any((window.key, window.generation) in wanted for window in windows):
+            found.append(path.parent)
+    return found

@@ -1,0 +1,160 @@
+"""The summary of a run: rows, metrics, proof and paths, as the JSON that everything else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.datatasks.ledger import SourcePlan, WindowPlan
+from forebay.executors.evaluation.windows import Evaluation
+from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.shown_steps import shown_series
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """Rows of one source in one window, counted by three parties.
+
+    planned: what planning read off the storage (None: unknown before reading).
+    served: rows that data executors handed out. trained: the model's own count. dead: letters.
+    """
+
+    planned: int | None
+    served: int
+    trained: int
+    dead: int
+
+    @property
+    def agree(self) -> bool:
+        """Planned = served = trained + dead."""
+        return self.served == self.trained + self.dead and self.planned in {None, self.served}
+
+
+def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
+    """Collect the three counts of one source."""
+    prefix = f"{plan.source}/"
+    progress = [value for task, value in link.progress.items() if task.startswith(prefix)]
+    return SourceRows(
+        planned=plan.rows,
+        served=sum(value.rows_read for value in progress),
+        trained=link.trained(plan.source).rows,
+        dead=sum(value.dead_rows for value in progress),
+    )
+
+
+def window_facts(plan: WindowPlan, link: Link, chain: ModelChain, evaluation: Evaluation) -> Json:
+    """What a summary says of one trained window."""
+    sources: Json = {}
+    for name, source in plan.sources.items():
+        rows = source_rows(source, link)
+        sources[name] = {
+            "data_from": source.data_from.isoformat(),
+            "data_to": source.data_to.isoformat(),
+            "feed": source.feed,
+            "planned_rows": rows.planned,
+            "served_rows": rows.served,
+            "trained_rows": rows.trained,
+            "dead_letter_rows": rows.dead,
+            "reason": source.reason,
+        }
+    return {
+        "window": plan.window,
+        "generation": link.generation,
+        "parent": link.parent.model_dump() if link.parent else None,
+        "resumed_from_step": link.resumed_from_step,
+        "reread_rows": link.reread_rows,
+        "steps": link.steps,
+        "stale": chain.stale_because(link),
+        "sources": sources,
+        "metrics": evaluation.windows.get(plan.window, {}),
+        "label_completeness": evaluation.completeness.get(plan.window),
+        "series": shown_series(chain.folder(link.window, link.generation)),
+    }
+
+
+def build_summary(
+    pipeline: PipelineSpec,
+    chain: ModelChain,
+    plans: Sequence[WindowPlan],
+    warm_start: WindowPlan | None,
+    evaluation: Evaluation,
+    facts: Mapping[str, Any],
+) -> Json:
+    """Everything a report needs, for windows that are all trained.
+
+    facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`, `notes`,
+    `stale_windows` and `commands` of this run.
+    """
+    links = [_newest(chain, plan.window) for plan in plans]
+    windows = [
+        window_facts(plan, link, chain, evaluation) for plan, link in zip(plans, links, strict=True)
+    ]
+    warm = None
+    if warm_start is not None:
+        warm = window_facts(warm_start, _newest(chain, warm_start.window), chain, evaluation)
+    agree, line = rows_verdict([*([warm] if warm else []), *windows])
+    seen = links[-1].seen if links else {}
+    model = saved_model(chain, links[-1]) if links else None
+    return {
+        "pipeline": pipeline.name,
+        "line": chain.line,
+        "paradigms": list(pipeline.train.paradigms) if pipeline.model.kind == "towers" else [],
+        "windows": windows,
+        "warm_start": warm,
+        "seen": {name: sums.model_dump() for name, sums in seen.items()},
+        "model": str(model) if model is not None and model.is_dir() else "",
+        "pooled": evaluation.pooled,
+        "rows_agree": agree,
+        "rows_line": line,
+        **facts,
+    }
+
+
+def saved_model(chain: ModelChain, link: Link) -> Path:
+    """The folder of a link's SavedModel; it exists when the link ended a job."""
+    return chain.saved_model(link.window, link.generation)
+
+
+def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
+    """Whether all counts agree, and the line that says so or names the first that do not."""
+    totals = {"planned": 0, "served": 0, "trained": 0, "dead": 0}
+    unknown = 0
+    for window in windows:
+        for name, source in window["sources"].items():
+            rows = SourceRows(
+                source["planned_rows"],
+                source["served_rows"],
+                source["trained_rows"],
+                source["dead_letter_rows"],
+            )
+            if not rows.agree:
+                return False, (
+                    f"rows DISAGREE in window {window['window']}, source {name}: planned "
+                    f"{rows.planned}, served {rows.served}, trained {rows.trained}, "
+                    f"dead {rows.dead}"
+                )
+            unknown += rows.planned is None
+            totals["planned"] += rows.served if rows.planned is None else rows.planned
+            totals["served"] += rows.served
+            totals["trained"] += rows.trained
+            totals["dead"] += rows.dead
+    line = (
+        "rows  planned = served = trained + dead; the model's own sums agree  "
+        f"({totals['planned']:,} = {totals['served']:,} = {totals['trained']:,} + "
+        f"{totals['dead']:,})"
+    )
+    if unknown:
+        line += f"; {unknown} plans could not count rows before reading and count what was served"
+    return True, line
+
+
+def _newest(chain: ModelChain, window: str) -> Link:
+    link = chain.newest(window)
+    if link is None:
+        raise LookupError(f"window {window} has no trained model")
+    return link

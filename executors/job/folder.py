@@ -1,0 +1,143 @@
+"""The folder of one job: where its files lie and how they change hands.
+
+Who writes what: submitters `job.json`, `token`, `epoch`, `cancel.json` and the status `submitted`,
+under `launch.lock`; the supervisor, which holds `supervisor.lock` for its life, every later status.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forebay.config.base import Spec
+from forebay.executors.files import write_atomically
+from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.system.locks import is_held, locked
+
+PROGRESS_NAME = "progress.json"
+# Longer than a start of a supervisor, which happens under this lock.
+LAUNCH_LOCK_SECONDS = 90.0
+# A submitted job without a supervisor is starting, not lost, for this long.
+START_SECONDS = 15.0
+
+
+class CancelRequest(Spec):
+    """Somebody with this epoch wants the job to end."""
+
+    epoch: int
+
+
+class JobFolder:
+    """Files of one job."""
+
+    def __init__(self, path: Path) -> None:
+        """`path` is `jobs/<job id>` below FOREBAY_HOME."""
+        self.path = path
+        self.supervisor_lock = path / "supervisor.lock"
+        self.launch_lock_path = path / "launch.lock"
+        self.supervisor_log = path / "logs" / "supervisor.log"
+        self._status = path / "status.json"
+        self._progress = path / PROGRESS_NAME
+        self._epoch = path / "epoch"
+        self._cancel = path / "cancel.json"
+        self._token = path / "token"
+
+    def create(self) -> None:
+        """Make the folder, closed to other users."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        for name in ("logs", "failures", "endpoints", "journal"):
+            (self.path / name).mkdir(exist_ok=True)
+
+    def launch_lock(self) -> AbstractContextManager[None]:
+        """Held while a submitter or canceller changes the folder.
+
+        Raises:
+            InfrastructureError: when another holds it for `LAUNCH_LOCK_SECONDS`.
+        """
+        return locked(self.launch_lock_path, LAUNCH_LOCK_SECONDS)
+
+    def log_path(self, role: str, index: int) -> Path:
+        """Where a process's stdout and stderr go."""
+        return self.path / "logs" / f"{role}-{index}.log"
+
+    def epoch(self) -> int:
+        """The newest owner's epoch; 0 before the first."""
+        return int(self._epoch.read_text()) if self._epoch.is_file() else 0
+
+    def next_epoch(self) -> int:
+        """Make the caller the newest owner. Under the launch lock."""
+        epoch = self.epoch() + 1
+        write_atomically(self._epoch, str(epoch))
+        return epoch
+
+    def stored_status(self) -> JobStatus | None:
+        """The status as it was written last; None before the first submission."""
+        if not self._status.is_file():
+            return None
+        return JobStatus.model_validate_json(self._status.read_text())
+
+    def write_status(self, status: JobStatus) -> None:
+        """Replace the status."""
+        write_atomically(self._status, status.model_dump_json(indent=1))
+
+    def observed_status(self, status: JobStatus | None) -> JobStatus | None:
+        """What a stored status means now: one of a dead supervisor becomes `lost`."""
+        if status is None or status.ended or is_held(self.supervisor_lock):
+            return status
+        again = self.stored_status()  # it may have ended between the two looks
+        if again is None or again.ended:
+            return again
+        waited = (datetime.now(UTC) - again.submitted_at).total_seconds()
+        if again.state == "submitted" and waited < START_SECONDS:
+            return again
+        return again.model_copy(update={"state": "lost"})
+
+    def prepare(self, request: JobRequest, epoch: int) -> None:
+        """Make everything ready for a new supervisor. Under both locks."""
+        before = self.stored_status()
+        if before is None or before.ended:
+            self._progress.unlink(missing_ok=True)  # an earlier run's
+        for endpoint in (self.path / "endpoints").iterdir():
+            endpoint.unlink()  # of processes that are gone, or that the supervisor ends
+        status = JobStatus(
+            job_id=request.job_id,
+            state="submitted",
+            epoch=epoch,
+            submitted_at=datetime.now(UTC),
+        )
+        if before is not None and not before.ended:
+            restarts = dict(before.restarts)
+            # One that was submitted but never ran lost no supervisor.
+            restarts["supervisor"] += before.started_at is not None
+            status = status.model_copy(update={"restarts": restarts, "ends": before.ends})
+        self.drop_cancel()
+        self._renew_token()
+        request.write(self.path)
+        self.write_status(status)
+
+    def request_cancel(self, epoch: int) -> None:
+        """Ask the supervisor to end the job. Under the launch lock."""
+        write_atomically(self._cancel, CancelRequest(epoch=epoch).model_dump_json())
+
+    def cancel_request(self) -> CancelRequest | None:
+        """The open request, if any."""
+        if not self._cancel.is_file():
+            return None
+        return CancelRequest.model_validate_json(self._cancel.read_text())
+
+    def drop_cancel(self) -> None:
+        """The request is answered. Under the launch lock."""
+        self._cancel.unlink(missing_ok=True)
+
+    def _renew_token(self) -> None:
+        """A new secret, readable by this user alone from the moment it exists."""
+        temporary = self.path / f".token.{os.getpid()}"
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(secrets.token_urlsafe(32))
+        temporary.replace(self._token)

@@ -1,0 +1,41 @@
+"""progress.json of a job: what its trainer tells about itself, for whoever looks from outside.
+
+Light on purpose: Airflow's operators read it and import neither Arrow nor numpy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from forebay.config.base import Spec
+from forebay.executors.job.folder import PROGRESS_NAME
+
+
+class Progress(Spec):
+    """A trainer's own account, rewritten a few times a second.
+
+    lag_seconds: time of data in the open window that is not trained yet.
+    rows: rows that this process trained, by source; the proof of counts is the model, not this.
+    sealed_step: the step of the newest sealed checkpoint; 0 before the first one.
+    """
+
+    window: str = ""
+    windows_done: int = 0
+    windows_total: int = 0
+    step: int = 0
+    sealed_step: int = 0
+    rows: dict[str, int] = Field(default_factory=dict)
+    rows_per_second: float = 0.0
+    lag_seconds: float = 0.0
+    pid: int = 0
+    phases_seconds: dict[str, float] = Field(default_factory=dict)
+
+
+def read_progress(job_dir: Path) -> Progress | None:
+    """The newest account, or None before the first."""
+    try:
+        return Progress.model_validate_json((job_dir / PROGRESS_NAME).read_text())
+    except FileNotFoundError:
+        return None

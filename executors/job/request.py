@@ -1,0 +1,147 @@
+"""What a job is asked for and how it stands, as stored in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from forebay.config.base import NAME_PATTERN, Spec
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.errors import UsageError
+from forebay.executors.files import write_atomically
+from forebay.executors.role import RoleFailure
+
+REQUEST_NAME = "job.json"
+# A job id is a folder's name and part of environments: no separators, no leading dot.
+JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=@-]{0,199}$"
+Role = Literal["driver", "data", "trainer"]
+State = Literal["submitted", "running", "succeeded", "failed", "cancelled", "lost"]
+ENDED_STATES: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class WindowRequest(Spec):
+    """One window to train: rows of [start, end), in UTC, under this generation."""
+
+    key: str
+    generation: int
+    start: datetime
+    end: datetime
+    warm_start: bool = False
+
+
+class JobRequest(Spec):
+    """Everything that a job's processes need to know; nothing is read from YAML later.
+
+    home, project_root: absolute paths. pipeline, sources: the specs as JSON, with their names.
+    windows: in the order of training. publishes: the model of the last window serves as soon as
+    it may; where not, it is exported all the same and somebody else publishes it.
+    """
+
+    job_id: str = Field(pattern=JOB_ID_PATTERN)
+    pipeline_name: str
+    line: str = Field(default="main", pattern=NAME_PATTERN)
+    home: str
+    project_root: str
+    pipeline: dict[str, Any]
+    sources: dict[str, dict[str, Any]]
+    windows: list[WindowRequest]
+    reprocess: bool = False
+    publishes: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        job_id: str,
+        home: Path,
+        project_root: Path,
+        pipeline: PipelineSpec,
+        sources: Mapping[str, SourceSpec],
+        windows: list[WindowRequest],
+        *,
+        line: str = "main",
+        reprocess: bool = False,
+        publishes: bool = True,
+    ) -> Self:
+        """Put specs into a request. Only the pipeline's own sources are kept."""
+        specs = {name: sources[name] for name in pipeline.source_names}
+        return cls(
+            job_id=job_id,
+            pipeline_name=pipeline.name,
+            line=line,
+            home=str(home.absolute()),
+            project_root=str(project_root.absolute()),
+            pipeline=_with_name(pipeline),
+            sources={name: _with_name(spec) for name, spec in specs.items()},
+            windows=windows,
+            reprocess=reprocess,
+            publishes=publishes,
+        )
+
+    def pipeline_spec(self) -> PipelineSpec:
+        """The pipeline as a model."""
+        return PipelineSpec.model_validate({"name": self.pipeline_name, **self.pipeline})
+
+    def source_specs(self) -> dict[str, SourceSpec]:
+        """The sources as models, by name."""
+        return {
+            name: SourceSpec.model_validate({"name": name, **spec})
+            for name, spec in self.sources.items()
+        }
+
+    @classmethod
+    def read(cls, job_dir: Path) -> Self:
+        """The request of the job in this folder.
+
+        Raises:
+            UsageError: when no job was submitted there.
+        """
+        path = job_dir / REQUEST_NAME
+        if not path.is_file():
+            raise UsageError(f"no job {job_dir.name!r} below {job_dir.parent}")
+        return cls.model_validate_json(path.read_text())
+
+    def write(self, job_dir: Path) -> None:
+        """Store the request in the job's folder."""
+        write_atomically(job_dir / REQUEST_NAME, self.model_dump_json(indent=1))
+
+
+class JobStatus(Spec):
+    """How a job stands. Written by its supervisor, `lost` by nobody: it is seen from outside.
+
+    state: `lost` means that the supervisor died; submitting the same job again goes on.
+    epoch: the submission that the running (or last) supervisor answers to; grows.
+    restarts: by role (supervisor, driver, data, trainer), over all supervisors of one run.
+    ends: counted unexpected ends by process (`driver-0`), what `restarts_max` bounds.
+    pids: of living processes by name, `supervisor` and `<role>-<index>`.
+    cancelled_by: epoch of the cancel request that was accepted.
+    phases: seconds by what the supervisor did: start, run, stop.
+    """
+
+    job_id: str
+    state: State
+    epoch: int
+    restarts: dict[str, int] = Field(
+        default_factory=lambda: dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0)
+    )
+    ends: dict[str, int] = Field(default_factory=dict)
+    error: RoleFailure | None = None
+    pids: dict[str, int] = Field(default_factory=dict)
+    cancelled_by: int | None = None
+    submitted_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    phases: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job came to its end (a lost one did not)."""
+        return self.state in ENDED_STATES
+
+
+def _with_name(spec: PipelineSpec | SourceSpec) -> dict[str, Any]:
+    return {"name": spec.name, **spec.model_dump(mode="json")}

@@ -1,0 +1,133 @@
+"""Sealed checkpoints: model, optimiser, row sums, data positions and scores at one barrier.
+
+A checkpoint is a folder that appears under its final name only when everything in it is durable.
+What it says was learnt is the truth; every position newer than the newest seal is discarded.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import Field
+
+from forebay.datatasks.tasks import TaskProgress, Wire
+from forebay.errors import InfrastructureError
+from forebay.executors.files import folder_checksums, naming, write_atomically
+from forebay.executors.model_line.chain import Parent
+from forebay.mixture.learner import Learner, RowSums
+from forebay.system.files import sync_folder
+
+SEAL_NAME = "seal.json"
+MODEL_FOLDER = "model"
+KEPT_SEALS = 2
+
+
+class Seal(Wire):
+    """What one checkpoint holds.
+
+    step counts from the start of the model line, window_step from the start of the window.
+    parent is the link that the window was begun from. base_seen and seen are the model's row sums
+    at the window's start and at this barrier, one for each source index; their difference is what
+    this window trained.
+    """
+
+    window: str
+    generation: int
+    step: int
+    window_step: int
+    final: bool
+    parent: Parent | None = None
+    progress: dict[str, TaskProgress]
+    base_seen: list[RowSums]
+    seen: list[RowSums]
+    scores: list[str]
+    sealed_at: datetime
+    checksums: dict[str, str] = Field(default_factory=dict)
+
+
+class CheckpointStore:
+    """Checkpoints of one (window, generation), below its model folder."""
+
+    def __init__(self, model_folder: Path) -> None:
+        """Use `<model_folder>/checkpoints`; nothing is created yet."""
+        self.folder = model_folder / "checkpoints"
+
+    def write(self, learner: Learner, seal: Seal) -> Seal:
+        """Save the learner and seal it; older checkpoints beyond the last two are removed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        final_name = self.folder / f"{seal.window_step:012d}{'-final' if seal.final else ''}"
+        temporary = self.folder / f".writing-{os.getpid()}"
+        shutil.rmtree(temporary, ignore_errors=True)
+        (temporary / MODEL_FOLDER).mkdir(parents=True)
+        with naming(temporary):
+            learner.save(temporary / MODEL_FOLDER)
+        sealed = seal.model_copy(update={"checksums": folder_checksums(temporary / MODEL_FOLDER)})
+        write_atomically(temporary / SEAL_NAME, sealed.model_dump_json())
+        if final_name.exists():  # a restart that reached the same barrier again
+            shutil.rmtree(final_name)
+        temporary.rename(final_name)
+        sync_folder(self.folder)
+        self._prune()
+        return sealed
+
+    def newest(self) -> tuple[Seal, Path] | None:
+        """The newest seal and the folder of its model; None before the first."""
+        folders = self._sealed_folders()
+        if not folders:
+            return None
+        folder = folders[-1]
+        return Seal.model_validate_json((folder / SEAL_NAME).read_text()), folder / MODEL_FOLDER
+
+    def drop_others(self, parent: Parent | None) -> None:
+        """Remove what was begun from another link than this one: it cannot be gone on with.
+
+        The window before was trained again since then, or forgotten.
+        """
+        newest = self.newest()
+        if newest is not None and newest[0].parent != parent:
+            shutil.rmtree(self.folder)
+
+    def load(self, learner: Learner) -> Seal | None:
+        """Restore the newest seal into the learner.
+
+        Raises:
+            InfrastructureError: when the stored bytes are not those that were sealed.
+        """
+        newest = self.newest()
+        if newest is None:
+            return None
+        seal, folder = newest
+        damaged = _differences(seal.checksums, folder_checksums(folder))
+        if damaged:
+            raise InfrastructureError(
+                f"checkpoint {folder.parent} is damaged ({', '.join(damaged)} changed since it was "
+                f"sealed): restore the folder, or remove it to train window {seal.window} again"
+            )
+        learner.load(folder)
+        return seal
+
+    def _sealed_folders(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
+        return sorted(
+            (
+                path
+                for path in self.folder.iterdir()
+                if not path.name.startswith(".") and (path / SEAL_NAME).is_file()
+            ),
+            key=lambda path: (int(path.name.partition("-")[0]), path.name),
+        )
+
+    def _prune(self) -> None:
+        folders = self._sealed_folders()
+        keep = 1 if folders and folders[-1].name.endswith("-final") else KEPT_SEALS
+        for folder in folders[:-keep]:
+            shutil.rmtree(folder)
+
+
+def _differences(sealed: dict[str, str], found: dict[str, str]) -> list[str]:
+    names = sorted(sealed.keys() | found.keys())
+    return [name for name in names if sealed.get(name) != found.get(name)]

@@ -1,0 +1,81 @@
+"""Evaluation of one trained window: its metrics, and whether all counts of its rows agree."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.config.load import Project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import is_warm_start
+from forebay.datatasks.ledger import Ledger
+from forebay.errors import RowsLostError, UsageError
+from forebay.executors.evaluation.summary import rows_verdict, window_facts
+from forebay.executors.files import write_atomically
+from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.stages.results import EvaluateResult
+from forebay.home.paths import Home
+
+EVALUATION_NAME = "evaluation.json"
+
+
+def evaluate_window(
+    project: Project, spec: PipelineSpec, home: Home, line: str, key: str
+) -> EvaluateResult:
+    """Judge the newest generation of a window and write evaluation.json beside its model.
+
+    Labels of later windows that are trained already count. The first window of a line answers
+    for the rows of its warm start too. Starts no TensorFlow: the scores are those of training.
+
+    Raises:
+        UsageError: when the window is not trained.
+        RowsLostError: when rows planned, served and trained do not agree; the file is there.
+        DataError: when its plan or its scores are damaged.
+    """
+    del project  # every stage takes it; judging needs no source
+    from forebay.executors.evaluation.windows import evaluate  # scipy: only where it is needed
+
+    chain, ledger = ModelChain(home, spec.name, line), Ledger(home, spec.name)
+    link = chain.newest(key)
+    if link is None:
+        raise UsageError(f"window {key} is not trained on line {line!r}: there is nothing to judge")
+    evaluation = evaluate(spec, chain, [key])
+    links = [*_warm_start(chain, link), link]
+    documents = [
+        window_facts(ledger.plan(each.window, each.generation), each, chain, evaluation)
+        for each in links
+    ]
+    agree, rows_line = rows_verdict(documents)
+    document = {**documents[-1], "rows_agree": agree, "rows_line": rows_line}
+    path = chain.folder(key, link.generation) / EVALUATION_NAME
+    write_atomically(path, json.dumps(document, indent=1))
+    if not agree:
+        raise RowsLostError(rows_line)
+    return EvaluateResult(
+        window=key,
+        generation=link.generation,
+        rows={name: link.trained(name).rows for name in link.seen},
+        rows_line=rows_line,
+        metrics={name: _figures(found) for name, found in document["metrics"].items()},
+        path=str(path),
+    )
+
+
+def _warm_start(chain: ModelChain, link: Link) -> list[Link]:
+    """The warm start that a line's first window was built on, if it has one."""
+    parent = link.parent
+    if parent is None or not is_warm_start(parent.window):
+        return []
+    found = chain.link(parent.window, parent.generation)
+    return [found] if found is not None else []
+
+
+def _figures(found: Mapping[str, Any]) -> dict[str, float]:
+    """What is one number; intervals, and what could not be told, stand in the file."""
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, (int, float)) and math.isfinite(value)
+    }

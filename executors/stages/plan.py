@@ -1,0 +1,136 @@
+"""The timer and sink stages: whether a window has to be done, and its plan from its listings."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from forebay.config.load import Project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import Window
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.listings import ListingHead, Listings
+from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
+from forebay.datatasks.sinks import sink_window
+from forebay.errors import UsageError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.start import warm_start_of
+from forebay.executors.stages.results import SinkResult, TimerResult
+from forebay.home.paths import Home
+
+
+def time_window(
+    pipeline: PipelineSpec, home: Home, line: str, window: Window, *, again: bool
+) -> TimerResult:
+    """Whether a window has to be done. A trained one has not, unless it is asked for again."""
+    ledger = Ledger(home, pipeline.name)
+    plan = ledger.latest_plan(window.key)
+    if plan is None:
+        return TimerResult(state="open", window=window.key, because="it has no plan yet")
+    generation = plan.generation
+    linked = ModelChain(home, pipeline.name, line).link(window.key, generation) is not None
+    if not linked or ledger.trained(window.key) != generation:
+        because = f"it is planned as generation {generation} and not trained"
+        return TimerResult(state="open", window=window.key, generation=generation, because=because)
+    trained = f"it is trained in generation {generation}"
+    if again:
+        because = f"{trained} and asked for again"
+        return TimerResult(state="open", window=window.key, generation=generation, because=because)
+    Listings(ledger).drop(window.key)  # nobody goes on to a sink that would take them
+    return TimerResult(
+        state="trained",
+        window=window.key,
+        generation=generation,
+        because=trained,
+        next='clear this run, or trigger it with the configuration {"reprocess": true}, '
+        "to read and train it again",
+    )
+
+
+def record_window(
+    project: Project,
+    pipeline: PipelineSpec,
+    home: Home,
+    line: str,
+    window: Window,
+    *,
+    asked_by: str,
+    again: bool,
+) -> SinkResult:
+    """Record what the sources listed for a window, and for the warm start behind it.
+
+    `again` makes a new generation of a trained window whose data changed. The same data is trained
+    again under a generation that its submission makes: a sink that is cleared alone must not leave
+    a plan that nobody trains. A window that is not trained yet has been asked for again already.
+
+    Raises:
+        UsageError: when a source has to be listed first.
+        FencedError: when another sink records the window at this moment.
+    """
+    ledger = Ledger(home, pipeline.name)
+    listings = Listings(ledger)
+    warm = warm_start_of(pipeline, ModelChain(home, pipeline.name, line), window)
+    if warm is not None:
+        _record_warm_start(project, pipeline, ledger, listings, warm)
+    shares = shares_of(pipeline, project.sources, [window])
+    heads: dict[str, ListingHead] = {}
+    found = [_answer(ledger, listings, share, heads) for [share] in shares.values()]
+    newest = ledger.latest_plan(window.key)
+    trained = newest is not None and ledger.trained(window.key) == newest.generation
+    changed = newest is None or newest.fingerprint != fingerprint_of(
+        {each.plan.source: each.plan for each in found}
+    )
+    sunk = sink_window(ledger, window, found, again=again and trained and changed)
+    if not sunk.recorded:
+        ledger.note(window.key, "plan kept", generation=sunk.plan.generation, asked_by=asked_by)
+    listings.drop(window.key, heads)
+    listings.drop_trained(ledger)
+    plans = sunk.plan.sources
+    return SinkResult(
+        window=window.key,
+        generation=sunk.plan.generation,
+        tasks=sum(each.tasks for each in plans.values()),
+        rows={name: each.rows for name, each in plans.items()},
+        fingerprint=sunk.plan.fingerprint,
+        recorded=sunk.recorded,
+        notes=[sunk.note] if sunk.note else [],
+    )
+
+
+def _answer(
+    ledger: Ledger, listings: Listings, share: Share, heads: dict[str, ListingHead]
+) -> Listed:
+    """The newest listing of a source, or its part of the newest plan, which it once became.
+
+    Where only one source was cleared, or the sink alone, the others have no new listing.
+    """
+    key, asked = share.window.key, identity_of(share.plan())
+    listing = listings.read(share.source, key)
+    if listing is not None and identity_of(listing.head.plan) == asked:
+        heads[share.source] = listing.head
+        return listing.listed
+    plan = ledger.latest_plan(key)
+    part = plan.sources.get(share.source) if plan is not None else None
+    if plan is None or part is None or identity_of(part) != asked:
+        raise UsageError(
+            f"window {key}: source {share.source!r} is not listed for what is declared now: "
+            "clear its task and all behind it"
+        )
+    tasks = ledger.tasks(key, plan.generation)
+    return Listed(part, tasks.filter(pc.equal(tasks["source"], share.source)))
+
+
+def _record_warm_start(
+    project: Project, pipeline: PipelineSpec, ledger: Ledger, listings: Listings, warm: Window
+) -> None:
+    """Record the warm start once all sources have listed it. One that is trained stays."""
+    shares = shares_of(pipeline, project.sources, [warm])
+    heads: dict[str, ListingHead] = {}
+    found = []
+    for name, [share] in shares.items():
+        listing = listings.read(name, warm.key)
+        if listing is None or identity_of(listing.head.plan) != identity_of(share.plan()):
+            return
+        heads[name] = listing.head
+        found.append(listing.listed)
+    sink_window(ledger, warm, found, again=False)
+    listings.drop(warm.key, heads)

@@ -1,0 +1,52 @@
+"""Publication of one window's model: it serves from then on, or the reason why it does not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.errors import InfrastructureError, UsageError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.stages.results import PublishResult
+from forebay.home.paths import Home
+
+
+def publish_window(
+    spec: PipelineSpec, home: Home, line: str, key: str, generation: int
+) -> PublishResult:
+    """Let a generation of a window serve, if the pipeline wants it and nothing later does.
+
+    Called again it comes to the same.
+
+    Raises:
+        UsageError: when that generation is not trained.
+        InfrastructureError: when its SavedModel is not there.
+    """
+    chain = ModelChain(home, spec.name, line)
+    link = chain.link(key, generation)
+    if link is None:
+        raise UsageError(
+            f"generation {generation} of window {key} is not trained on line {line!r}: "
+            "there is nothing to publish"
+        )
+    because = ""
+    if spec.job.publish.when == "never":
+        because = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
+    because = because or chain.unfit_to_serve(link)
+    model = chain.saved_model(key, generation)
+    if not because:
+        if not model.is_dir():
+            raise InfrastructureError(
+                f"{model} is missing: the window was trained in the middle of a longer job, or the "
+                "folder was removed. Train the window again to have it exported"
+            )
+        if not chain.publish(link, model, datetime.now(UTC)):
+            because = chain.unfit_to_serve(link)  # a later one came in between
+    serving = chain.published()
+    return PublishResult(
+        state="kept" if because else "published",
+        window=key,
+        generation=generation,
+        because=because,
+        path=serving.path if serving else "",
+    )

@@ -1,0 +1,298 @@
+"""The source stage: one source's data tasks for one window, found in a scan that many may share.
+
+Every call is a process of its own. What one call finds for others that wait at that moment is
+kept in `Listings`, so that the windows of a backfill are planned with one scan of each source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+from forebay.config.load import Project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import Window, is_warm_start
+from forebay.datatasks.asked import asked_window
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.listings import ListingHead, Listings
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.operations import (
+    Clock,
+    Listed,
+    Share,
+    complete_among,
+    identity_of,
+    left_out,
+    not_complete,
+    not_over,
+    nothing_in,
+    scan_shares,
+    shares_of,
+    too_late,
+)
+from forebay.datatasks.sources.base import Readiness, Source
+from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.start import warm_start_of
+from forebay.executors.stages.results import AskedWindow, SourceResult
+from forebay.home.paths import Home
+from forebay.system.locks import locked
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A share that a pass waits for. mine: for the window that this call is about."""
+
+    share: Share
+    asked_by: str
+    mine: bool
+
+
+class SourceStage:
+    """One source of one pipeline, asked by the passes of runs."""
+
+    def __init__(
+        self,
+        project: Project,
+        pipeline: PipelineSpec,
+        source: str,
+        home: Home,
+        line: str,
+        clock: Clock,
+    ) -> None:
+        """Nothing is opened yet.
+
+        Raises:
+            ConfigError: when the pipeline does not read the source.
+        """
+        if source not in pipeline.source_names:
+            names = ", ".join(pipeline.source_names)
+            raise ConfigError(f"pipeline {pipeline.name!r} reads no source {source!r}: {names}")
+        self._project = project
+        self._pipeline = pipeline
+        self._spec = project.sources[source]
+        self._home = home
+        self._line = line
+        self._clock = clock
+        self._ledger = Ledger(home, pipeline.name)
+        self._listings = Listings(self._ledger)
+
+    def list_window(
+        self, window: Window, asked_by: str, asked: Sequence[AskedWindow] = ()
+    ) -> SourceResult:
+        """The window's tasks for this pass: found before, or in a scan now, or not there yet.
+
+        The scan also covers windows of `asked` that are over, complete and not listed for their
+        own pass.
+
+        Raises:
+            NotReadyError: when the source is late and its policy is `fail`.
+            DataError: when the storage holds something that cannot be planned.
+        """
+        began = self._clock()
+        wanted = self._wanted(window, asked_by, asked)
+        found = self._answer(window, wanted)
+        if found is not None:
+            return found
+        if began < window.end:
+            return self._waiting(window, not_over(window, began), window.end)
+        wait_seconds = self._pipeline.schedule.plan_timeout.total_seconds()
+        try:
+            with locked(self._listings.lock_file(self._spec.name), wait_seconds):
+                return self._look(window, wanted, began)
+        except ForebayError as error:
+            self._ledger.note(
+                window.key,
+                "not planned",
+                reason=str(error),
+                operation=f"source {window.key} {self._spec.name}",
+                error=type(error).__name__,
+            )
+            raise
+
+    def is_ready(
+        self, window: Window, asked_by: str, asked: Sequence[AskedWindow] = ()
+    ) -> SourceResult:
+        """Whether the data is complete (`listed`) or not (`waiting`); nothing is scanned."""
+        wanted = self._wanted(window, asked_by, asked)
+        found = self._answer(window, wanted)
+        if found is not None:
+            return found
+        now = self._clock()
+        if now < window.end:
+            return self._waiting(window, not_over(window, now), window.end)
+        with closing(open_source(self._spec, self._project.root)) as source:
+            for each in self._mine(wanted):
+                ready = _readiness(source, each)
+                if not ready.ready:
+                    first = self._listings.first_asked(self._spec.name, window.key).get(asked_by)
+                    return self._waiting(window, _because(each.share, ready), first)
+        return SourceResult(state="listed", window=window.key, source=self._spec.name)
+
+    def _wanted(self, window: Window, asked_by: str, asked: Sequence[AskedWindow]) -> list[_Wanted]:
+        """What this call is about and what it may find for others, in order of time."""
+        passes = {window: asked_by}
+        for each in asked:
+            other = self._other(each.window)
+            if other is not None and other != window:
+                passes[other] = each.asked_by
+        windows = sorted(passes)
+        warm = self._warm_start(windows[0])
+        if warm is not None:
+            passes[warm] = passes[windows[0]]
+        mine = {window, warm} if window == windows[0] else {window}
+        shares = shares_of(self._pipeline, self._project.sources, sorted(passes))
+        return [
+            _Wanted(share, passes[share.window], mine=share.window in mine)
+            for share in shares[self._spec.name]
+        ]
+
+    def _other(self, key: str) -> Window | None:
+        """A window that another run waits for; None when the pipeline no longer has it."""
+        try:
+            return asked_window(self._pipeline, key)
+        except ConfigError:
+            return None  # its own run says so
+
+    def _warm_start(self, begin: Window) -> Window | None:
+        """The history to list with the earliest window, when the line seems to begin there."""
+        if self._pipeline.train.warm_start is None:
+            return None
+        earlier = [*self._ledger.windows(), *self._listings.windows()]
+        if any(key < begin.key and not is_warm_start(key) for key in earlier):
+            return None
+        chain = ModelChain(self._home, self._pipeline.name, self._line)
+        warm = warm_start_of(self._pipeline, chain, begin)
+        if warm is None or warm.end > begin.start or self._ledger.trained(warm.key) is not None:
+            return None
+        return warm
+
+    def _answer(self, window: Window, wanted: Sequence[_Wanted]) -> SourceResult | None:
+        """What is listed for this pass already; None while something of it is missing."""
+        if self._mine(wanted):
+            return None
+        head = self._listings.head(self._spec.name, window.key)
+        return None if head is None else self._result(window, head, storage_calls=0)
+
+    def _mine(self, wanted: Sequence[_Wanted]) -> list[_Wanted]:
+        return [each for each in wanted if each.mine and not self._is_listed(each)]
+
+    def _is_listed(self, wanted: _Wanted) -> bool:
+        head = self._listings.head(self._spec.name, wanted.share.window.key)
+        return (
+            head is not None
+            and head.asked_by == wanted.asked_by
+            and identity_of(head.plan) == identity_of(wanted.share.plan())
+        )
+
+    def _look(self, window: Window, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
+        """Look at the storage, with the source's lock held, for what nobody listed meanwhile."""
+        complete = []
+        with closing(open_source(self._spec, self._project.root)) as source:
+            for each in self._mine(wanted):
+                ready = _readiness(source, each)
+                if ready.ready:
+                    complete.append(each)
+                    continue
+                first, is_new = self._listings.ask(
+                    self._spec.name, window.key, each.asked_by, began
+                )
+                if self._clock() < first + self._spec.ready.wait:
+                    if is_new:
+                        facts = {"source": self._spec.name, "reason": ready.reason}
+                        self._ledger.note(window.key, "waiting", **facts)
+                    return self._waiting(window, _because(each.share, ready), first)
+                if self._spec.ready.late == "fail":
+                    raise too_late(self._spec, each.share.window.key, ready.reason)
+                self._store(each, left_out(each.share, ready.reason))
+            calls = self._list(source, complete, wanted)
+        head = self._listings.head(self._spec.name, window.key)
+        if head is None:
+            raise InfrastructureError(f"window {window.key}: what was listed of it is gone")
+        return self._result(window, head, calls)
+
+    def _list(self, source: Source, mine: Sequence[_Wanted], wanted: Sequence[_Wanted]) -> int:
+        """List mine, with one scan that takes others along; the calls that it took."""
+        for each in mine:
+            if each.share.span is None:
+                self._store(each, nothing_in(each.share))
+        mine = [each for each in mine if each.share.span is not None]
+        if not mine:
+            return 0
+        room = max(0, self._pipeline.dataset.plan_ahead_windows - len(mine))
+        others = self._others(source, wanted)[:room]
+        try:
+            return self._scan(source, [*mine, *others])
+        except DataError:
+            if not others:
+                raise
+            # Bad data of another window is its own task's to tell, and stops no other.
+            return self._scan(source, mine)
+
+    def _others(self, source: Source, wanted: Sequence[_Wanted]) -> list[_Wanted]:
+        """Windows of other runs that are over, complete and not listed for their pass."""
+        now = self._clock()
+        over = {
+            each.share.window: each
+            for each in wanted
+            if not each.mine
+            and each.share.window.end <= now
+            and each.share.span is not None
+            and not self._is_listed(each)
+        }
+        shares = complete_among(source, [each.share for each in over.values()])
+        return [over[share.window] for share in shares]
+
+    def _scan(self, source: Source, wanted: Sequence[_Wanted]) -> int:
+        ordered = sorted(wanted, key=lambda each: each.share.window)
+        found, calls = scan_shares(source, [each.share for each in ordered])
+        for each in ordered:
+            self._store(each, found[each.share.window.key], calls, len(ordered))
+        return calls
+
+    def _store(
+        self, wanted: _Wanted, listed: Listed, storage_calls: int = 0, windows_scanned: int = 0
+    ) -> None:
+        self._listings.store(
+            wanted.share.window.key,
+            listed,
+            asked_by=wanted.asked_by,
+            at=self._clock(),
+            storage_calls=storage_calls,
+            windows_scanned=windows_scanned,
+        )
+
+    def _waiting(self, window: Window, because: str, first: datetime | None = None) -> SourceResult:
+        return SourceResult(
+            state="waiting",
+            window=window.key,
+            source=self._spec.name,
+            because=because,
+            deadline=None if first is None else first + self._spec.ready.wait,
+        )
+
+    def _result(self, window: Window, head: ListingHead, storage_calls: int) -> SourceResult:
+        return SourceResult(
+            state="listed",
+            window=window.key,
+            source=self._spec.name,
+            because=head.plan.reason,
+            rows=head.plan.rows,
+            tasks=head.plan.tasks,
+            files=head.plan.files,
+            storage_calls=storage_calls,
+            windows_scanned=head.windows_scanned,
+            fingerprint=head.plan.fingerprint,
+        )
+
+
+def _readiness(source: Source, wanted: _Wanted) -> Readiness:
+    """A window outside the source's time is always complete."""
+    span = wanted.share.span
+    return Readiness(ready=True) if span is None else source.readiness(span)
+
+
+def _because(share: Share, ready: Readiness) -> str:
+    return not_complete(share.source, share.span or share.whole, ready.reason)

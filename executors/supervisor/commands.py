@@ -1,0 +1,85 @@
+"""Command line and environment of each process of a job."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from forebay.config.jobs import JobSpec, RoleSpec
+from forebay.executors.job.request import JobRequest, Role
+from forebay.system.processes import HOME_NAME, JOB_ID_NAME
+
+ROLE_MODULES: Mapping[Role, str] = {
+    "driver": "forebay.executors.driver",
+    "data": "forebay.executors.data_executor",
+    "trainer": "forebay.executors.trainer",
+}
+# Keep large freed blocks instead of faulting them in again for every message: large copies into
+# TensorFlow and gRPC go several times faster. Must be set before a process starts.
+_MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": str(2**30),
+    "MALLOC_TRIM_THRESHOLD_": str(2**31),
+    "MALLOC_TOP_PAD_": str(2**26),
+}
+
+
+@dataclass(frozen=True)
+class RoleCommand:
+    """One process of the job."""
+
+    role: Role
+    index: int
+    command: tuple[str, ...]
+    threads: int
+
+    @property
+    def name(self) -> str:
+        """`<role>-<index>`, as in the names of its files."""
+        return f"{self.role}-{self.index}"
+
+
+def role_commands(
+    spec: JobSpec, job_dir: Path, modules: Mapping[Role, str] = ROLE_MODULES
+) -> list[RoleCommand]:
+    """All processes of a job, in the order of starting. The driver is a data role."""
+    return list(_commands(spec, job_dir, modules))
+
+
+def _commands(spec: JobSpec, job_dir: Path, modules: Mapping[Role, str]) -> Iterator[RoleCommand]:
+    roles = spec.roles
+    yield _command("driver", 0, roles.data, modules["driver"], job_dir)
+    for index in range(roles.data.count):
+        yield _command("data", index, roles.data, modules["data"], job_dir)
+    yield _command("trainer", 0, roles.trainer, modules["trainer"], job_dir)
+
+
+def _command(role: Role, index: int, spec: RoleSpec, module: str, job_dir: Path) -> RoleCommand:
+    # -P: a module beside the user's files must not shadow an installed one.
+    command = [spec.runtime.python or sys.executable, "-P", "-m", module, "--job", str(job_dir)]
+    if role == "data":
+        command += ["--index", str(index)]
+    return RoleCommand(role, index, tuple(command), spec.threads)
+
+
+def role_environment(
+    inherited: Mapping[str, str], request: JobRequest, threads: int
+) -> dict[str, str]:
+    """Environment of a role: the supervisor's, what marks the job, and tuning.
+
+    Tuning that the user has set already stays as it is.
+    """
+    tuning = {
+        **_MALLOC,
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "OMP_NUM_THREADS": str(threads),  # Arrow's pool for decoding takes its size from it
+        "ARROW_IO_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    marks = {
+        JOB_ID_NAME: request.job_id,
+        HOME_NAME: request.home,
+        "PYTHONUNBUFFERED": "1",
+    }
+    return {**tuning, **inherited, **marks}

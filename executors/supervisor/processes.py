@@ -1,0 +1,189 @@
+"""The processes of one job and their restarts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forebay.errors import InfrastructureError
+from forebay.executors.job.endpoints import forget_registered
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.request import JobRequest, Role
+from forebay.executors.planes.base import Ended, Execution, Launch, Plane
+from forebay.executors.role import RoleFailure, failure_path, read_failure
+from forebay.executors.supervisor.commands import RoleCommand, role_environment
+from forebay.executors.supervisor.restarts import FailoverPolicy, backoff_seconds
+
+_LOG = logging.getLogger(__name__)
+_TAIL_BYTES = 4096
+# Exit codes that have a meaning of ours: see forebay.errors.
+REMEDY_CODES = frozenset({1, 2, 3, 4})
+
+
+@dataclass
+class Member:
+    """One process of the crew.
+
+    start_at: monotonic seconds of the next start; None while it runs or has ended for good.
+    """
+
+    command: RoleCommand
+    policy: FailoverPolicy
+    start_at: float | None = 0.0
+    execution: Execution | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The crew's work is over. error: None when the trainer finished."""
+
+    error: RoleFailure | None
+
+
+class Crew:
+    """Starts all processes of a job and again those that end, as their policies say."""
+
+    def __init__(
+        self,
+        folder: JobFolder,
+        request: JobRequest,
+        plane: Plane,
+        commands: list[RoleCommand],
+        restarts: Mapping[str, int],
+        ends: Mapping[str, int],
+    ) -> None:
+        """`restarts` and `ends` go on from an earlier supervisor of the same run."""
+        limit = request.pipeline_spec().job.failover.restarts_max
+        self.restarts = dict(restarts)
+        self.ends = dict(ends)
+        self._folder = folder
+        self._request = request
+        self._plane = plane
+        self._members = {
+            command.name: Member(command, _policy(command, limit)) for command in commands
+        }
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of running processes by name."""
+        return {
+            name: member.execution.identity.pid
+            for name, member in self._members.items()
+            if member.execution is not None
+        }
+
+    def tick(self) -> tuple[bool, Verdict | None]:
+        """Take in what ended and start what is due.
+
+        Returns:
+            Whether anything changed, and the verdict when the work is over.
+
+        Raises:
+            ConfigError: when an interpreter cannot be run.
+            InfrastructureError: when a process cannot be started.
+        """
+        ended = self._plane.events()
+        # A trainer that finished outranks whatever else ended in the same moment.
+        ended.sort(key=lambda event: (event.execution.launch.role != "trainer", event.exit_code))
+        for event in ended:
+            verdict = self._take(event)
+            if verdict is not None:
+                return True, verdict
+        return self._start_due() or bool(ended), None
+
+    def _take(self, event: Ended) -> Verdict | None:
+        launch = event.execution.launch
+        name = f"{launch.role}-{launch.index}"
+        member = self._members[name]
+        member.execution = None
+        _LOG.info("%s %s", name, _describe(event.exit_code))
+        if member.command.role == "trainer" and event.exit_code == 0:
+            return Verdict(None)
+        command = member.command
+        failure = read_failure(self._folder.path, command.role, command.index)
+        if failure is not None and failure.final:
+            return Verdict(failure)
+        decision = member.policy.decide(self.ends.get(name, 0), event.exit_code)
+        self.ends[name] = self.ends.get(name, 0) + decision.counted
+        if decision.action == "fail":
+            return Verdict(self._failure(member.command, event.exit_code))
+        if decision.action == "restart":
+            self.restarts[launch.role] += 1
+            pause = backoff_seconds(self.ends[name])
+            member.start_at = time.monotonic() + pause
+            _LOG.info("%s starts again in %.1f s (restart %d)", name, pause, self.ends[name])
+        return None
+
+    def _start_due(self) -> bool:
+        started = False
+        for name, member in self._members.items():
+            if member.start_at is None or member.start_at > time.monotonic():
+                continue
+            member.execution = self._start(member.command)
+            member.start_at = None
+            started = True
+            _LOG.info("%s started, pid %d", name, member.execution.identity.pid)
+        return started
+
+    def _start(self, command: RoleCommand) -> Execution:
+        log_path = self._folder.log_path(command.role, command.index)
+        # What an earlier process left must neither explain this one's end nor send others, and
+        # the token with them, to a port that somebody else may have by now.
+        failure_path(self._folder.path, command.role, command.index).unlink(missing_ok=True)
+        (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
+        if command.role == "data":
+            forget_registered(self._folder.path, command.index)
+        with log_path.open("a") as log:
+            log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
+        environment = role_environment(os.environ, self._request, command.threads)
+        return self._plane.start(
+            Launch(command.role, command.index, command.command, environment, log_path)
+        )
+
+    def _failure(self, command: RoleCommand, exit_code: int) -> RoleFailure:
+        """What the process itself wrote, or else its exit code and its last words."""
+        written = read_failure(self._folder.path, command.role, command.index)
+        if written is not None:
+            return written
+        log_path = self._folder.log_path(command.role, command.index)
+        last = _last_line(_tail(log_path))
+        return RoleFailure(
+            error="ProcessEnded",
+            message=f"{command.name} {_describe(exit_code)}: {last} (log: {log_path})",
+            # Without a failure file, 1 is Python's own code (an import that failed), not ours.
+            exit_code=exit_code
+            if exit_code in REMEDY_CODES - {1}
+            else InfrastructureError.exit_code,
+        )
+
+
+def _policy(command: RoleCommand, restarts_max: int) -> FailoverPolicy:
+    role: Role = command.role
+    # Only a trainer has an end of its own: driver and data executors serve until told to stop.
+    return FailoverPolicy("on_failure" if role == "trainer" else "always", restarts_max)
+
+
+def _describe(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_code}"
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as log:
+        log.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        return log.read().decode(errors="replace")
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it wrote no log"

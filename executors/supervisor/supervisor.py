@@ -1,0 +1,205 @@
+"""The supervisor: one process per job that owns all others, restarts them and ends with them.
+
+Run as `python -m forebay.executors.supervisor --job DIR` by `forebay.executors.job.submit`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from forebay.errors import ForebayError, InfrastructureError
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.request import JobRequest, JobStatus, Role
+from forebay.executors.model_line.lease import take_lease
+from forebay.executors.planes.base import Plane
+from forebay.executors.planes.local import LocalPlane
+from forebay.executors.role import RoleFailure
+from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
+from forebay.executors.supervisor.processes import Crew, Verdict
+from forebay.system.locks import FileLock
+from forebay.system.processes import (
+    kill_all,
+    processes_of_job,
+    set_up_logging,
+)
+
+STOP_GRACE_SECONDS = 5.0
+_TICK_SECONDS = 0.05
+# Submitters and observers take this lock for moments, a second supervisor for good.
+_LOCK_SECONDS = 2.0
+# What a job fails of; anything else is a bug, which leaves the job `lost` and a traceback.
+EXPECTED = (ForebayError, OSError, ValueError)
+_LOG = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Runs one job from `submitted` to its end."""
+
+    def __init__(
+        self,
+        job_dir: Path,
+        plane: Plane,
+        modules: Mapping[Role, str] = ROLE_MODULES,
+        grace_seconds: float = STOP_GRACE_SECONDS,
+    ) -> None:
+        """`modules` are run with `python -m`, one per role."""
+        self._folder = JobFolder(job_dir)
+        self._plane = plane
+        self._modules = modules
+        self._grace_seconds = grace_seconds
+        self._terminated = False
+
+    def run(self) -> int:
+        """Run the job to its end; the result is the exit code of the process.
+
+        Where another supervisor runs this job, or nothing is submitted, it returns at once.
+        The job's lock is never released here: the kernel does it once this process is gone, so
+        whoever finds it free finds no process either.
+        """
+        lock = FileLock(self._folder.supervisor_lock)
+        if not lock.acquire(_LOCK_SECONDS):
+            _LOG.info("another supervisor runs this job")
+            return 0
+        status = self._folder.stored_status()
+        if status is None or status.state != "submitted":
+            _LOG.info("nothing is submitted")
+            return 0
+        return self._run_submitted(status)
+
+    def _run_submitted(self, status: JobStatus) -> int:
+        lease = None
+        try:
+            request = JobRequest.read(self._folder.path)
+            lease = take_lease(request)
+            crew = self._gathered(status, request)
+        except EXPECTED as error:
+            _LOG.exception("the job cannot start")
+            failed = self._changed(status, state="failed", error=RoleFailure.of(error))
+            self._finish(failed, status.phases)
+            return RoleFailure.of(error).exit_code
+        else:
+            return self._run_crew(status, crew)
+        finally:
+            if lease is not None:
+                lease.release()
+
+    def _gathered(self, status: JobStatus, request: JobRequest) -> Crew:
+        """The crew, not started yet; whatever an earlier supervisor left is gone."""
+        left_over = processes_of_job(request.job_id, Path(request.home))
+        if left_over:
+            _LOG.info("ending %d processes of an earlier supervisor", len(left_over))
+            kill_all(left_over)
+        spec = request.pipeline_spec().job
+        commands = role_commands(spec, self._folder.path, self._modules)
+        return Crew(self._folder, request, self._plane, commands, status.restarts, status.ends)
+
+    def _run_crew(self, status: JobStatus, crew: Crew) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._terminate)
+        now = datetime.now(UTC)
+        waited = max(0.0, (now - status.submitted_at).total_seconds())
+        status = self._changed(status, state="running", started_at=now, phases={"start": waited})
+        status = self._with_crew(status, crew)
+        self._folder.write_status(status)
+        began = time.monotonic()
+        try:
+            end = self._supervise(crew, status)
+        except EXPECTED as error:
+            _LOG.exception("the job fails")
+            end = self._changed(status, state="failed", error=RoleFailure.of(error))
+        finally:
+            ran = time.monotonic() - began
+            self._plane.stop(self._grace_seconds)
+        stopped = time.monotonic() - began - ran
+        end = self._with_crew(end, crew)
+        self._finish(end, {**status.phases, "run": ran, "stop": stopped})
+        return end.error.exit_code if end.error is not None else 0
+
+    def _supervise(self, crew: Crew, status: JobStatus) -> JobStatus:
+        """Tick until the job is over; the result is the status without its last facts."""
+        while True:
+            changed, verdict = crew.tick()
+            if changed:
+                status = self._with_crew(status, crew)
+                self._folder.write_status(status)
+            if verdict is not None:
+                return self._judged(status, verdict)
+            if self._terminated:
+                error = InfrastructureError("the supervisor was told to stop by a signal")
+                return self._changed(status, state="failed", error=RoleFailure.of(error))
+            epoch = self._accepted_cancel(status)
+            if epoch is not None:
+                return self._changed(status, state="cancelled", cancelled_by=epoch)
+            time.sleep(_TICK_SECONDS)
+
+    def _judged(self, status: JobStatus, verdict: Verdict) -> JobStatus:
+        if verdict.error is None:
+            return self._changed(status, state="succeeded")
+        _LOG.error("the job fails: %s", verdict.error.message)
+        return self._changed(status, state="failed", error=verdict.error)
+
+    def _accepted_cancel(self, status: JobStatus) -> int | None:
+        """The epoch of an open cancel request that comes from the newest owner."""
+        if self._folder.cancel_request() is None:
+            return None
+        lock = FileLock(self._folder.launch_lock_path)
+        if not lock.acquire(_TICK_SECONDS):
+            return None  # the next tick looks again
+        try:
+            request = self._folder.cancel_request()
+            accepted = request is not None and request.epoch >= self._folder.epoch()
+            if request is not None and accepted:
+                # Told before it is done, so that a later attachment cannot make it unsaid.
+                told = self._changed(status, cancelled_by=request.epoch)
+                self._folder.write_status(told)
+            self._folder.drop_cancel()
+        finally:
+            lock.release()
+        if request is None:
+            return None
+        _LOG.info("cancel by epoch %d: %s", request.epoch, "accepted" if accepted else "refused")
+        return request.epoch if accepted else None
+
+    def _finish(self, end: JobStatus, phases: dict[str, float]) -> None:
+        """Store the last status of this run: no process is left but this one."""
+        end = self._changed(
+            end,
+            pids={},
+            ended_at=datetime.now(UTC),
+            phases={name: round(seconds, 3) for name, seconds in phases.items()},
+        )
+        _LOG.info("the job is over: %s", end.state)
+        self._folder.write_status(end)
+
+    def _with_crew(self, status: JobStatus, crew: Crew) -> JobStatus:
+        return self._changed(
+            status,
+            restarts=dict(crew.restarts),
+            ends=dict(crew.ends),
+            pids={"supervisor": os.getpid(), **crew.pids},
+        )
+
+    def _terminate(self, _number: int, _frame: FrameType | None) -> None:
+        self._terminated = True
+
+    @staticmethod
+    def _changed(status: JobStatus, **changes: Any) -> JobStatus:
+        return status.model_copy(update=changes)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the job in a folder."""
+    parser = argparse.ArgumentParser(prog="forebay.executors.supervisor")
+    parser.add_argument("--job", type=Path, required=True)
+    job_dir: Path = parser.parse_args(arguments).job
+    set_up_logging("supervisor")
+    raise SystemExit(Supervisor(job_dir, LocalPlane(adopts_orphans=True)).run())

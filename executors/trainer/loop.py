@@ -1,0 +1,303 @@
+"""Training one window after another: the loop between frames, steps, seals and links."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from forebay.config.feeds import has_stream
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.tasks import TaskProgress
+from forebay.errors import ConfigError, InfrastructureError, TrainingError
+from forebay.executors.job.handle import JobRequest, WindowRequest
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.checkpoints import CheckpointStore, Seal
+from forebay.executors.model_line.model_fingerprint import learns_fingerprint
+from forebay.executors.model_line.scores import ScoreWriter
+from forebay.executors.model_line.steps import Counts, StepSeries
+from forebay.executors.trainer.counters import Tally
+from forebay.executors.trainer.export import CheckedExport
+from forebay.executors.trainer.progress_reporter import ProgressReporter
+from forebay.executors.trainer.remote_reader import Frame, RemoteReader
+from forebay.home.paths import Home
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.learner import Learner, RowSums
+from forebay.mixture.minibatch import Minibatch
+
+FRAME_WAIT_SECONDS = 0.5
+SILENCE_SECONDS = 120.0
+COUNTERS = ("used_rows", "resumed_from_step")
+
+
+@dataclass
+class _Open:
+    """The window that is being trained."""
+
+    request: WindowRequest
+    parent: Link | None
+    base_step: int
+    base_seen: list[RowSums]
+    store: CheckpointStore
+    scores: ScoreWriter | None
+    tally: Tally
+    series: StepSeries
+    started_at: datetime
+    window_step: int = 0
+    sealed_step: int = 0
+    last_seal: Seal | None = None
+
+    @property
+    def step(self) -> int:
+        """From the start of the model line."""
+        return self.base_step + self.window_step
+
+
+class WindowTrainer:
+    """Owns the learner and the reader of one trainer process."""
+
+    def __init__(
+        self,
+        job_dir: Path,
+        request: JobRequest,
+        layout: FeatureLayout,
+        learner: Learner,
+    ) -> None:
+        """Connects to the driver; nothing is loaded before the first window."""
+        pipeline = request.pipeline_spec()
+        home = Home(Path(request.home))
+        self._request = request
+        self._pipeline = pipeline
+        self._learner = learner
+        self._names = pipeline.source_names
+        self._has_stream = has_stream(pipeline, request.source_specs())
+        self._learns = learns_fingerprint(pipeline, request.source_specs())
+        self._chain = ModelChain(home, pipeline.name, request.line)
+        self._ledger = Ledger(home, pipeline.name)
+        self._reader = RemoteReader(job_dir, layout, self._names)
+        self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
+        self._export = CheckedExport(request, layout, learner, self._progress)
+        self._standing: Link | None = None  # the link that the learner's variables are at
+
+    def train(self, window: WindowRequest, position: int) -> None:
+        """Train one window to its end, unless an earlier process of this job already did."""
+        last = position == len(self._request.windows) - 1
+        link = self._chain.link(window.key, window.generation)
+        if link is None:
+            link = self._train_to_end(window, position, export=last)
+        elif last:
+            self._bring_to(link)
+            self._export.write(self._chain.saved_model(window.key, window.generation), window.key)
+        self._finish(link, publish=last and self._request.publishes)
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._reader.close()
+
+    def _train_to_end(self, window: WindowRequest, position: int, *, export: bool) -> Link:
+        """Train, seal, export and link: a linked window of the job's end has what serves it."""
+        opened = self._open(window)
+        self._begin(opened, position)
+        sealed = opened.last_seal
+        if sealed is None or not sealed.final:
+            self._consume(opened)
+            sealed = self._seal(opened, final=True)
+        self._reader.sealed(sealed.step, sealed.progress)
+        if export:
+            self._export.write(self._chain.saved_model(window.key, window.generation), window.key)
+        link = self._link(opened, sealed)
+        self._chain.record(link)
+        self._standing = link
+        return link
+
+    def _open(self, window: WindowRequest) -> _Open:
+        folder = self._chain.folder(window.key, window.generation)
+        store = CheckpointStore(folder)
+        with self._progress.phase("load"):
+            parent = self._chain.before(window.key)
+            store.drop_others(_parent_of(parent))
+            seal = store.load(self._learner)
+            if seal is None:
+                self._load_parent(parent)
+        self._learner.set_phase(warm_start=window.warm_start)
+        scores = None
+        if not window.warm_start:
+            scores = ScoreWriter(folder / "scores", self._learner.paradigms)
+            scores.restore(seal.scores if seal else [])
+        opened = _Open(
+            request=window,
+            parent=parent,
+            base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
+            base_seen=seal.base_seen if seal else self._learner.seen(),
+            store=store,
+            scores=scores,
+            tally=Tally(folder / "tally.bin", COUNTERS),
+            series=StepSeries(folder, self._names),
+            started_at=datetime.now(UTC),
+            last_seal=seal,
+        )
+        if seal is not None:
+            opened.window_step = opened.sealed_step = seal.window_step
+            opened.series.restore(seal.window_step, _rows_of(seal))
+        # An attempt that was begun from another model is not what this one resumes.
+        told = opened.tally.value("resumed_from_step")
+        opened.tally.add("resumed_from_step", opened.window_step - told)
+        self._standing = None
+        return opened
+
+    def _load_parent(self, parent: Link | None) -> None:
+        """Bring the learner to where the window before ended."""
+        if parent is None:
+            if self._standing is not None:
+                raise InfrastructureError("a window without a parent follows a trained window")
+            return
+        self._chain.require_same_meaning(parent, self._learns)
+        if self._standing == parent:
+            return
+        store = CheckpointStore(self._chain.folder(parent.window, parent.generation))
+        if store.load(self._learner) is None:
+            raise ConfigError(
+                f"window {parent.window} cannot be built on any more: its checkpoint is not kept "
+                f"(job.checkpoint.windows_kept is {self._pipeline.job.checkpoint.windows_kept}; "
+                f"{store.folder}). Start from a later window, or raise it and train a new line"
+            )
+
+    def _begin(self, opened: _Open, position: int) -> None:
+        sealed: Mapping[str, TaskProgress] = opened.last_seal.progress if opened.last_seal else {}
+        self._progress.begin(opened.request, position, opened.step)
+        self._reader.begin(opened.request.key, opened.request.generation, sealed, opened.step)
+
+    def _consume(self, opened: _Open) -> None:
+        every = self._pipeline.job.checkpoint.every_steps
+        silent_since = time.monotonic()
+        while True:
+            with self._progress.phase("wait"):
+                frame = self._reader.next(FRAME_WAIT_SECONDS)
+            if frame is None:
+                if self._reader.finished():
+                    return
+                self._check_silence(opened, silent_since)
+                continue
+            silent_since = time.monotonic()
+            with self._progress.phase("train"):
+                self._use(opened, frame)
+            if opened.window_step - opened.sealed_step >= every:
+                sealed = self._seal(opened, final=False)
+                self._reader.sealed(opened.step, sealed.progress)
+
+    def _check_silence(self, opened: _Open, silent_since: float) -> None:
+        silent_seconds = time.monotonic() - silent_since
+        if silent_seconds > SILENCE_SECONDS:
+            raise InfrastructureError(
+                f"window {opened.request.key}: no rows came for {silent_seconds:.0f} s although "
+                "not all tasks ended; see the logs of driver and data executors"
+            )
+
+    def _use(self, opened: _Open, frame: Frame) -> None:
+        """Score, write the scores, then learn: the order is what makes metrics progressive."""
+        minibatch = frame.minibatch
+        if minibatch is not None and len(minibatch):
+            if opened.scores is not None:
+                self._keep_scores(opened.scores, minibatch)
+            self._learn(opened, minibatch)
+            opened.window_step += 1
+            opened.tally.add("used_rows", len(minibatch))
+            counts = np.bincount(minibatch.sources, minlength=len(self._names))
+            lag_seconds = self._progress.stepped(counts, frame.slot, opened.step)
+            opened.series.stepped(counts, lag_seconds)
+        self._reader.used(frame)
+
+    def _learn(self, opened: _Open, minibatch: Minibatch) -> None:
+        try:
+            self._learner.learn(minibatch)
+        except TrainingError as error:
+            counts = np.bincount(minibatch.sources, minlength=len(self._names)).tolist()
+            held = [each for each in zip(counts, self._names, strict=True) if each[0]]
+            rows = ", ".join(f"{count} of {name}" for count, name in held)
+            raise TrainingError(
+                f"window {opened.request.key}, step {opened.window_step + 1}: {error}. Rows of the "
+                f"minibatch: {rows}. The window stays untrained and the model that serves goes on. "
+                "Way out: bound what the features may be (transform, scale, bucketise), or lower "
+                "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
+            ) from error
+
+    def _keep_scores(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
+        """Stream rows are judged; without any stream, batch rows are, their labels complete."""
+        judged = minibatch.feed == "stream" or not self._has_stream
+        if judged and self._learner.paradigms:
+            scores.append(minibatch, self._learner.score(minibatch))
+        if minibatch.feed == "batch":
+            scores.append(minibatch, None)
+
+    def _seal(self, opened: _Open, *, final: bool) -> Seal:
+        with self._progress.phase("seal"):
+            opened.series.write(final=final)
+            seal = Seal(
+                window=opened.request.key,
+                generation=opened.request.generation,
+                step=opened.step,
+                window_step=opened.window_step,
+                final=final,
+                parent=_parent_of(opened.parent),
+                progress=self._reader.progress(),
+                base_seen=opened.base_seen,
+                seen=self._learner.seen(),
+                scores=opened.scores.seal() if opened.scores is not None else [],
+                sealed_at=datetime.now(UTC),
+            )
+            sealed = opened.store.write(self._learner, seal)
+        opened.sealed_step = opened.window_step
+        opened.last_seal = sealed
+        self._progress.sealed(opened.step)
+        return sealed
+
+    def _link(self, opened: _Open, sealed: Seal) -> Link:
+        trained_rows = int(_rows_of(sealed).sum())
+        return Link(
+            window=sealed.window,
+            generation=sealed.generation,
+            parent=sealed.parent,
+            step=sealed.step,
+            steps=sealed.window_step,
+            base_seen=dict(zip(self._names, sealed.base_seen, strict=True)),
+            seen=dict(zip(self._names, sealed.seen, strict=True)),
+            progress=sealed.progress,
+            scores=sealed.scores,
+            resumed_from_step=opened.tally.value("resumed_from_step"),
+            reread_rows=opened.tally.value("used_rows")
+            - trained_rows
+            + self._reader.dropped_rows(),
+            learns=self._learns,
+            started_at=opened.started_at,
+            finished_at=datetime.now(UTC),
+        )
+
+    def _finish(self, link: Link, *, publish: bool) -> None:
+        facts = {"step": link.step, "finished_at": link.finished_at.isoformat()}
+        if self._ledger.trained(link.window) != link.generation:
+            self._ledger.mark_trained(link.window, link.generation, facts)
+        if publish and self._pipeline.job.publish.when == "always":
+            model = self._chain.saved_model(link.window, link.generation)
+            self._chain.publish(link, model, datetime.now(UTC))
+        self._chain.drop_checkpoints(self._pipeline.job.checkpoint.windows_kept)
+        self._progress.finished(link.window)
+
+    def _bring_to(self, link: Link) -> None:
+        """Load a link's model where the learner stands elsewhere."""
+        if self._standing != link:
+            CheckpointStore(self._chain.folder(link.window, link.generation)).load(self._learner)
+            self._standing = link
+
+
+def _parent_of(before: Link | None) -> Parent | None:
+    return Parent(window=before.window, generation=before.generation) if before else None
+
+
+def _rows_of(seal: Seal) -> Counts:
+    """Rows of the window that a seal holds, by source."""
+    pairs = zip(seal.base_seen, seal.seen, strict=True)
+    return np.array([after.rows - before.rows for before, after in pairs], np.int64)

@@ -1,0 +1,108 @@
+"""What a trainer tells about itself while it runs: progress.json and seconds per phase."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from forebay.executors.files import write_atomically
+from forebay.executors.job.folder import PROGRESS_NAME
+from forebay.executors.job.handle import WindowRequest
+from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.model_line.steps import Counts
+
+WRITE_EVERY_SECONDS = 0.2
+_HOUR_SECONDS = 3600.0
+
+
+class ProgressReporter:
+    """Collects counts and phase times; writes them a few times a second."""
+
+    def __init__(self, job_dir: Path, source_names: list[str], windows_total: int) -> None:
+        """Phases of an earlier trainer of the same job go on adding up."""
+        earlier = read_progress(job_dir)
+        self._path = job_dir / PROGRESS_NAME
+        self._names = source_names
+        self._rows = np.zeros(len(source_names), dtype=np.int64)
+        self._phases: dict[str, float] = dict(earlier.phases_seconds) if earlier else {}
+        self._total = windows_total
+        self._pid = os.getpid()
+        self._window = ""
+        self._done = 0
+        self._step = 0
+        self._sealed_step = 0
+        self._lag_seconds = 0.0
+        self._window_seconds = 0.0
+        self._written = 0.0
+        self._written_rows = 0
+        self._rate = 0.0
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time inside to a phase."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - started
+            self._phases[name] = self._phases.get(name, 0.0) + spent
+
+    def begin(self, window: WindowRequest, position: int, step: int) -> None:
+        """A window starts, or goes on from a seal."""
+        self._window, self._done, self._step = window.key, position, step
+        self._sealed_step = step
+        self._window_seconds = (window.end - window.start).total_seconds()
+        self._lag_seconds = self._window_seconds
+        self._write(force=True)
+
+    def stepped(self, counts: Counts, slot: int, step: int) -> float:
+        """One minibatch was trained, of so many rows by source; the seconds of data still left.
+
+        `slot` is its hour inside the window.
+        """
+        self._rows += counts
+        self._step = step
+        self._lag_seconds = max(0.0, self._window_seconds - slot * _HOUR_SECONDS)
+        self._write(force=False)
+        return self._lag_seconds
+
+    def sealed(self, step: int) -> None:
+        """Everything up to a step is in a sealed checkpoint."""
+        self._sealed_step = step
+        self._write(force=True)
+
+    def finished(self, window: str) -> None:
+        """A window is trained, linked and counted."""
+        self._window = window
+        self._done += 1
+        self._lag_seconds = 0.0
+        self._write(force=True)
+
+    def _write(self, *, force: bool) -> None:
+        now = time.monotonic()
+        elapsed = now - self._written
+        if not force and elapsed < WRITE_EVERY_SECONDS:
+            return
+        total = int(self._rows.sum())
+        if elapsed >= WRITE_EVERY_SECONDS:
+            self._rate = (total - self._written_rows) / elapsed if self._written else 0.0
+            self._written, self._written_rows = now, total
+        progress = Progress(
+            window=self._window,
+            windows_done=self._done,
+            windows_total=self._total,
+            step=self._step,
+            sealed_step=self._sealed_step,
+            rows=dict(zip(self._names, self._rows.tolist(), strict=True)),
+            rows_per_second=round(self._rate, 1),
+            lag_seconds=self._lag_seconds,
+            pid=self._pid,
+            phases_seconds={name: round(value, 3) for name, value in self._phases.items()},
+        )
+        write_atomically(self._path, json.dumps(progress.model_dump()))

@@ -1,0 +1,419 @@
+"""The trainer's side of the data path: minibatches in, used and sealed positions out.
+
+Threads: the caller's (steps), one that beats to the driver, one for each stream of frames.
+What they share lies in a `_Session`, guarded by one lock. docs/protocol.md has the rules.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from forebay.datatasks.tasks import TaskProgress, Wire
+from forebay.errors import DataError, ForebayError, InfrastructureError
+from forebay.executors.job.handle import JobRequest
+from forebay.executors.trainer.inbox import Frame, Inbox
+from forebay.executors.wire.frames import FlightTransport, FrameStream, Received, Transport
+from forebay.executors.wire.messages import (
+    Done,
+    Opened,
+    OpenWindow,
+    Orders,
+    Progress,
+    SealCall,
+    Serving,
+    TrainerBeat,
+)
+from forebay.executors.wire.rpc import DriverClient, NotKnownError, rebuilt
+from forebay.executors.wire.tokens import read_token
+from forebay.mixture.encode import to_minibatch
+from forebay.mixture.layout import FeatureLayout
+
+__all__ = ["Frame", "RemoteReader"]
+
+PATIENCE_FACTOR = 6
+OPEN_SECONDS = 30.0
+SEAL_SECONDS = 60.0
+_LOG = logging.getLogger(__name__)
+Reply = TypeVar("Reply", bound=Wire)
+
+
+@dataclass(eq=False)
+class _Session:
+    """One window as it is open at the driver."""
+
+    window: str
+    generation: int
+    step: int
+    sealed: Progress
+    inbox: Inbox
+    number: int
+    tasks: int
+    dead_rows_max: dict[str, int]
+    version: int = 0
+    sequence: int = 0
+    streams: dict[int, FrameStream | None] = field(default_factory=dict)
+    fenced: dict[int, Progress] = field(default_factory=dict)
+    broken: set[int] = field(default_factory=set)
+    error: ForebayError | None = None
+
+    def check_dead_rows(self) -> None:
+        """Raise when a source has more dead letters in this window than it may."""
+        for source, most in self.dead_rows_max.items():
+            found = self.inbox.dead_rows[source]
+            if found > most:
+                raise DataError(
+                    f"source {source!r}: {found} dead letters in window {self.window}, more than "
+                    f"dead_letter_rows_max ({most}); `forebay dead ls` lists them"
+                )
+
+
+class RemoteReader:
+    """Takes minibatches from data executors, window by window. Used from one thread."""
+
+    def __init__(
+        self,
+        job_dir: Path,
+        layout: FeatureLayout,
+        source_names: Sequence[str],
+    ) -> None:
+        """Read the job's folder; nothing is called before `begin`."""
+        request = JobRequest.read(job_dir)
+        job = request.pipeline_spec().job
+        token = read_token(job_dir)
+        patience = job.failover.heartbeat_timeout.total_seconds() * PATIENCE_FACTOR
+        self._layout = layout
+        self._credits = job.buffers.credits
+        self._dead_rows_max = {
+            name: spec.dead_letter_rows_max
+            for name, spec in request.source_specs().items()
+            if name in source_names and spec.dead_letter_rows_max is not None
+        }
+        self._patience = patience
+        self._client = DriverClient(job_dir, token, patience)
+        self._transport: Transport = FlightTransport(token)
+        self._changed = threading.Condition()
+        self._opening = threading.Lock()  # one `open` call at a time
+        self._session: _Session | None = None
+        self._trainer = 0
+        self._closed = False
+        self._beats: threading.Thread | None = None
+
+    def begin(
+        self, window: str, generation: int, sealed: Mapping[str, TaskProgress], step: int
+    ) -> None:
+        """Open a window at the driver; every task starts from `sealed`.
+
+        Raises:
+            FencedError: when a newer trainer owns the job.
+            ForebayError: when the window's plan cannot be read, or no driver answers.
+        """
+        self._leave()
+        with self._opening:
+            positions = dict(sealed)
+            opened = self._open(window, generation, step, positions, positions)
+            session = _Session(
+                window=window,
+                generation=generation,
+                step=step,
+                sealed=positions,
+                inbox=Inbox(positions),
+                number=opened.session,
+                tasks=opened.tasks,
+                dead_rows_max=self._dead_rows_max,
+            )
+            with self._changed:
+                self._session = session
+                self._changed.notify_all()
+        if self._beats is None:
+            self._beats = threading.Thread(target=self._beat_on, name="beats", daemon=True)
+            self._beats.start()
+
+    def next(self, timeout_seconds: float) -> Frame | None:
+        """The next frame; None when none came in time, or at once when the window is finished.
+
+        Raises:
+            DataError: when data of the window is bad.
+            InfrastructureError: when a task failed too often, or the driver is gone.
+            FencedError: when a newer trainer owns the job.
+        """
+        session = self._current()
+        deadline = time.monotonic() + timeout_seconds
+        with self._changed:
+            while True:
+                if session.error is not None:
+                    raise session.error
+                session.check_dead_rows()
+                frame = session.inbox.take()
+                if frame is not None:
+                    return frame
+                left = deadline - time.monotonic()
+                if left <= 0 or session.inbox.ended >= session.tasks:
+                    return None
+                self._changed.wait(left)
+
+    def used(self, frame: Frame) -> None:
+        """A step learnt the frame: its positions count, and its sender may send another."""
+        session = self._current()
+        with self._changed:
+            session.inbox.use(frame)
+            stream = session.streams.get(frame.epoch)
+        if stream is not None:
+            stream.grant(1)
+
+    def finished(self) -> bool:
+        """Whether every task of the window ended and its rows were used."""
+        session = self._current()
+        with self._changed:
+            if session.inbox.ended < session.tasks:
+                return False
+            session.check_dead_rows()
+            return True
+
+    def progress(self) -> dict[str, TaskProgress]:
+        """Used positions now. Call it between steps."""
+        session = self._current()
+        with self._changed:
+            return dict(session.inbox.used)
+
+    def sealed(self, step: int, progress: Mapping[str, TaskProgress]) -> None:
+        """Tell the driver that a checkpoint with these positions is durable.
+
+        When they are the end of the window, storage has been told (Kafka offsets) on return.
+
+        Raises:
+            InfrastructureError: when that did not succeed in time.
+        """
+        session = self._current()
+        positions = dict(progress)
+        with self._changed:
+            session.sealed = positions
+            session.step = step
+        give_up = time.monotonic() + self._patience
+        while True:
+            with self._changed:
+                number = session.number
+            call = SealCall(trainer=self._trainer, session=number, step=step, progress=positions)
+            try:
+                self._client.call("seal", call, Done, SEAL_SECONDS)
+            except NotKnownError:
+                self._await_resume(session, number, give_up)
+            else:
+                return
+
+    def totals(self) -> int:
+        """Rows received in this window by this process, those thrown away included."""
+        with self._changed:
+            return self._session.inbox.received_rows if self._session else 0
+
+    def dropped_rows(self) -> int:
+        """Rows received in this window by this process and thrown away because of a fence."""
+        with self._changed:
+            return self._session.inbox.dropped_rows if self._session else 0
+
+    def close(self) -> None:
+        """Stop all threads and give connections back."""
+        self._leave()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._client.close()
+        if self._beats is not None:
+            self._beats.join(5.0)
+
+    # The session --------------------------------------------------------------------------
+
+    def _current(self) -> _Session:
+        session = self._session
+        if session is None:
+            raise InfrastructureError("no window was begun")
+        return session
+
+    def _leave(self) -> None:
+        with self._changed:
+            session, self._session = self._session, None
+            streams = list(session.streams.values()) if session else []
+            if session is not None:
+                session.inbox.fence_all()
+            self._changed.notify_all()
+        _close_all(streams)
+
+    def _open(
+        self, window: str, generation: int, step: int, sealed: Progress, used: Progress
+    ) -> Opened:
+        call = OpenWindow(
+            trainer=self._trainer,
+            window=window,
+            generation=generation,
+            step=step,
+            sealed=sealed,
+            used=used,
+        )
+        opened = self._client.call("open", call, Opened, OPEN_SECONDS)
+        self._trainer = opened.trainer
+        return opened
+
+    def _resume(self, session: _Session, number: int) -> None:
+        """The driver was restarted: fence everything, then open the window from what is taken."""
+        with self._opening:
+            with self._changed:
+                if self._session is not session or session.number != number:
+                    return
+                positions = session.inbox.fence_all()
+                streams = list(session.streams.values())
+                session.streams.clear()
+                session.fenced.clear()
+                session.broken.clear()
+                sealed, step = session.sealed, session.step
+            _close_all(streams)
+            _LOG.info("the driver does not know this session: opening %s again", session.window)
+            opened = self._open(session.window, session.generation, step, sealed, positions)
+            with self._changed:
+                session.number, session.version, session.sequence = opened.session, 0, 0
+                self._changed.notify_all()
+
+    def _await_resume(self, session: _Session, number: int, give_up: float) -> None:
+        with self._changed:
+            while session.number == number and session.error is None:
+                left = give_up - time.monotonic()
+                if left <= 0:
+                    raise InfrastructureError("the driver did not take the trainer back in time")
+                self._changed.wait(left)
+            if session.error is not None:
+                raise session.error
+
+    # Beats --------------------------------------------------------------------------------
+
+    def _beat_on(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed and (self._session is None or self._session.error):
+                    self._changed.wait()
+                session = self._session
+                if self._closed or session is None:
+                    return
+                beat = self._beat(session)
+            self._beat_once(session, beat)
+
+    def _beat(self, session: _Session) -> TrainerBeat:
+        session.sequence += 1
+        fenced, session.fenced = session.fenced, {}
+        broken, session.broken = session.broken, set()
+        return TrainerBeat(
+            trainer=self._trainer,
+            session=session.number,
+            sequence=session.sequence,
+            version=session.version,
+            used=session.inbox.news(),
+            fenced=fenced,
+            broken=sorted(broken),
+        )
+
+    def _beat_once(self, session: _Session, beat: TrainerBeat) -> None:
+        try:
+            try:
+                orders = self._client.call("beat", beat, Orders)
+            except NotKnownError:
+                self._resume(session, beat.session)
+            else:
+                self._obey(session, beat.session, orders)
+        except ForebayError as error:
+            self._fail(session, error)
+
+    def _fail(self, session: _Session, error: ForebayError) -> None:
+        with self._changed:
+            session.error = session.error or error
+            self._changed.notify_all()
+
+    def _obey(self, session: _Session, number: int, orders: Orders) -> None:
+        lost: list[FrameStream | None] = []
+        started: list[Serving] = []
+        with self._changed:
+            if self._session is not session or session.number != number:
+                return
+            session.version = orders.version
+            if orders.error is not None:
+                session.error = rebuilt(orders.error)
+                self._changed.notify_all()
+            for epoch in orders.fence:
+                session.fenced[epoch] = session.inbox.fence(epoch)
+                lost.append(session.streams.pop(epoch, None))
+            for serving in orders.serving:
+                if serving.epoch not in session.streams:
+                    session.streams[serving.epoch] = None
+                    session.inbox.open(serving.epoch)
+                    started.append(serving)
+        _close_all(lost)
+        for serving in started:
+            threading.Thread(
+                target=self._receive_from,
+                args=(session, serving),
+                name=f"frames-{serving.epoch}",
+                daemon=True,
+            ).start()
+
+    # Frames -------------------------------------------------------------------------------
+
+    def _receive_from(self, session: _Session, serving: Serving) -> None:
+        """Receive one epoch's frames until it is fenced or its stream ends."""
+        try:
+            stream = self._transport.connect(serving.address, serving.epoch)
+            with self._changed:
+                wanted = session.inbox.is_open(serving.epoch)
+                if wanted:
+                    session.streams[serving.epoch] = stream
+            if not wanted:
+                stream.close()
+            stream.grant(self._credits)
+            self._receive_all(session, serving, stream)
+        except InfrastructureError as error:
+            _LOG.info("epoch %d: %s", serving.epoch, error)
+        except (ValueError, TypeError) as error:
+            _LOG.exception("epoch %d: a frame cannot be read", serving.epoch)
+            self._fail(session, InfrastructureError(f"a frame cannot be read: {error}"))
+        finally:
+            with self._changed:
+                if session.inbox.is_open(serving.epoch):
+                    session.broken.add(serving.epoch)
+
+    def _receive_all(self, session: _Session, serving: Serving, stream: FrameStream) -> None:
+        expected = 0
+        while (received := stream.receive()) is not None:
+            head = received.head
+            if head.epoch != serving.epoch or head.sequence != expected:
+                raise InfrastructureError(
+                    f"frame {head.sequence} of epoch {head.epoch} came instead of frame "
+                    f"{expected} of epoch {serving.epoch}"
+                )
+            expected += 1
+            frame = self._frame(received)
+            with self._changed:
+                if not session.inbox.put(frame):
+                    stream.close()
+                self._changed.notify_all()
+
+    def _frame(self, received: Received) -> Frame:
+        head = received.head
+        minibatch = None
+        if received.batch is not None and head.rows:
+            minibatch = to_minibatch(received.batch, head.segments, head.feed, self._layout)
+        return Frame(
+            minibatch=minibatch,
+            progress=head.progress,
+            executor=head.executor,
+            epoch=head.epoch,
+            rows=head.rows,
+            slot=head.slot,
+            feed=head.feed,
+        )
+
+
+def _close_all(streams: Sequence[FrameStream | None]) -> None:
+    for stream in streams:
+        if stream is not None:
+            stream.close()

@@ -1,0 +1,55 @@
+"""The training executor: takes minibatches window by window, learns, seals, links, publishes.
+
+Run as `python -m forebay.executors.trainer --job DIR`. It opens no data file, no log segment and
+no broker: rows come from data executors alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.executors.arrow_start import start_arrow
+from forebay.executors.job.handle import JobRequest
+from forebay.executors.role import end_at_once, role_exit
+from forebay.executors.trainer.loop import WindowTrainer
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.make_learner import make_learner
+from forebay.system.processes import start_role
+
+
+def declared_columns(sources: Mapping[str, SourceSpec], names: list[str]) -> dict[str, ColumnType]:
+    """Columns of all sources of a pipeline; `forebay check` made sure that types agree."""
+    return {column: kind for name in names for column, kind in sources[name].columns.items()}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Train every window of the job that is not trained yet."""
+    parser = argparse.ArgumentParser(prog="forebay.executors.trainer")
+    parser.add_argument("--job", type=Path, required=True)
+    job_dir: Path = parser.parse_args(arguments).job
+    start_role("trainer", 0, job_dir)
+    start_arrow()
+    with role_exit("trainer", 0, job_dir):
+        train(job_dir)
+    end_at_once()
+
+
+def train(job_dir: Path) -> None:
+    """The body of `main`, for a process that is set up already."""
+    request = JobRequest.read(job_dir)
+    pipeline = request.pipeline_spec()
+    sources = request.source_specs()
+    columns = declared_columns(sources, pipeline.source_names)
+    layout = FeatureLayout.of(pipeline.dataset, columns)
+    learner = make_learner(
+        pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads
+    )
+    trainer = WindowTrainer(job_dir, request, layout, learner)
+    try:
+        for position, window in enumerate(request.windows):
+            trainer.train(window, position)
+    finally:
+        trainer.close()

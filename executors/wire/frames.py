@@ -1,0 +1,137 @@
+"""How frames travel from a data executor to the trainer; Arrow Flight is the first transport."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyarrow import flight
+
+from forebay.errors import InfrastructureError
+from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
+from forebay.executors.wire.tokens import HEADER, bearer
+
+_BROKEN = (flight.FlightError, pa.ArrowException, OSError)
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Received:
+    """A frame as it came: rows (None where only positions moved) and what they are."""
+
+    head: FrameHead
+    batch: pa.RecordBatch | None
+
+
+class FrameStream(Protocol):
+    """Frames of one epoch of one executor. One thread receives; grants may come from others."""
+
+    def receive(self) -> Received | None:
+        """The next frame; None when the executor closed the epoch.
+
+        Raises:
+            InfrastructureError: when the connection broke.
+        """
+
+    def grant(self, credits: int) -> None:  # noqa: A002 - the word of the protocol
+        """Make room for more minibatches. A broken connection is left to `receive` to tell."""
+
+    def close(self) -> None:
+        """Stop: a `receive` under way ends soon."""
+
+
+class Transport(Protocol):
+    """Opens streams of frames."""
+
+    def connect(self, address: str, epoch: int) -> FrameStream:
+        """Open the stream of an epoch; the executor may reach that epoch a moment later."""
+
+
+class FlightTransport:
+    """Arrow Flight `do_exchange`: credits go up, record batches come down."""
+
+    def __init__(self, token: str) -> None:
+        """`token` is shown on every call."""
+        self._options = flight.FlightCallOptions(
+            headers=[(HEADER.encode(), bearer(token).encode())]
+        )
+
+    def connect(self, address: str, epoch: int) -> FlightStream:
+        """Open the stream of an epoch on a new connection."""
+        client = flight.FlightClient(
+            f"grpc://{address}",
+            generic_options=[("grpc.enable_http_proxy", 0)],
+        )
+        call = StreamCall(epoch=epoch).model_dump_json().encode()
+        try:
+            writer, reader = client.do_exchange(
+                flight.FlightDescriptor.for_command(call), self._options
+            )
+        except _BROKEN as error:
+            client.close()
+            raise InfrastructureError(f"data executor at {address}: {error}") from error
+        return FlightStream(address, client, writer, reader)
+
+
+class FlightStream:
+    """One `do_exchange` call."""
+
+    def __init__(
+        self,
+        address: str,
+        client: flight.FlightClient,
+        writer: flight.FlightStreamWriter,
+        reader: flight.FlightStreamReader,
+    ) -> None:
+        """Take over the call."""
+        self._address = address
+        self._client = client
+        self._writer = writer
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._broken = False
+        self._closed = False
+
+    def receive(self) -> Received | None:
+        """The next frame; None when the executor closed the epoch, or `close` was called."""
+        try:
+            chunk = self._reader.read_chunk()
+        except StopIteration:
+            self._finish()
+            return None
+        except _BROKEN as error:
+            self._finish()
+            if self._closed:
+                return None
+            raise InfrastructureError(f"data executor at {self._address}: {error}") from error
+        head = FrameHead.model_validate_json(chunk.app_metadata.to_pybytes())
+        return Received(head, chunk.data)
+
+    def grant(self, credits: int) -> None:  # noqa: A002 - the word of the protocol
+        """Make room for more minibatches."""
+        note = pa.py_buffer(CreditNote(credits=credits).model_dump_json().encode())
+        with self._lock:
+            if self._closed or self._broken:
+                return
+            try:
+                self._writer.write_metadata(note)
+            except _BROKEN:
+                self._broken = True  # the receiving side sees the same break and reports it
+
+    def close(self) -> None:
+        """Cancel the call; `receive` then ends."""
+        self._closed = True
+        self._reader.cancel()
+
+    def _finish(self) -> None:
+        """Give the connection back; the thread that receives does it, last of all."""
+        with self._lock:
+            self._broken = True
+            for part in (self._writer, self._client):
+                try:
+                    part.close()
+                except _BROKEN as error:
+                    _LOG.debug("data executor at %s: %s", self._address, error)

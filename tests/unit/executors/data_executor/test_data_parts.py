@@ -1,0 +1,179 @@
+"""Small parts of the data path: cutting chunks, dead letters, inbox, tokens, error reports."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from forebay import errors
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, TaskProgress, Unit
+from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.executors.data_executor.chunk_rows import Cut, cut
+from forebay.executors.data_executor.dead_letters import DeadLetterWriter, read_letters
+from forebay.executors.trainer.inbox import Frame, Inbox
+from forebay.executors.wire.messages import ErrorReport
+from forebay.executors.wire.rpc import NotKnownError, rebuilt, report
+from forebay.executors.wire.tokens import bearer, is_allowed, read_token
+from forebay.mixture.encode import Encoded
+
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+TASK = DataTask(
+    task_id="clicks/3",
+    source="clicks",
+    window="2026-03-01",
+    generation=2,
+    slot=0,
+    partition="",
+    units=(Unit(path="a.parquet", first=0, end=20, rows=20, size_bytes=1),),
+    rows=20,
+    cut=False,
+    data_from=DAY,
+    data_to=DAY,
+)
+
+
+def chunk_of(rows: list[int], dead: list[tuple[int, int]], null: list[int], end: int) -> Cut:
+    """Rows by number; dead rows as (row number, rows that it stands for)."""
+    numbers = np.array(rows, np.int64)
+    batch = pa.record_batch([pa.array(numbers)], names=["row"])
+    chunk = Chunk(
+        batch=batch,
+        row_ids=numbers,
+        units=np.zeros(len(rows), np.int64),
+        rows=numbers,
+        slots=np.arange(len(rows), dtype=np.int32) // 2,
+        end=Position(0, end),
+        dead=tuple(
+            DeadRow(position=Position(0, row), location={"row": row}, reason="bad", rows=count)
+            for row, count in dead
+        ),
+    )
+    encoded = Encoded(batch, np.isin(numbers, null))
+    before = TaskProgress(position=Position(0, 0), rows_read=100, dead_rows=10)
+    return cut(chunk, encoded, before, lambda position: {"row": position.row})
+
+
+def test_positions_count_every_row_once_wherever_a_cut_falls() -> None:
+    found = chunk_of([2, 3, 5, 6, 9], dead=[(1, 1), (4, 3), (8, 1), (11, 2)], null=[5], end=13)
+    assert found.batch.column(0).to_pylist() == [2, 3, 6, 9]
+    assert [row.position.row for row in found.dead] == [1, 4, 5, 8, 11]
+    steps = [found.progress(served) for served in range(5)]
+    assert [each.position.row for each in steps] == [2, 3, 6, 9, 13]
+    assert [each.dead_rows for each in steps] == [11, 11, 15, 16, 18]
+    assert [each.rows_read for each in steps] == [101, 102, 107, 109, 112]
+    assert found.after == steps[-1]
+    assert not found.after.ended
+
+
+def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
+    found = chunk_of([0, 1, 2, 3], dead=[], null=[], end=4)
+    assert found.batch.num_rows == 4
+    assert found.piece(1).slots.tolist() == [1, 1, 1, 1]
+    assert found.progress(2).rows_read == 102
+
+
+def test_dead_letters_are_told_once_and_outlive_a_torn_line(tmp_path: Path) -> None:
+    writer = DeadLetterWriter(tmp_path / "g2")
+    rows = [
+        DeadRow(
+            position=Position(0, row),
+            location={"file": "a.parquet", "row": row},
+            reason="the label is null",
+            row='{"user": "ü"}',
+        )
+        for row in range(3)
+    ]
+    writer.write(TASK, rows[:2])
+    file = tmp_path / "g2" / "clicks-3.jsonl"
+    file.write_bytes(file.read_bytes() + b'{"source": "cli')
+    writer.write(TASK, rows)
+    letters = list(read_letters(tmp_path))
+    assert [letter.location["row"] for letter in letters] == [0, 1, 2]
+    assert letters[0].source == "clicks"
+    assert letters[0].generation == 2
+    assert letters[0].row == {"user": "ü"}
+    (tmp_path / "g2" / "clicks-3.jsonl").unlink()
+    (tmp_path / "g2").rmdir()
+    (tmp_path / "g2").write_text("a file where a folder should be")
+    with pytest.raises(InfrastructureError, match="dead letters cannot be written"):
+        writer.write(TASK, rows)
+
+
+def frame(epoch: int, task: str, until: int, slot: int = 0, *, ended: bool = False) -> Frame:
+    progress = TaskProgress(position=Position(0, until), rows_read=until, ended=ended)
+    return Frame(None, {task: progress}, "data-0", epoch, 5, slot)
+
+
+def test_a_fence_counts_what_was_handed_out_and_drops_the_rest() -> None:
+    inbox = Inbox({})
+    inbox.open(1)
+    for until in (5, 10, 15):
+        assert inbox.put(frame(1, "a/0", until))
+    hand = inbox.take()
+    assert hand is not None
+    assert inbox.fence(1)["a/0"].rows_read == 5
+    assert inbox.used == {}  # the step is not over
+    assert inbox.dropped_rows == 10
+    assert not inbox.put(frame(1, "a/0", 20))
+    inbox.use(hand)
+    assert inbox.used["a/0"].rows_read == 5
+    assert inbox.fence(1)["a/0"].rows_read == 5  # asked again, the same answer
+    assert inbox.fence_all()["a/0"].rows_read == 5
+    inbox.open(1)
+    assert not inbox.is_open(1)
+
+
+def test_frames_leave_in_time_order_and_in_order_of_arrival() -> None:
+    inbox = Inbox({})
+    inbox.open(1)
+    inbox.open(2)
+    for each in (frame(1, "a/0", 5, slot=3), frame(2, "a/1", 5, slot=2), frame(1, "a/0", 9, 1)):
+        inbox.put(each)
+    taken = [inbox.take() for _ in range(4)]
+    assert [each.slot if each else None for each in taken] == [2, 3, 1, None]
+
+
+def test_ends_and_dead_rows_are_counted_from_the_seal_on() -> None:
+    sealed = TaskProgress(position=Position(0, 4), rows_read=4, dead_rows=2, ended=True)
+    inbox = Inbox({"a/0": sealed})
+    assert (inbox.ended, inbox.dead_rows["a"]) == (1, 2)
+    inbox.open(1)
+    inbox.put(frame(1, "a/1", 3, ended=True))
+    taken = inbox.take()
+    assert taken is not None
+    inbox.use(taken)
+    assert inbox.ended == 2
+    assert set(inbox.news()) == {"a/1"}
+    assert inbox.news() == {}
+
+
+def test_tokens(tmp_path: Path) -> None:
+    token = "a-long-and-secret-token"
+    assert is_allowed(bearer(token), token)
+    assert is_allowed(bearer(token).encode(), token)
+    for wrong in (None, "", token, bearer(token) + "x", "Basic " + token):
+        assert not is_allowed(wrong, token)
+    with pytest.raises(InfrastructureError, match="cannot be read"):
+        read_token(tmp_path)
+    (tmp_path / "token").write_text("short")
+    with pytest.raises(InfrastructureError, match="no token"):
+        read_token(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [DataError("row 7"), ConfigError("line 3"), errors.FencedError("older"), NotKnownError("who")],
+)
+def test_errors_cross_processes_in_their_class(error: errors.ForebayError) -> None:
+    back = rebuilt(report(error))
+    assert type(back) is type(error)
+    assert str(back) == str(error)
+
+
+def test_unknown_errors_keep_their_remedy() -> None:
+    assert type(rebuilt(ErrorReport(error="Odd", message="m", exit_code=3))) is DataError
+    assert "KeyError" in report(KeyError("x")).message

@@ -1,0 +1,195 @@
+"""Scores kept with checkpoints, joined with labels that arrive later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forebay.config.datasets import Feed
+from forebay.errors import DataError
+from forebay.executors.evaluation.scoreboard import (
+    ScoreWriter,
+    Segments,
+    label_completeness,
+    score_windows,
+    summarise_scores,
+    window_metrics,
+)
+from forebay.mixture.minibatch import Minibatch
+
+PARADIGMS = ("mixture", "mixed")
+
+
+def minibatch(feed: Feed, event_ids: list[int], labels: list[float]) -> Minibatch:
+    rows = len(event_ids)
+    return Minibatch(
+        feed=feed,
+        row_ids=np.arange(rows, dtype=np.int64),
+        event_ids=np.array(event_ids, dtype=np.int64),
+        sources=np.zeros(rows, dtype=np.int32),
+        labels=np.array(labels, dtype=np.float32),
+        dense=np.zeros((rows, 0), dtype=np.float32),
+        ids=np.zeros((rows, 0), dtype=np.int64),
+    )
+
+
+def stream(writer: ScoreWriter, ids: list[int], labels: list[float], scores: object) -> None:
+    matrix = np.array(scores, dtype=np.float32).reshape(len(ids), -1)
+    writer.append(minibatch("stream", ids, labels), matrix)
+
+
+def batch(writer: ScoreWriter, ids: list[int], labels: list[float]) -> None:
+    writer.append(minibatch("batch", ids, labels), None)
+
+
+def test_complete_labels_join_from_the_same_and_later_windows(tmp_path: Path) -> None:
+    first = ScoreWriter(tmp_path / "1", PARADIGMS)
+    stream(first, [10, -20, 30, 40], [0, 1, 0, 0], [[0.1, 0.2], [0.9, 0.8], [0.6, 0.5], [0.4, 0.4]])
+    batch(first, [-20, 99], [1, 1])
+    first.seal()
+    second = ScoreWriter(tmp_path / "2", PARADIGMS)
+    batch(second, [30, 10], [1, 0])
+    second.seal()
+    windows = [Segments("1", tmp_path / "1"), Segments("2", tmp_path / "2")]
+
+    one, two = score_windows(windows, PARADIGMS)
+
+    assert one.paradigms == PARADIGMS
+    np.testing.assert_array_equal(one.event_ids, [10, -20, 30, 40])
+    np.testing.assert_array_equal(one.complete, np.float32([0, 1, 1, np.nan]))
+    metrics = window_metrics(one)["mixture"]
+    assert metrics["rows"] == 4
+    assert metrics["joined_rows"] == 3
+    assert metrics["positives"] == 1
+    assert metrics["positives_true"] == 2
+    assert metrics["auc_true"] == 1.0
+    assert metrics["auc_fresh"] == 1.0
+    assert label_completeness([one]) == {
+        "fresh_positives": 1,
+        "complete_positives": 2,
+        "share": 0.5,
+    }
+    assert len(two.event_ids) == 0
+    empty = window_metrics(two)["mixed"]
+    assert empty["auc_true"] is None
+    assert empty["log_loss"] is None
+    assert empty["rows"] == 0
+
+
+def test_the_horizon_bounds_how_far_labels_are_looked_for(tmp_path: Path) -> None:
+    for window, ids in enumerate([[], [1], [2]]):
+        writer = ScoreWriter(tmp_path / str(window), PARADIGMS)
+        if window == 0:
+            stream(writer, [1, 2], [0, 0], [[0.5, 0.5]] * 2)
+        batch(writer, ids, [1] * len(ids))
+        writer.seal()
+    windows = [Segments(str(window), tmp_path / str(window)) for window in range(3)]
+    near = score_windows(windows, PARADIGMS, horizon=1)[0]
+    np.testing.assert_array_equal(near.complete, np.float32([1, np.nan]))
+    far = score_windows(windows, PARADIGMS)[0]
+    np.testing.assert_array_equal(far.complete, np.float32([1, 1]))
+
+
+def test_a_duplicated_event_counts_once_and_is_reported(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    stream(writer, [5, 7, 5], [0, 1, 1], [[0.1, 0.2], [0.3, 0.4], [0.9, 0.9]])
+    batch(writer, [5, 5], [0, 1])
+    writer.seal()
+    board = score_windows([Segments("w", tmp_path)], PARADIGMS)[0]
+    np.testing.assert_array_equal(board.event_ids, [5, 7])
+    np.testing.assert_array_equal(board.fresh, np.float32([0, 1]))
+    np.testing.assert_array_equal(board.complete, np.float32([0, np.nan]))
+    assert board.duplicates == 1
+    assert window_metrics(board)["mixture"]["duplicates"] == 1
+
+
+def test_what_no_checkpoint_sealed_is_dropped_at_restore(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    stream(writer, [1], [0], [[0.5, 0.5]])
+    sealed = writer.seal()
+    stream(writer, [2], [1], [[0.6, 0.6]])
+    batch(writer, list(range(20_000)), [0] * 20_000)  # beyond what is kept in memory
+    later = writer.seal()
+    assert len(later) == 3
+    stream(writer, [3], [1], [[0.7, 0.7]])  # never sealed: the process dies here
+
+    again = ScoreWriter(tmp_path, PARADIGMS)
+    again.restore(sealed)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sealed
+    stream(again, [4], [1], [[0.8, 0.8]])
+    again.seal()
+    board = score_windows([Segments("w", tmp_path)], PARADIGMS)[0]
+    np.testing.assert_array_equal(board.event_ids, [1, 4])
+    assert np.isnan(board.complete).all()
+
+
+def test_a_seal_without_new_rows_writes_no_file(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    stream(writer, [1], [0], [[0.5, 0.5]])
+    assert writer.seal() == writer.seal()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_only_named_segments_are_read(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    stream(writer, [1], [0], [[0.5, 0.5]])
+    sealed = writer.seal()
+    stream(writer, [2], [0], [[0.5, 0.5]])
+    writer.seal()
+    board = score_windows([Segments("w", tmp_path, sealed)], PARADIGMS)[0]
+    np.testing.assert_array_equal(board.event_ids, [1])
+
+
+def test_a_missing_or_broken_sealed_segment_is_an_error(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    with pytest.raises(DataError, match=r"scores-000000\.arrow is missing"):
+        writer.restore(["scores-000000.arrow"])
+    (tmp_path / "scores-000000.arrow").write_bytes(b"ARROW1 but no more")
+    with pytest.raises(DataError, match="cannot be read"):
+        score_windows([Segments("w", tmp_path)], PARADIGMS)
+
+
+def test_scores_of_the_wrong_shape_are_refused(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    with pytest.raises(ValueError, match="shape"):
+        writer.append(minibatch("stream", [1], [0]), np.zeros((1, 3), dtype=np.float32))
+
+
+def test_a_counting_learner_has_no_scores_but_label_completeness(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, ())
+    writer.append(minibatch("stream", [1, 2], [0, 1]), np.zeros((2, 0), dtype=np.float32))
+    batch(writer, [1, 2], [1, 1])
+    writer.seal()
+    boards = score_windows([Segments("w", tmp_path)], ())
+    assert window_metrics(boards[0]) == {}
+    summary = summarise_scores(boards)
+    assert summary["paradigms"] == {}
+    assert summary["differences"] == []
+    assert summary["label_completeness"]["share"] == 0.5
+
+
+def test_the_summary_pools_windows_and_says_in_words_what_differs(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    windows = []
+    for day in range(3):
+        writer = ScoreWriter(tmp_path / str(day), ("mixture", "mixed", "stream"))
+        ids = list(range(day * 1000, day * 1000 + 1000))
+        labels = (random.random(1000) < 0.3).astype(np.float32)
+        good = labels + random.normal(size=1000)
+        scores = np.stack([good, good + 0.01 * random.normal(size=1000), good * 0], axis=1)
+        stream(writer, ids, list(labels * (random.random(1000) < 0.31)), scores)
+        batch(writer, ids, list(labels))
+        writer.seal()
+        windows.append(Segments(str(day), tmp_path / str(day)))
+    pooled = summarise_scores(score_windows(windows, ("mixture", "mixed", "stream")))
+    assert pooled["label"] == "complete"
+    same, better, _ = pooled["differences"]
+    assert (same["a"], same["b"], same["differ"]) == ("mixture", "mixed", False)
+    assert same["words"].startswith("mixture and mixed do not differ (difference ")
+    assert better["differ"]
+    assert better["words"].startswith("mixture is better than stream (difference 0.2")
+    assert pooled["paradigms"]["stream"]["auc_true"]["value"] == 0.5
+    (warning,) = pooled["warnings"]
+    assert warning.startswith("mixture is a bad choice here: only 3")

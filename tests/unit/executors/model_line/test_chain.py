@@ -1,0 +1,140 @@
+"""The model chain: parents, generations, staleness and publication."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import ConfigError
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.home.paths import Home
+from forebay.mixture.learner import RowSums
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def link(window: str, generation: int, parent: tuple[str, int] | None, rows: int = 10) -> Link:
+    before = 0 if parent is None else rows - 10
+    return Link(
+        window=window,
+        generation=generation,
+        parent=Parent(window=parent[0], generation=parent[1]) if parent else None,
+        step=rows,
+        steps=10,
+        base_seen={"clicks": RowSums(rows=before)},
+        seen={"clicks": RowSums(rows=rows)},
+        progress={},
+        scores=[],
+        resumed_from_step=0,
+        reread_rows=0,
+        learns="same",
+        started_at=NOW,
+        finished_at=NOW,
+    )
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> ModelChain:
+    return ModelChain(Home(tmp_path), "ads")
+
+
+def three_windows(chain: ModelChain) -> None:
+    chain.record(link("2026-03-01", 1, None))
+    chain.record(link("2026-03-02", 1, ("2026-03-01", 1), 20))
+    chain.record(link("2026-03-03", 1, ("2026-03-02", 1), 30))
+
+
+def test_an_empty_line_has_no_windows_and_no_parent(chain: ModelChain) -> None:
+    assert chain.windows() == []
+    assert chain.before("2026-03-01") is None
+    assert chain.published() is None
+
+
+def test_the_parent_is_the_newest_generation_of_the_window_before(chain: ModelChain) -> None:
+    three_windows(chain)
+    chain.record(link("2026-03-02", 2, ("2026-03-01", 1), 20))
+    before = chain.before("2026-03-03")
+    assert before is not None
+    assert (before.window, before.generation) == ("2026-03-02", 2)
+
+
+def test_a_warm_start_comes_before_the_first_window(chain: ModelChain) -> None:
+    chain.record(link("2025-01-01_2026-03-01", 1, None))
+    before = chain.before("2026-03-01")
+    assert before is not None
+    assert before.window == "2025-01-01_2026-03-01"
+
+
+def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: ModelChain) -> None:
+    three_windows(chain)
+    chain.record(link("2026-03-01", 2, None))
+    stale = {key: chain.stale_because(chain.newest(key)) for key in chain.windows()}  # type: ignore[arg-type]
+    assert stale == {
+        "2026-03-01": None,
+        "2026-03-02": "stale (built on generation 1 of 2026-03-01)",
+        "2026-03-03": "stale (built on generation 1 of 2026-03-01)",
+    }
+    chain.record(link("2026-03-02", 2, ("2026-03-01", 2), 20))
+    newest = chain.newest("2026-03-03")
+    assert newest is not None
+    assert chain.stale_because(newest) == "stale (built on generation 1 of 2026-03-02)"
+
+
+def test_a_window_trained_after_its_successor_makes_the_successor_stale(
+    chain: ModelChain,
+) -> None:
+    second = link("2026-03-02", 1, None)
+    chain.record(second)
+    assert chain.stale_because(second) is None
+    chain.record(link("2026-03-01", 1, None))
+    assert chain.stale_because(second) == "stale (built before 2026-03-01 was trained)"
+
+
+def test_publishing_never_moves_to_an_earlier_or_stale_model(
+    chain: ModelChain, tmp_path: Path
+) -> None:
+    three_windows(chain)
+    third = chain.newest("2026-03-03")
+    assert third is not None
+    assert chain.publish(third, tmp_path / "three", NOW)
+    again = link("2026-03-02", 2, ("2026-03-01", 1), 20)
+    chain.record(again)
+    assert not chain.publish(again, tmp_path / "two", NOW)
+    assert not chain.publish(third, tmp_path / "stale", NOW)
+    published = chain.published()
+    assert published is not None
+    assert (published.window, published.path) == ("2026-03-03", str(tmp_path / "three"))
+
+
+def test_what_a_window_trained_is_the_difference_of_the_models_sums() -> None:
+    one = link("2026-03-02", 1, ("2026-03-01", 1), 20).model_copy(
+        update={
+            "base_seen": {"clicks": RowSums(rows=10, sum=2**63 - 1, sum_of_squares=0)},
+            "seen": {"clicks": RowSums(rows=12, sum=-(2**63) + 4, sum_of_squares=9)},
+        }
+    )
+    assert one.trained("clicks") == RowSums(rows=2, sum=5, sum_of_squares=9)
+    assert one.trained("absent") == RowSums()
+
+
+def test_a_generation_counts_only_once_it_reached_its_end(chain: ModelChain) -> None:
+    three_windows(chain)
+    chain.folder("2026-03-03", 4).mkdir(parents=True)
+    assert chain.generations("2026-03-03") == [1]
+
+
+def test_checkpoints_of_the_newest_windows_are_kept(chain: ModelChain) -> None:
+    three_windows(chain)
+    for window in chain.windows():
+        (chain.folder(window, 1) / "checkpoints" / "000000000010-final").mkdir(parents=True)
+    chain.drop_checkpoints(2)
+    kept = [w for w in chain.windows() if (chain.folder(w, 1) / "checkpoints").is_dir()]
+    assert kept == ["2026-03-02", "2026-03-03"]
+    assert chain.newest("2026-03-01") is not None
+
+
+def test_a_changed_model_is_refused_with_the_way_out(chain: ModelChain) -> None:
+    with pytest.raises(ConfigError, match="--line NAME"):
+        chain.require_same_meaning(link("2026-03-01", 1, None), "other")

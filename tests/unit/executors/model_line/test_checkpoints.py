@@ -1,0 +1,125 @@
+"""Sealed checkpoints: all of it or none of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.errors import InfrastructureError
+from forebay.executors.model_line.chain import Parent
+from forebay.executors.model_line.checkpoints import CheckpointStore, Seal
+from forebay.mixture.counting import CountingLearner
+from forebay.mixture.minibatch import Minibatch
+
+
+def minibatch(first: int, rows: int) -> Minibatch:
+    ids = np.arange(first, first + rows, dtype=np.int64)
+    return Minibatch(
+        feed="batch",
+        row_ids=ids,
+        event_ids=ids,
+        sources=np.zeros(rows, dtype=np.int32),
+        labels=np.zeros(rows, dtype=np.float32),
+        dense=np.zeros((rows, 0), dtype=np.float32),
+        ids=np.zeros((rows, 0), dtype=np.int64),
+    )
+
+
+def seal(learner: CountingLearner, window_step: int, *, final: bool = False) -> Seal:
+    return Seal(
+        window="2026-03-01",
+        generation=1,
+        step=100 + window_step,
+        window_step=window_step,
+        final=final,
+        progress={"clicks/0": TaskProgress(position=Position(0, window_step), rows_read=9)},
+        base_seen=[],
+        seen=learner.seen(),
+        scores=[],
+        sealed_at=datetime(2026, 3, 1, tzinfo=UTC),
+    )
+
+
+def test_the_newest_seal_brings_model_and_positions_back_together(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    learner.learn(minibatch(0, 10))
+    store.write(learner, seal(learner, 1))
+    learner.learn(minibatch(10, 10))
+    store.write(learner, seal(learner, 12))
+    learner.learn(minibatch(20, 10))  # never sealed
+
+    restored = CountingLearner(1)
+    loaded = store.load(restored)
+    assert loaded is not None
+    assert loaded.window_step == 12
+    assert loaded.progress["clicks/0"].position == Position(0, 12)
+    assert restored.seen() == loaded.seen
+    assert restored.seen()[0].rows == 20
+
+
+def test_a_half_written_checkpoint_is_invisible(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    store.write(learner, seal(learner, 5))
+    half = store.folder / ".writing-99"
+    (half / "model").mkdir(parents=True)
+    (half / "seal.json").write_text(seal(learner, 50).model_dump_json())
+    unsealed = store.folder / "000000000060"
+    (unsealed / "model").mkdir(parents=True)
+    newest = store.newest()
+    assert newest is not None
+    assert newest[0].window_step == 5
+
+
+def test_damage_is_named_and_not_loaded(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    store.write(learner, seal(learner, 5))
+    newest = store.newest()
+    assert newest is not None
+    victim = next(path for path in newest[1].iterdir() if path.is_file())
+    victim.write_bytes(victim.read_bytes()[:-1])
+    with pytest.raises(InfrastructureError, match=victim.name):
+        store.load(CountingLearner(1))
+
+
+def test_old_checkpoints_go_but_the_final_one_stays(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    for step in (1, 2, 3):
+        store.write(learner, seal(learner, step))
+    assert sorted(path.name for path in store.folder.iterdir()) == [
+        "000000000002",
+        "000000000003",
+    ]
+    store.write(learner, seal(learner, 3, final=True))
+    assert [path.name for path in store.folder.iterdir()] == ["000000000003-final"]
+    # The same barrier reached again after a restart replaces it.
+    store.write(learner, seal(learner, 3, final=True))
+    newest = store.newest()
+    assert newest is not None
+    assert newest[0].final
+
+
+def test_without_a_checkpoint_there_is_nothing_to_load(tmp_path: Path) -> None:
+    assert CheckpointStore(tmp_path).load(CountingLearner(1)) is None
+
+
+def test_a_checkpoint_that_was_begun_from_another_model_is_dropped(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    parent = Parent(window="2026-02-28", generation=1)
+    store.drop_others(parent)  # nothing is there yet
+    store.write(learner, seal(learner, 1).model_copy(update={"parent": parent}))
+    store.drop_others(parent)
+    assert store.newest() is not None
+    store.drop_others(Parent(window="2026-02-28", generation=2))
+    assert store.newest() is None
+    store.write(learner, seal(learner, 1))
+    store.drop_others(None)
+    assert store.newest() is not None

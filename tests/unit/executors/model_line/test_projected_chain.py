@@ -1,0 +1,97 @@
+"""A chain as it will be: what goes stale, what cannot be built, how long it takes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.projected_chain import ForeseenChain
+from forebay.executors.training_pace import Pace, pace_of
+from forebay.home.paths import Home
+from forebay.mixture.learner import RowSums
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def record(chain: ModelChain, window: str, parent: str, rows: int, seconds: float) -> None:
+    """One more trained window of `rows` rows; its checkpoint is kept."""
+    before = chain.newest(parent) if parent else None
+    base = before.seen if before else {}
+    seen = {"clicks": RowSums(rows=rows + (base["clicks"].rows if base else 0))}
+    chain.record(
+        Link(
+            window=window,
+            generation=1,
+            parent=Parent(window=parent, generation=1) if parent else None,
+            step=1,
+            steps=1,
+            base_seen=base,
+            seen=seen,
+            progress={},
+            scores=[],
+            resumed_from_step=0,
+            reread_rows=0,
+            learns="same",
+            started_at=START,
+            finished_at=START + timedelta(seconds=seconds),
+        )
+    )
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> ModelChain:
+    """Windows 02 to 04, of 100, 100 and 400 rows."""
+    chain = ModelChain(Home(tmp_path), "ads")
+    record(chain, "2026-03-02", "", 100, 2.0)
+    record(chain, "2026-03-03", "2026-03-02", 100, 2.0)
+    record(chain, "2026-03-04", "2026-03-03", 400, 8.0)
+    return chain
+
+
+def test_nothing_is_written(chain: ModelChain) -> None:
+    foreseen = ForeseenChain(chain)
+    foreseen.train("2026-03-05", 1)
+    assert foreseen.windows()[-1] == "2026-03-05"
+    assert chain.windows()[-1] == "2026-03-04"
+
+
+def test_later_windows_go_stale(chain: ModelChain) -> None:
+    foreseen = ForeseenChain(chain)
+    assert foreseen.stale() == []
+    foreseen.train("2026-03-03", 2)
+    assert foreseen.stale() == ["2026-03-04"]
+    foreseen.train("2026-03-04", 2)
+    assert foreseen.stale() == []
+
+
+def test_a_window_before_the_line_makes_all_of_it_stale(chain: ModelChain) -> None:
+    foreseen = ForeseenChain(chain)
+    foreseen.train("2026-03-01", 1)
+    assert foreseen.stale() == ["2026-03-02", "2026-03-03", "2026-03-04"]
+    assert foreseen.not_kept() == []
+
+
+def test_a_checkpoint_that_is_not_kept(chain: ModelChain) -> None:
+    foreseen = ForeseenChain(chain)
+    foreseen.train("2026-03-04", 2)
+    foreseen.train("2026-03-05", 1)
+    (why,) = foreseen.not_kept()
+    assert why.startswith("window 2026-03-03 cannot be built on")
+
+
+def test_the_pace_of_a_line(chain: ModelChain) -> None:
+    pace = pace_of(chain)
+    assert pace == Pace(windows=3, rows=600, work_seconds=12.0)
+    assert pace.seconds([{"clicks": 50}, {"clicks": 100, "history": 50}]) == pytest.approx(4.0)
+    assert pace.seconds([]) == 0
+
+
+def test_a_window_of_unknown_rows_counts_as_an_average_one(chain: ModelChain) -> None:
+    assert pace_of(chain).seconds([{"clicks": 50, "topic": None}]) == pytest.approx(4.0)
+
+
+def test_no_pace_without_a_trained_window() -> None:
+    assert Pace().seconds([{"clicks": 50}]) is None

@@ -1,0 +1,77 @@
+"""Points over a window's steps: bounded, even, and never beyond the seal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forebay.executors.model_line.steps import POINTS_MAX, STEPS_NAME, StepSeries, read_steps
+
+NAMES = ["history", "clicks"]
+
+
+def stepped(series: StepSeries, steps: int) -> None:
+    for _ in range(steps):
+        series.stepped(np.array([3, 1]), 60.0)
+
+
+def test_a_short_window_keeps_every_step(tmp_path: Path) -> None:
+    series = StepSeries(tmp_path, NAMES)
+    stepped(series, 5)
+    series.write(final=True)
+    points = read_steps(tmp_path)
+    assert [point.step for point in points] == [1, 2, 3, 4, 5]
+    assert [point.rows["history"] for point in points] == [3, 6, 9, 12, 15]
+    assert [point.lag_seconds for point in points] == [60.0, 60.0, 60.0, 60.0, 0.0]
+    assert sorted(point.seconds for point in points) == [point.seconds for point in points]
+
+
+@pytest.mark.parametrize("steps", [POINTS_MAX - 1, POINTS_MAX, POINTS_MAX + 1, 5_003])
+def test_a_long_window_is_thinned_evenly_and_ends_with_its_last_step(
+    tmp_path: Path, steps: int
+) -> None:
+    series = StepSeries(tmp_path, NAMES)
+    stepped(series, steps)
+    series.write(final=True)
+    points = read_steps(tmp_path)
+    assert POINTS_MAX // 2 <= len(points) <= POINTS_MAX
+    assert points[-1].step == steps
+    assert points[-1].rows == {"history": 3 * steps, "clicks": steps}
+    assert len(set(np.diff([point.step for point in points[:-1]]).tolist())) == 1
+
+
+def test_points_beyond_the_seal_are_dropped_and_counts_go_on_from_it(tmp_path: Path) -> None:
+    series = StepSeries(tmp_path, NAMES)
+    stepped(series, 7)
+    series.write(final=False)  # and the process ends before the seal at step 7 is there
+    again = StepSeries(tmp_path, NAMES)
+    again.restore(4, np.array([12, 4]))
+    stepped(again, 2)
+    again.write(final=True)
+    points = read_steps(tmp_path)
+    assert [point.step for point in points] == [1, 2, 3, 4, 5, 6]
+    assert [point.rows["clicks"] for point in points] == [1, 2, 3, 4, 5, 6]
+    assert sorted(point.seconds for point in points) == [point.seconds for point in points]
+
+
+def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
+    series = StepSeries(tmp_path, NAMES)
+    stepped(series, 2 * POINTS_MAX)
+    series.write(final=False)
+    again = StepSeries(tmp_path, NAMES)
+    again.restore(2 * POINTS_MAX, np.array([6 * POINTS_MAX, 2 * POINTS_MAX]))
+    stepped(again, 10)
+    again.write(final=True)
+    points = read_steps(tmp_path)
+    assert len(points) <= POINTS_MAX
+    assert points[-1].step == 2 * POINTS_MAX + 10
+    assert len(set(np.diff([point.step for point in points[:-1]]).tolist())) == 1
+
+
+def test_a_window_without_rows_has_an_empty_series(tmp_path: Path) -> None:
+    StepSeries(tmp_path, NAMES).write(final=True)
+    assert (tmp_path / STEPS_NAME).read_text() == ""
+    assert read_steps(tmp_path) == []
+    assert read_steps(tmp_path / "nowhere") == []

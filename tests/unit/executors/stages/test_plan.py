@@ -1,0 +1,222 @@
+"""The timer and sink stages: generations, what is cleared alone, two sinks at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.stages import Stages, noon, pipeline, stages, table
+
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.listings import Listings
+from forebay.datatasks.sources.memory import MEMORY
+from forebay.datatasks.why import Why, why_not_planned
+from forebay.errors import FencedError, UsageError
+from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.stages.plan import time_window
+from forebay.executors.stages.results import TimerResult
+
+KEY = "2026-03-01"
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Iterator[Stages]:
+    with stages(tmp_path, ("a", "b")) as each:
+        MEMORY["a"] = table([noon(number) for number in range(9)])
+        MEMORY["b"] = table([noon(number) for number in range(9) for _ in range(2)])
+        yield each
+
+
+def list_all(found: Stages, by: str = "r#0", number: int = 0) -> None:
+    for name in found.sources:
+        found.source(number, name, by)
+
+
+def train(found: Stages, generation: int = 1) -> None:
+    """What a job leaves behind."""
+    now = datetime.now(UTC)
+    facts: dict[str, Any] = {"started_at": now, "finished_at": now, "learns": ""}
+    nothing: dict[str, Any] = {"base_seen": {}, "seen": {}, "progress": {}, "scores": []}
+    counts = {"step": 1, "steps": 1, "resumed_from_step": 0, "reread_rows": 0}
+    link = Link(window=KEY, generation=generation, parent=None, **nothing, **counts, **facts)
+    chain = ModelChain(found.home, "ads")
+    chain.folder(KEY, generation).mkdir(parents=True)
+    chain.record(link)
+    found.ledger.mark_trained(KEY, generation, {})
+
+
+def timer(found: Stages, *, again: bool = False) -> TimerResult:
+    return time_window(found.pipeline, found.home, "main", found.window(0), again=again)
+
+
+def kept(found: Stages) -> dict[str, set[str]]:
+    return Listings(found.ledger).windows()
+
+
+def test_the_timer_says_how_a_window_stands(found: Stages) -> None:
+    assert timer(found).state == "open"
+    list_all(found)
+    found.sink(0)
+    assert timer(found).because == "it is planned as generation 1 and not trained"
+    train(found)
+    trained = timer(found)
+    assert (trained.state, trained.generation) == ("trained", 1)
+    assert "clear this run" in trained.next
+    again = timer(found, again=True)
+    assert (again.state, again.generation) == ("open", 1)
+
+
+def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    train(found)
+    MEMORY["a"] = table([noon(0)] * 5)
+    list_all(found, "r#1")
+    assert found.sink(0, "r#1", again=True).generation == 2
+    assert timer(found).state == "open"
+
+
+def test_a_trained_window_needs_no_listings(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    train(found)
+    found.source(1, "a", "r1#0", [(0, "r#0")])
+    assert kept(found) == {KEY: {"a"}, "2026-03-02": {"a"}}
+    timer(found)
+    assert kept(found) == {"2026-03-02": {"a"}}
+
+
+def test_a_sink_records_and_drops_what_was_listed(found: Stages) -> None:
+    list_all(found)
+    sunk = found.sink(0)
+    assert (sunk.generation, sunk.tasks, sunk.rows) == (1, 2, {"a": 1, "b": 2})
+    assert sunk.recorded
+    assert found.ledger.windows() == [KEY]
+    assert kept(found) == {}
+    assert [entry["event"] for entry in found.ledger.history(KEY)] == ["planned"]
+
+
+def test_a_retried_sink_takes_the_plan_that_is_there(found: Stages) -> None:
+    list_all(found)
+    first = found.sink(0)
+    for again in (False, True):
+        assert found.sink(0, again=again) == first.model_copy(update={"recorded": False})
+    last = found.ledger.history(KEY)[-1]
+    assert (last["event"], last["asked_by"]) == ("plan kept", "r#0")
+
+
+def test_the_same_data_again_keeps_the_plan(found: Stages) -> None:
+    """Its submission makes the generation: a sink that is cleared alone leaves nothing undone."""
+    list_all(found)
+    first = found.sink(0)
+    train(found)
+    for again in (False, True):
+        list_all(found, f"r#{again}")
+        kept = found.sink(0, f"r#{again}", again=again)
+        assert kept == first.model_copy(update={"recorded": False})
+    assert timer(found).state == "trained"
+
+
+def test_changed_data(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    MEMORY["a"] = table([noon(0)] * 5)
+    list_all(found, "r#1")
+    assert found.sink(0, "r#1").generation == 2
+    train(found, 2)
+    MEMORY["a"] = table([noon(0)] * 7)
+    list_all(found, "r#2")
+    held = found.sink(0, "r#2")
+    assert (held.generation, held.recorded, held.rows["a"]) == (2, False, 5)
+    assert "its data changed since it was trained" in held.notes[0]
+    list_all(found, "r#3")
+    assert found.sink(0, "r#3", again=True).rows["a"] == 7
+
+
+def test_one_cleared_source_meets_the_recorded_part_of_the_other(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    MEMORY["a"] = table([noon(0)] * 5)
+    found.source(0, "a", "r#1")
+    sunk = found.sink(0, "r#1")
+    assert (sunk.generation, sunk.rows) == (2, {"a": 5, "b": 2})
+    tasks = found.ledger.tasks(KEY, 2)
+    before = found.ledger.tasks(KEY, 1)
+    assert tasks.schema == before.schema
+    assert tasks.slice(1).equals(before.slice(1)), "b's tasks are the same"
+
+
+def test_a_source_that_is_not_listed(found: Stages) -> None:
+    found.source(0, "a")
+    with pytest.raises(UsageError, match="source 'b' is not listed"):
+        found.sink(0)
+    found.source(0, "b")
+    moved = {"streams": {"a": {"sources": ["a"]}, "b": {"sources": ["b"], "offset": "24h"}}}
+    found.pipeline = pipeline(["a", "b"], dataset=moved)
+    with pytest.raises(UsageError, match="source 'b' is not listed for what is declared now"):
+        found.sink(0)
+
+
+def test_two_sinks_at_a_time(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_all(found)
+    found.sink(0)
+    list_all(found, "r#1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "latest_plan", lambda self, window: None)
+        patch.setattr(Ledger, "next_generation", lambda self, window: 1)
+        with pytest.raises(FencedError, match="at the same time"):
+            found.sink(0, "r#1")
+    assert found.sink(0, "r#1").generation == 1, "the retry"
+
+
+def test_listings_of_windows_trained_since_do_not_pile_up(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    found.source(1, "a", "r1#0", [(0, "r#0")])  # it was asked for a moment too long
+    train(found)
+    assert KEY in kept(found)
+    list_all(found, "r1#0", 1)
+    found.sink(1, "r1#0")
+    assert kept(found) == {}
+
+
+def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    train(found)
+    found.source(0, "a", "r#1")
+    list_all(found, "r1#0", 1)
+    found.sink(1, "r1#0")
+    assert kept(found) == {KEY: {"a"}}
+
+
+def why(found: Stages) -> Why:
+    return why_not_planned(
+        found.root,
+        found.pipeline,
+        found.sources,
+        found.ledger,
+        found.window(0),
+        lambda: found.now,
+    )
+
+
+def test_why_tells_of_windows_that_are_planned_this_way(tmp_path: Path) -> None:
+    with stages(tmp_path, ("a", "b"), source={"ready": {"wait": "2h"}}) as found:
+        MEMORY["a"] = MEMORY["b"] = table([noon(0)])
+        assert "nobody has asked" in why(found).because
+        found.late["b"] = found.window(0).start
+        found.source(0, "a")
+        found.source(0, "b")
+        waits = why(found)
+        assert waits.state == "waiting"
+        assert "source 'b' is not complete" in waits.because
+        until = found.now.replace(hour=2)
+        assert waits.next == f"its run waits until {until:%Y-%m-%dT%H:%M:%SZ}, then it fails"
+        found.late.clear()
+        assert why(found).because == "its run plans it: a listed; b not yet"
+        found.source(0, "b")
+        assert why(found).because == "its run plans it: a, b listed and wait for the sink"

@@ -1,0 +1,90 @@
+"""Publication of one window: what serves, what is kept and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.projects import ads_pipeline
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.errors import InfrastructureError, UsageError
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.stages.publish import publish_window
+from forebay.home.paths import Home
+
+NOW = datetime(2026, 3, 5, tzinfo=UTC)
+
+
+def pipeline(**job: Any) -> PipelineSpec:
+    return PipelineSpec.model_validate({"name": "ads", **ads_pipeline(**job)})
+
+
+def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, int] | None) -> None:
+    chain.record(
+        Link(
+            window=window,
+            generation=generation,
+            parent=Parent(window=parent[0], generation=parent[1]) if parent else None,
+            step=1,
+            steps=1,
+            base_seen={},
+            seen={},
+            progress={},
+            scores=[],
+            resumed_from_step=0,
+            reread_rows=0,
+            learns="same",
+            started_at=NOW,
+            finished_at=NOW,
+        )
+    )
+    chain.saved_model(window, generation).mkdir()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    chain = ModelChain(home, "ads")
+    record(chain, "2026-03-01", 1, None)
+    record(chain, "2026-03-02", 1, ("2026-03-01", 1))
+    return home
+
+
+def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
+    second = publish_window(pipeline(), home, "main", "2026-03-02", 1)
+    assert (second.state, second.because) == ("published", "")
+    assert second.path == str(ModelChain(home, "ads").saved_model("2026-03-02", 1))
+    first = publish_window(pipeline(), home, "main", "2026-03-01", 1)
+    assert first.state == "kept"
+    assert first.because == "window 2026-03-02, which is later, serves"
+    assert first.path == second.path
+    assert publish_window(pipeline(), home, "main", "2026-03-02", 1) == second
+
+
+def test_stale_and_replaced_models_are_kept_back(home: Home) -> None:
+    record(ModelChain(home, "ads"), "2026-03-01", 2, None)
+    stale = publish_window(pipeline(), home, "main", "2026-03-02", 1)
+    assert stale.because == (
+        "generation 1 of window 2026-03-02 is stale (built on generation 1 of 2026-03-01)"
+    )
+    replaced = publish_window(pipeline(), home, "main", "2026-03-01", 1)
+    assert replaced.because == "window 2026-03-01 has been trained anew, as generation 2"
+    assert publish_window(pipeline(), home, "main", "2026-03-01", 2).state == "published"
+
+
+def test_a_pipeline_may_publish_nothing(home: Home) -> None:
+    kept = publish_window(pipeline(publish={"when": "never"}), home, "main", "2026-03-02", 1)
+    assert (kept.state, kept.path) == ("kept", "")
+    assert "job.publish.when: never" in kept.because
+
+
+def test_what_is_not_there_is_an_error(home: Home) -> None:
+    with pytest.raises(UsageError, match="generation 3 of window 2026-03-02 is not trained"):
+        publish_window(pipeline(), home, "main", "2026-03-02", 3)
+    model = ModelChain(home, "ads").saved_model("2026-03-02", 1)
+    model.rmdir()
+    with pytest.raises(InfrastructureError, match="is missing"):
+        publish_window(pipeline(), home, "main", "2026-03-02", 1)

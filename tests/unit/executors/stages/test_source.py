@@ -1,0 +1,238 @@
+"""The source stage: who is scanned together, what is waited for and for how long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.stages import DAY, START, Stages, noon, pipeline, stages, table
+
+from forebay.config.windows import Interval
+from forebay.datatasks.listings import Listings
+from forebay.datatasks.sources.base import Scan
+from forebay.datatasks.sources.memory import MEMORY, MemorySource
+from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.system.locks import FileLock
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Iterator[Stages]:
+    with stages(tmp_path) as each:
+        MEMORY["a"] = table([noon(number) for number in range(-3, 10)])
+        yield each
+
+
+def spans(found: Stages) -> list[list[int]]:
+    """Scans as numbers of days."""
+    return [[(span.start - START).days for span in scanned] for _, scanned in found.scans]
+
+
+def test_one_scan_serves_all_that_wait(found: Stages) -> None:
+    asked = [(number, f"r{number}#0") for number in (5, 2, 7)]
+    first = found.source(4, by="r4#0", asked=asked)
+    assert (first.rows, first.tasks, first.files) == (1, 1, 1)
+    assert (first.storage_calls, first.windows_scanned) == (1, 4)
+    assert spans(found) == [[2, 4, 5, 7]]
+    for number, by in asked:
+        later = found.source(number, by=by, asked=[(4, "r4#0"), *asked])
+        assert (later.state, later.rows, later.storage_calls) == ("listed", 1, 0)
+    assert len(found.scans) == 1
+
+
+def test_a_retry_finds_what_its_pass_listed(found: Stages) -> None:
+    first = found.source(4)
+    MEMORY["a"] = table([noon(4), noon(4)])
+    again = found.source(4)
+    assert again == first.model_copy(update={"storage_calls": 0})
+    cleared = found.source(4, by="r#1")
+    assert (cleared.rows, cleared.storage_calls) == (2, 1)
+    assert cleared.fingerprint != first.fingerprint
+
+
+def test_windows_that_cannot_be_planned_are_left_out(found: Stages) -> None:
+    found.now = START + 4 * DAY + HOUR  # window 4 has just begun
+    found.late["a"] = START + 3 * DAY
+    found.source(1, by="r1#0")
+    asked = [(1, "r1#0"), (3, "r3#0"), (4, "r4#0"), (-2, "r-2#0"), (2, "r2#0")]
+    found.source(0, by="r0#0", asked=asked)
+    assert spans(found) == [[1], [0, 2]]
+
+
+def test_plan_ahead_bounds_a_scan(tmp_path: Path) -> None:
+    with stages(tmp_path, dataset={"plan_ahead_windows": 2}) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.source(5, asked=[(number, "r#0") for number in range(8)])
+        assert spans(found) == [[0, 5]]
+
+
+def test_a_window_that_is_not_over_waits(found: Stages) -> None:
+    found.now = START + HOUR
+    for result in (found.source(0), found.ready(0)):
+        assert (result.state, result.deadline) == ("waiting", START + DAY)
+        assert "2026-03-01 is not over" in result.because
+    assert found.scans == []
+
+
+def test_outside_the_source_s_time_nothing_is_asked(tmp_path: Path) -> None:
+    with stages(tmp_path, source={"starts": "2026-03-03"}) as found:
+        MEMORY["a"] = table([noon(5)])
+        result = found.source(1, asked=[(0, "r#0")])
+        assert (result.because, result.rows, result.storage_calls) == ("before start", 0, 0)
+        assert found.ready(0).state == "listed"
+        assert found.scans == []
+
+
+def test_late_data_waits_until_a_deadline_that_outlives_the_process(tmp_path: Path) -> None:
+    with stages(tmp_path, source={"ready": {"wait": "2h"}}) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.now = asked = START + 2 * DAY
+        found.late["a"] = START
+        first = found.source(0)
+        span = "2026-03-01T00:00Z to 2026-03-02T00:00Z"
+        because = f"source 'a' is not complete for {span}: no marker"
+        assert (first.state, first.because) == ("waiting", because)
+        assert first.deadline == asked + 2 * HOUR
+        found.now += HOUR
+        assert found.source(0) == first
+        assert found.ready(0) == first
+        [note] = found.ledger.history("2026-03-01")
+        assert (note["event"], note["source"], note["reason"]) == ("waiting", "a", "no marker")
+        found.now += HOUR
+        with pytest.raises(NotReadyError, match=r"2026-03-01: source 'a' is not complete after 2:"):
+            found.source(0)
+        assert found.ledger.history("2026-03-01")[-1]["error"] == "NotReadyError"
+        cleared = found.source(0, by="r#1")
+        assert cleared.deadline == found.now + 2 * HOUR
+        with pytest.raises(NotReadyError):
+            found.source(0)  # the pass before does not get the new one's time
+        found.late.clear()
+        assert found.source(0, by="r#1").rows == 1
+
+
+def test_late_data_is_skipped_by_policy(tmp_path: Path) -> None:
+    with stages(tmp_path, source={"ready": {"late": "skip"}}) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.late["a"] = START
+        result = found.source(0)
+        assert (result.state, result.because, result.rows) == ("listed", "skipped: no marker", 0)
+        found.late.clear()
+        assert found.source(0).because == "skipped: no marker", "a retry does not look again"
+        assert found.scans == []
+        assert found.source(0, by="r#1").rows == 1
+
+
+def test_looking_whether_data_is_there_scans_nothing(found: Stages) -> None:
+    assert found.ready(3).state == "listed"
+    found.late["a"] = START
+    assert found.ready(3).model_dump(include={"state", "because", "deadline"}) == {
+        "state": "waiting",
+        "because": "source 'a' is not complete for "
+        "2026-03-04T00:00Z to 2026-03-05T00:00Z: no marker",
+        "deadline": None,
+    }
+    assert found.scans == []
+
+
+def test_bad_data_of_one_window_stops_no_other(
+    found: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(MemorySource):
+        def scan(self, spans: Sequence[Interval]) -> Scan:
+            if any(span.start == START + 5 * DAY for span in spans):
+                raise DataError("part-0.parquet cannot be read")
+            return super().scan(spans)
+
+    monkeypatch.setattr("forebay.datatasks.sources.memory.MemorySource", Broken)
+    asked = [(4, "r#0"), (5, "r#0")]
+    assert found.source(4, asked=asked).windows_scanned == 1
+    with pytest.raises(DataError, match="part-0"):
+        found.source(5, asked=asked)
+    [note] = found.ledger.history("2026-03-06")
+    assert note["event"] == "not planned"
+    assert note["operation"] == "source 2026-03-06 a"
+
+
+def test_a_moved_window_is_listed_again(found: Stages) -> None:
+    found.source(4)
+    found.pipeline = pipeline(
+        ["a"], dataset={"streams": {"a": {"sources": ["a"], "offset": "24h"}}}
+    )
+    assert found.source(4).storage_calls == 1
+    assert spans(found) == [[4], [3]]
+
+
+def test_a_source_that_is_not_read(found: Stages) -> None:
+    with pytest.raises(ConfigError, match="reads no source 'b': a"):
+        found.stage("b")
+
+
+def test_one_call_at_a_time_looks_at_a_source(found: Stages) -> None:
+    lock = FileLock(Listings(found.ledger).lock_file("a"))
+    assert lock.acquire(0)
+    results = []
+    call = threading.Thread(target=lambda: results.append(found.source(4)))
+    call.start()
+    call.join(0.3)
+    assert call.is_alive()
+    lock.release()
+    call.join(30)
+    assert results[0].state == "listed"
+
+
+def test_a_lock_that_is_never_given_back_is_no_wait_for_ever(tmp_path: Path) -> None:
+    with stages(tmp_path, schedule={"plan_timeout": "1s"}) as found:
+        lock = FileLock(Listings(found.ledger).lock_file("a"))
+        assert lock.acquire(0)
+        with pytest.raises(InfrastructureError, match="locked for 1 s"):
+            found.source(4)
+        lock.release()
+
+
+class TestWarmStart:
+    @pytest.fixture
+    def warm(self, tmp_path: Path) -> Iterator[Stages]:
+        with stages(tmp_path, train={"warm_start": "2026-02-20"}) as found:
+            MEMORY["a"] = table([noon(number) for number in range(-8, 10)])
+            yield found
+
+    def test_the_first_window_s_scan_covers_it(self, warm: Stages) -> None:
+        result = warm.source(2, by="r2#0", asked=[(1, "r1#0"), (3, "r3#0")])
+        assert result.windows_scanned == 4
+        assert spans(warm) == [[-9, 1, 2, 3]]
+        assert warm.source(1, by="r1#0", asked=[(3, "r3#0")]).storage_calls == 0
+        sunk = warm.sink(1, "r1#0")
+        assert sunk.rows == {"a": 1}
+        key = "2026-02-20_2026-03-02"
+        plan = warm.ledger.latest_plan(key)
+        assert plan is not None
+        assert plan.sources["a"].rows == 9
+        assert warm.ledger.windows() == [key, "2026-03-02"]
+
+    def test_later_windows_do_not_take_it_for_theirs(self, warm: Stages) -> None:
+        warm.source(1, by="r1#0", asked=[(2, "r2#0")])
+        warm.sink(1, "r1#0")
+        warm.source(5, by="r5#0", asked=[(6, "r6#0")])
+        assert spans(warm) == [[-9, 1, 2], [5, 6]]
+
+    def test_both_have_to_be_complete(self, warm: Stages) -> None:
+        warm.late["a"] = START - 3 * DAY
+        with pytest.raises(NotReadyError, match="window 2026-02-20_2026-03-02: source 'a'"):
+            warm.source(1)
+
+    def test_a_trained_one_is_not_looked_at(
+        self, warm: Stages, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        warm.source(1)
+        warm.sink(1)
+        key = "2026-02-20_2026-03-02"
+        warm.ledger.mark_trained(key, 1, {})
+        monkeypatch.setattr(ModelChain, "windows", lambda self: [key, "2026-03-02"])
+        warm.source(0, by="r0#0")
+        warm.source(1, by="r#1")
+        assert spans(warm) == [[-9, 1], [0], [1]]

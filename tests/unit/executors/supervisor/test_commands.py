@@ -1,0 +1,81 @@
+"""Requests, command lines and environments."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from support.toy_roles.jobs import PIPELINE, SOURCE, ToyJobs
+
+from forebay.config.jobs import JobSpec
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.errors import UsageError
+from forebay.executors.job.handle import JobRequest
+from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands, role_environment
+from forebay.home.paths import Home
+
+
+@pytest.fixture
+def request_of_ads(tmp_path: Path) -> JobRequest:
+    return ToyJobs(Home(tmp_path), tmp_path / "plan").request()
+
+
+def test_specs_survive_the_request(request_of_ads: JobRequest, tmp_path: Path) -> None:
+    request_of_ads.write(tmp_path)
+    read = JobRequest.read(tmp_path)
+    assert read == request_of_ads
+    assert read.pipeline_spec() == PipelineSpec.model_validate({**PIPELINE, "job": {}})
+    assert read.source_specs() == {"clicks": SourceSpec.model_validate(SOURCE)}
+
+
+def test_no_request_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no job"):
+        JobRequest.read(tmp_path / "j9")
+
+
+@pytest.mark.parametrize("job_id", ["", "../x", "a/b", ".hidden", "a b", "x" * 201])
+def test_a_job_id_is_a_plain_name(request_of_ads: JobRequest, job_id: str) -> None:
+    with pytest.raises(ValidationError, match="job_id"):
+        JobRequest.model_validate({**request_of_ads.model_dump(), "job_id": job_id})
+
+
+def test_commands() -> None:
+    spec = JobSpec.model_validate(
+        {
+            "roles": {
+                "data": {"count": 2, "threads": 3},
+                "trainer": {"runtime": {"python": "/opt/tf/bin/python"}},
+            }
+        }
+    )
+    commands = role_commands(spec, Path("/home/j1"))
+    assert [command.name for command in commands] == ["driver-0", "data-0", "data-1", "trainer-0"]
+    python = [sys.executable, "-P", "-m"]
+    assert list(commands[0].command) == [*python, ROLE_MODULES["driver"], "--job", "/home/j1"]
+    assert list(commands[2].command)[2:] == [
+        "-m",
+        ROLE_MODULES["data"],
+        "--job",
+        "/home/j1",
+        "--index",
+        "1",
+    ]
+    assert commands[3].command[0] == "/opt/tf/bin/python"
+    assert commands[1].threads == 3
+
+
+def test_the_environment_marks_the_job_and_keeps_the_users_tuning(
+    request_of_ads: JobRequest,
+) -> None:
+    inherited = {"PATH": "/bin", "OMP_NUM_THREADS": "7", "FOREBAY_JOB_ID": "other"}
+    environment = role_environment(inherited, request_of_ads, threads=2)
+    assert environment["FOREBAY_JOB_ID"] == "j1"
+    assert environment["FOREBAY_HOME"] == request_of_ads.home
+    assert environment["OMP_NUM_THREADS"] == "7"
+    assert environment["ARROW_IO_THREADS"] == "2"
+    assert environment["PATH"] == "/bin"
+    assert environment["PYTHONUNBUFFERED"] == "1"
+    assert environment["MALLOC_TOP_PAD_"] == "67108864"

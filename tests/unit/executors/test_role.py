@@ -1,0 +1,115 @@
+"""How roles end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    ExportError,
+    ForebayError,
+    InfrastructureError,
+    LineBusyError,
+    NotReadyError,
+    RowsLostError,
+)
+from forebay.executors.role import RoleFailure, read_failure, role_exit
+
+LINGERING = """
+import sys, threading, time
+from pathlib import Path
+from forebay.errors import DataError
+from forebay.executors import role
+from forebay.system.processes import start_role
+exits.EXIT_GRACE_SECONDS = 0.3
+start_role("data", 0, Path(sys.argv[1]))
+with exits.role_exit("data", 0, Path(sys.argv[1])):
+    threading.Thread(target=time.sleep, args=[60], name="deaf-thread").start()
+    exec(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "code"),
+    [
+        (ConfigError("wrong key"), "ConfigError", 1),
+        (NotReadyError("wrong key"), "NotReadyError", 2),
+        (RowsLostError("wrong key"), "RowsLostError", 3),
+        (InfrastructureError("wrong key"), "InfrastructureError", 4),
+        (OSError(28, "No space left on device"), "OSError", 4),
+        (ZeroDivisionError(), "ZeroDivisionError", 4),
+    ],
+)
+def test_errors_become_a_file_and_a_code(
+    tmp_path: Path, error: Exception, name: str, code: int
+) -> None:
+    with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
+        raise error
+    assert ended.value.code == code
+    failure = read_failure(tmp_path, "data", 1)
+    assert failure is not None
+    assert (failure.error, failure.exit_code) == (name, code)
+    assert failure.message.removeprefix(f"{name}: ") == (str(error) or name)
+
+
+@pytest.mark.parametrize(("error", "code"), [("", 0), ("raise DataError()", 3)])
+def test_a_thread_that_does_not_end_cannot_hold_a_role(
+    tmp_path: Path, error: str, code: int
+) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", LINGERING, str(tmp_path), error],
+        env={**os.environ, "FOREBAY_PARENT_PID": str(os.getpid())},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert result.returncode == code
+    assert "threads still run" in result.stderr
+    assert "deaf-thread" in result.stderr
+
+
+def test_a_good_end_leaves_nothing(tmp_path: Path) -> None:
+    with role_exit("data", 1, tmp_path):
+        pass
+    assert read_failure(tmp_path, "data", 1) is None
+
+
+def test_an_exit_of_ones_own_passes(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
+        raise SystemExit(9)
+    assert ended.value.code == 9
+    assert read_failure(tmp_path, "data", 1) is None
+
+
+def test_the_code_survives_a_disk_that_takes_no_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "failures").write_text("a file where the folder should be")
+    with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
+        raise DataError("row 7 is no row")
+    assert ended.value.code == 3
+    assert "cannot write" in caplog.text
+    assert "row 7 is no row" in caplog.text
+
+
+@pytest.mark.parametrize("kind", [ConfigError, NotReadyError, DataError, InfrastructureError])
+def test_a_failure_becomes_the_exception_of_its_remedy(kind: type[ForebayError]) -> None:
+    failure = RoleFailure.of(kind("what happened"))
+    exception = failure.exception()
+    assert type(exception) is kind
+    assert str(exception) == "what happened"
+
+
+def test_a_failure_of_the_line_or_the_export_keeps_what_it_is() -> None:
+    busy = RoleFailure.of(LineBusyError("job x trains it"))
+    assert isinstance(busy.exception(), LineBusyError)
+    assert (busy.exit_code, busy.final) == (4, False)
+    unfit = RoleFailure.of(ExportError("model y is not fit"))
+    assert (unfit.exit_code, unfit.final) == (4, True), "a restart would write the same"

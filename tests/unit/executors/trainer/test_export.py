@@ -1,0 +1,83 @@
+"""An export gets its name once it is checked, and is not written twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.projects import ads_pipeline, clicks_source, history_source
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.errors import ExportError, TrainingError
+from forebay.executors.job.handle import JobRequest
+from forebay.executors.trainer import export as export_module
+from forebay.executors.trainer.export import UNCHECKED_NAME, CheckedExport
+from forebay.executors.trainer.progress_reporter import ProgressReporter
+from forebay.mixture.counting import CountingLearner
+from forebay.mixture.layout import FeatureLayout, union_columns
+
+
+class _Learner(CountingLearner):
+    """Exports a text and says that it scores."""
+
+    paradigms = ("mixed",)  # type: ignore[assignment]
+
+    def score(self, minibatch: Any) -> npt.NDArray[np.float32]:
+        return np.zeros((len(minibatch), 1), np.float32)
+
+
+def export_of(tmp_path: Path, learner: CountingLearner) -> CheckedExport:
+    pipeline = PipelineSpec.model_validate({"name": "ads", **ads_pipeline()})
+    sources = {
+        name: SourceSpec.model_validate({"name": name, **spec})
+        for name, spec in (("history", history_source()), ("clicks", clicks_source()))
+    }
+    request = JobRequest.of("j", tmp_path, tmp_path, pipeline, sources, [])
+    layout = FeatureLayout.of(pipeline.dataset, union_columns(sources.values()))
+    return CheckedExport(request, layout, learner, ProgressReporter(tmp_path, ["history"], 1))
+
+
+def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
+    target = tmp_path / "g1" / "saved_model"
+    export = export_of(tmp_path, CountingLearner(1))
+    export.write(target, "w")
+    assert (target / "counts.json").is_file()
+    (target / "counts.json").write_text("kept")
+    export.write(target, "w")
+    assert (target / "counts.json").read_text() == "kept"
+    assert not target.with_name(UNCHECKED_NAME).exists()
+
+
+def test_what_is_not_fit_to_serve_never_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "g1" / "saved_model"
+    export = export_of(tmp_path, _Learner(1))
+
+    def unfit(directory: Path, *_: Any) -> float:
+        raise ExportError(f"exported model {directory} is not fit to serve")
+
+    monkeypatch.setattr(export_module, "check_served", unfit)
+    for _ in range(2):
+        with pytest.raises(ExportError, match="not fit to serve"):
+            export.write(target, "w")
+    assert not target.exists()
+    assert (target.with_name(UNCHECKED_NAME) / "counts.json").is_file(), "to be looked at"
+    monkeypatch.setattr(export_module, "check_served", lambda *_: 0.0)
+    export.write(target, "w")
+    assert (target / "counts.json").is_file()
+
+
+def test_a_broken_model_is_told_with_its_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> float:
+        raise TrainingError("the trained model's probabilities are not finite")
+
+    monkeypatch.setattr(export_module, "check_served", broken)
+    with pytest.raises(TrainingError, match="window w, behind its last step: the trained model"):
+        export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")

@@ -1,0 +1,178 @@
+"""An exported model has to answer raw rows as the trained one answers them encoded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.learning import THREADS, dataset, layout_of, make_towers, minibatch, source
+
+from forebay.config.sources import ColumnType
+from forebay.errors import ExportError, TrainingError
+from forebay.executors.trainer import export_check
+from forebay.executors.trainer.export_check import CHECKED_ROWS, check_served, made_up_rows
+from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.raw_rows import raw_inputs
+from forebay.mixture.served_features import ServedFeatures
+
+# Every encoding on every type that it takes.
+FEATURES: dict[str, Any] = {
+    "user": {"encode": "hash", "buckets": 50, "dimension": 4},
+    "item": {"encode": "vocabulary", "values": [3, 5, 2**40]},
+    "sold": {"encode": "vocabulary", "values": ["true"], "dimension": 2},
+    "place": {"encode": "vocabulary", "values": ["Köln", "0"]},
+    "hour": {"encode": "bucketise", "column": "at", "part": "hour", "boundaries": [6, 12, 18]},
+    "weekday": {"encode": "hash", "column": "at", "part": "weekday", "buckets": 9},
+    "price": {"encode": "numeric", "transform": "log1p", "mean": 3.0, "scale": 0.5},
+    "step": {"encode": "bucketise", "column": "price", "boundaries": [0.5, 1, 10]},
+    "age": {"encode": "numeric", "mean": 40, "scale": 12},
+    "both": {"encode": "cross", "columns": ["user", "item", "sold"], "buckets": 100},
+    "tags": {"encode": "hash", "buckets": 20, "dimension": 4},
+    "sizes": {"encode": "bucketise", "boundaries": [0, 1.5]},
+}
+COLUMNS = {
+    "user": "string",
+    "item": "int",
+    "sold": "bool",
+    "place": "string",
+    "at": "timestamp",
+    "price": "float",
+    "age": "int",
+    "tags": "list<string>",
+    "sizes": "list<float>",
+}
+
+
+@pytest.fixture(scope="module")
+def learner() -> Any:
+    return make_towers("mixture", "mixed", features=FEATURES, columns=COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def exported(learner: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "saved_model"
+    folder.mkdir()
+    learner.export(folder)
+    return folder
+
+
+def check(directory: Path, learner: Any, layout: FeatureLayout | None = None) -> float:
+    layout = layout or layout_of(FEATURES, COLUMNS)
+    return check_served(directory, learner, dataset(FEATURES), source(COLUMNS), layout, THREADS)
+
+
+def test_made_up_rows_are_the_same_each_time_and_hold_what_features_name() -> None:
+    layout = layout_of(FEATURES, COLUMNS)
+    rows = made_up_rows(layout)
+    assert rows == made_up_rows(layout)
+    assert len(rows) == CHECKED_ROWS
+    assert set(rows[0].values()) == {None}
+    held = {column: {str(row[column]) for row in rows} for column in COLUMNS}
+    assert {"Köln", "0", "None", "never seen before"} <= held["place"]
+    assert {"3", "5", str(2**40)} <= held["item"]
+    assert {"True", "False", "None"} == held["sold"]
+    assert {"28", "40", "64"} <= held["age"]
+    assert {"0.5", "1.0", "10.0"} <= held["price"]
+    assert "[]" in held["sizes"]
+
+
+def test_numbers_are_made_where_they_are_usual() -> None:
+    features = {"size": {"encode": "numeric", "mean": 1e9, "scale": 1e6}}
+    rows = made_up_rows(layout_of(features, {"size": "float"}))
+    known = [row["size"] for row in rows if isinstance(row["size"], float)]
+    assert known
+    assert all(abs(value - 1e9) <= 8e6 for value in known)
+
+
+def test_the_exported_model_answers_as_the_trained_one(learner: Any, exported: Path) -> None:
+    assert check(exported, learner) <= 1e-6
+
+
+def test_a_model_that_went_on_learning_is_told_from_its_export(
+    tmp_path: Path,
+) -> None:
+    towers = make_towers("mixed")
+    towers.export(tmp_path)
+    for seed in range(20):
+        towers.learn(minibatch("batch", seed))
+    from support.learning import COLUMNS as PLAIN_COLUMNS
+    from support.learning import FEATURES as PLAIN
+
+    layout = layout_of(PLAIN, PLAIN_COLUMNS)
+    data, spec = dataset(PLAIN), source(PLAIN_COLUMNS)
+    with pytest.raises(ExportError) as told:
+        check_served(tmp_path, towers, data, spec, layout, THREADS)
+    assert str(tmp_path) in str(told.value)
+    assert "not published" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("feature", "change"),
+    [
+        ("user", {"buckets": 49}),
+        ("item", {"values": [5, 3, 2**40]}),
+        ("hour", {"boundaries": [6, 12, 19]}),
+        ("price", {"mean": 3.1}),
+        ("tags", {"buckets": 19}),
+    ],
+)
+def test_a_difference_in_one_definition_is_seen(
+    learner: Any, exported: Path, feature: str, change: dict[str, Any]
+) -> None:
+    """What data executors encode differently, the SavedModel answers differently."""
+    changed = {**FEATURES, feature: FEATURES[feature] | change}
+    with pytest.raises(ExportError, match="not fit to serve"):
+        check(exported, learner, layout_of(changed, COLUMNS))
+
+
+class _Scores:
+    """A learner that answers what it is told to."""
+
+    paradigms = ("mixed",)
+
+    def __init__(self, score: Callable[[int], npt.NDArray[np.float32]]) -> None:
+        self._score = score
+
+    def score(self, rows: Any) -> npt.NDArray[np.float32]:
+        return self._score(len(rows))
+
+
+def test_a_model_that_is_not_finite_is_the_trainings_fault(exported: Path) -> None:
+    broken = _Scores(lambda rows: np.full((rows, 1), np.nan, np.float32))
+    with pytest.raises(TrainingError, match="not finite"):
+        check(exported, broken)
+
+
+def test_an_export_that_is_not_finite_is_seen(
+    learner: Any, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def nothing(self: Any, rows: Any, threads: int) -> list[dict[str, float]]:
+        return [{"score": float("nan")} for _ in rows]
+
+    monkeypatch.setattr(export_check.ServedModel, "score", nothing)
+    with pytest.raises(ExportError, match="gives nan"):
+        check(exported, learner)
+
+
+def test_rows_are_written_as_a_person_writes_them(exported: Path) -> None:
+    """The check goes through the checks of `forebay score`, timestamps as text."""
+    from forebay.executors.trainer.export_check import _json
+
+    layout = layout_of(FEATURES, COLUMNS)
+    features = ServedFeatures.model_validate_json((exported / "features.json").read_text())
+    rows = [
+        {name: _json(layout.types[name], value) for name, value in row.items()}
+        for row in made_up_rows(layout)
+    ]
+    json.dumps(rows)
+    inputs = raw_inputs(features, rows)
+    times = [row["at"] for row in made_up_rows(layout)]
+    known = [n for n, value in enumerate(times) if value is not None]
+    assert [int(inputs["at"][n]) for n in known] == [times[n] for n in known]
+    assert layout.types["at"] is ColumnType.TIMESTAMP
