@@ -35,7 +35,7 @@ class SourceKind(ABC):
     @classmethod
     @abstractmethod
     def open(cls, spec: SourceSpec, options: Spec, root: Path) -> object:
-        """The `forebay.datatasks.sources.base.Source` of a declaration.
+        """The `forebay.datatasks.sources.common.base.Source` of a declaration.
 
         Called with options already validated by `options`; relative paths start at `root`.
         Connects to nothing before the source is asked something.

@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints, field_validator
 from forebay.config.base import Spec
 from forebay.config.registry import SourceKind
 from forebay.config.sources import SourceSpec
-from forebay.datatasks.sources.patterns import has_magic, time_pattern
+from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Scalar = bool | int | float | str
@@ -22,7 +22,7 @@ Scalar = bool | int | float | str
 class MemoryOptions(Spec):
     """Rows in this process, for tests."""
 
-    table: Text = Field(description="Key in forebay.datatasks.sources.memory.MEMORY")
+    table: Text = Field(description="Key in forebay.datatasks.sources.memory.source.MEMORY")
 
 
 class ParquetOptions(Spec):
@@ -104,7 +104,7 @@ class MemoryKind(SourceKind):
     @classmethod
     def open(cls, spec: SourceSpec, options: Spec, root: Path) -> object:
         """A `MemorySource`."""
-        from forebay.datatasks.sources.memory import MemorySource
+        from forebay.datatasks.sources.memory.source import MemorySource
 
         return MemorySource(spec, options, root)
 
@@ -119,7 +119,7 @@ class ParquetKind(SourceKind):
     @classmethod
     def open(cls, spec: SourceSpec, options: Spec, root: Path) -> object:
         """A `ParquetSource`."""
-        from forebay.datatasks.sources.parquet import ParquetSource
+        from forebay.datatasks.sources.parquet.source import ParquetSource
 
         return ParquetSource(spec, options, root)
 
@@ -139,7 +139,7 @@ class LogKind(SourceKind):
     @classmethod
     def open(cls, spec: SourceSpec, options: Spec, root: Path) -> object:
         """A `LogSource`."""
-        from forebay.datatasks.sources.log import LogSource
+        from forebay.datatasks.sources.log.source import LogSource
 
         return LogSource(spec, options, root)
 
@@ -154,7 +154,7 @@ class IcebergKind(SourceKind):
     @classmethod
     def open(cls, spec: SourceSpec, options: Spec, root: Path) -> object:
         """An `IcebergSource`."""
-        from forebay.datatasks.sources.iceberg import IcebergSource
+        from forebay.datatasks.sources.iceberg.source import IcebergSource
 
         return IcebergSource(spec, options, root)
 
@@ -169,6 +169,6 @@ class KafkaKind(SourceKind):
     @classmethod
     def open(cls, spec: SourceSpec, options: Spec, root: Path) -> object:
         """A `KafkaSource`."""
-        from forebay.datatasks.sources.kafka import KafkaSource
+        from forebay.datatasks.sources.kafka.source import KafkaSource
 
         return KafkaSource(spec, options, root)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from forebay.config.registry import kind_named
 from forebay.config.sources import SourceSpec
-from forebay.datatasks.sources.base import Source
+from forebay.datatasks.sources.common.base import Source
 from forebay.errors import ConfigError
 
 

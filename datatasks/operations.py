@@ -21,7 +21,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval, Window
 from forebay.datatasks.ledger import MANIFEST_SCHEMA, SKIPPED, SourcePlan, with_ids
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.base import Scan, Source
+from forebay.datatasks.sources.common.base import Scan, Source
 from forebay.errors import ConfigError, NotReadyError
 
 Clock = Callable[[], datetime]

@@ -23,7 +23,7 @@ from forebay.datatasks.operations import (
     not_over,
     shares_of,
 )
-from forebay.datatasks.sinks import sink_window
+from forebay.datatasks.sink import sink_window
 from forebay.errors import ForebayError, NotReadyError
 
 _THREADS = 8

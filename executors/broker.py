@@ -21,7 +21,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from forebay.config.base import Spec
-from forebay.datatasks.sources.kafka_client import Cluster, wait_for_port
+from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
 from forebay.errors import InfrastructureError
 from forebay.executors.broker_runtime import find_java, kafka_jars
 from forebay.executors.files import read_json, write_atomically

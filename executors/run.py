@@ -12,9 +12,9 @@ from typing import Any
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
-from forebay.datatasks.asked import asked_windows
 from forebay.datatasks.ledger import Ledger, WindowPlan
 from forebay.datatasks.planning import PlanReport, plan_windows
+from forebay.datatasks.window_range import asked_windows
 from forebay.errors import (
     ConfigError,
     DataError,

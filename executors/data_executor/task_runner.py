@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.base import Source
-from forebay.datatasks.sources.chunks import place_text
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.chunks import place_text
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.data_executor.chunk_rows import NULL_LABEL, Cut, cut

@@ -15,7 +15,7 @@ from pathlib import Path
 from forebay.config.registry import kind_named
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.base import Source
+from forebay.datatasks.sources.common.base import Source
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.offset_commits import SealCommitter

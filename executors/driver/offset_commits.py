@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from forebay.datatasks.sources.base import Source
+from forebay.datatasks.sources.common.base import Source
 from forebay.errors import InfrastructureError
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import Progress

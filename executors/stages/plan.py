@@ -10,7 +10,7 @@ from forebay.config.windows import Window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import ListingHead, Listings
 from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
-from forebay.datatasks.sinks import sink_window
+from forebay.datatasks.sink import sink_window
 from forebay.errors import UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import warm_start_of

@@ -14,7 +14,6 @@ from datetime import datetime
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window, is_warm_start
-from forebay.datatasks.asked import asked_window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import ListingHead, Listings
 from forebay.datatasks.open_source import open_source
@@ -32,7 +31,8 @@ from forebay.datatasks.operations import (
     shares_of,
     too_late,
 )
-from forebay.datatasks.sources.base import Readiness, Source
+from forebay.datatasks.sources.common.base import Readiness, Source
+from forebay.datatasks.window_range import asked_window
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import warm_start_of

@@ -26,7 +26,7 @@ from forebay.config.features import (
     VocabularyFeature,
 )
 from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.sources.base import ARROW_TYPES
+from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.errors import ExportError, TrainingError
 from forebay.mixture.encode import Encoder, scaled, to_minibatch
 from forebay.mixture.layout import FeatureLayout

@@ -132,7 +132,7 @@ def _backfill(
     *,
     reprocess: bool,
 ) -> None:
-    from forebay.datatasks.asked import asked_windows
+    from forebay.datatasks.window_range import asked_windows
     from forebay.executors.backfill_cost import Foresight
 
     asked = asked_windows(spec, *ends)

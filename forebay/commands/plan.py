@@ -41,9 +41,9 @@ def plan(
 
     Trained windows are compared with their data too, and a note says where it changed.
     """
-    from forebay.datatasks.asked import asked_windows
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.planning import plan_windows
+    from forebay.datatasks.window_range import asked_windows
 
     project = load_project(config)
     spec = project.pipeline(pipeline)

@@ -24,7 +24,7 @@ from forebay.errors import NotReadyError
 
 if TYPE_CHECKING:
     from forebay.config.sources import SourceSpec
-    from forebay.datatasks.sources.base import Description, Source
+    from forebay.datatasks.sources.common.base import Description, Source
 
 # Wide enough for any data; nanosecond clocks begin and end outside it too.
 _EVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))

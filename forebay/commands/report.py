@@ -83,7 +83,7 @@ def report(
 def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
     """Facts of windows that anybody trained, and the summary that was written of them."""
     from forebay.config.load import load_project
-    from forebay.datatasks.asked import asked_windows
+    from forebay.datatasks.window_range import asked_windows
     from forebay.executors.evaluation.range_summary import summarise_windows
     from forebay.executors.files import write_atomically
     from forebay.report.facts import facts_of

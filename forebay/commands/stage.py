@@ -62,7 +62,7 @@ class _Place:
 
     @classmethod
     def of(cls, config: Path, pipeline: str, window: str) -> _Place:
-        from forebay.datatasks.asked import asked_window
+        from forebay.datatasks.window_range import asked_window
 
         project = load_project(config)
         spec = project.pipeline(pipeline)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from forebay.config.load import load_project
-from forebay.datatasks.asked import asked_windows
+from forebay.datatasks.window_range import asked_windows
 from forebay.demo.backfill import Backfill
 from forebay.demo.live import Shown
 from forebay.demo.next_steps import backfill_link, up_command

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from forebay.datatasks.producer import create_topic, publish_batches
+from forebay.datatasks.sources.kafka.producer import create_topic, publish_batches
 from forebay.demo.data import stream_rows
 from forebay.demo.stores import PARTITIONS, micro_batches
 from forebay.executors.broker import BOOTSTRAP_NAME, Broker

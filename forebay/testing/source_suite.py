@@ -27,7 +27,7 @@ import pytest
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.base import ARROW_TYPES, Scan, Source
+from forebay.datatasks.sources.common.base import ARROW_TYPES, Scan, Source
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, Unit
 from forebay.errors import DataError
 from forebay.testing.source_data import (

@@ -25,7 +25,7 @@ from support.projects import (
     topic_source,
 )
 
-from forebay.datatasks.producer import publish
+from forebay.datatasks.sources.kafka.producer import publish
 
 pytestmark = pytest.mark.kafka
 NewTopic = Callable[..., str]

@@ -29,7 +29,7 @@ from support.projects import (
 
 from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.sources import footers
+from forebay.datatasks.sources.parquet import footers
 from forebay.executors.stages.results import SinkResult, SourceResult, TimerResult
 from forebay.home.paths import Home
 

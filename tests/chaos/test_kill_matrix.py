@@ -18,7 +18,7 @@ from support.kill_cases import KillCase, settles_at_the_seal
 from support.kills import is_alive, log_of, pid_of, signal_role
 from support.projects import Project, Topic, ads_pipeline, ads_project
 
-from forebay.datatasks.producer import create_topic
+from forebay.datatasks.sources.kafka.producer import create_topic
 from forebay.executors.broker import BOOTSTRAP_NAME, Broker
 from forebay.home.paths import Home
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from forebay.datatasks.producer import publish_batches, publish_rows_json
+from forebay.datatasks.sources.kafka.producer import publish_batches, publish_rows_json
 from forebay.testing.source_data import NUMBER, Batch, batch
 from forebay.testing.source_suite import BadRowSuite, MissingColumnSuite, SourceSuite
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.datatasks.sources.memory import MEMORY
+from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.testing.source_data import Batch
 from forebay.testing.source_suite import MissingColumnSuite, SourceSuite
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from forebay.datatasks.producer import create_topic, publish
-from forebay.datatasks.sources.kafka_client import Cluster
+from forebay.datatasks.sources.kafka.client import Cluster
+from forebay.datatasks.sources.kafka.producer import create_topic, publish
 from forebay.errors import InfrastructureError
 from forebay.executors.broker import Broker, free_ports
 from forebay.executors.broker_runtime import find_java, kafka_jars

@@ -21,8 +21,8 @@ from support.iceberg_tables import (
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.row_ids import row_ids
-from forebay.datatasks.sources.base import Source
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.errors import ConfigError, DataError
 from forebay.testing.source_suite import tasks_of
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from forebay.datatasks.producer import publish
-from forebay.datatasks.sources import kafka_records
-from forebay.datatasks.sources.kafka_client import Cluster
-from forebay.datatasks.sources.kafka_read import (
+from forebay.datatasks.sources.kafka import records as kafka_records
+from forebay.datatasks.sources.kafka.client import Cluster
+from forebay.datatasks.sources.kafka.producer import publish
+from forebay.datatasks.sources.kafka.read import (
     Access,
     Stretch,
     partitions_with_gaps,

@@ -16,12 +16,17 @@ import pytest
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.producer import create_topic, ipc_message, publish, publish_batches
-from forebay.datatasks.row_ids import row_ids, splitmix64
-from forebay.datatasks.sources.base import Source
-from forebay.datatasks.sources.kafka import KafkaSource
-from forebay.datatasks.sources.kafka_client import Cluster
-from forebay.datatasks.sources.kafka_read import Access
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
+from forebay.datatasks.sources.kafka.client import Cluster
+from forebay.datatasks.sources.kafka.producer import (
+    create_topic,
+    ipc_message,
+    publish,
+    publish_batches,
+)
+from forebay.datatasks.sources.kafka.read import Access
+from forebay.datatasks.sources.kafka.source import KafkaSource
 from forebay.datatasks.tasks import Position
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.executors.broker import Broker
@@ -258,7 +263,7 @@ def test_a_recreated_topic_has_another_fingerprint(
 def test_a_broker_that_is_down_is_named_in_bounded_time(
     opened: Callable[..., KafkaSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forebay.datatasks.sources.kafka_client.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("forebay.datatasks.sources.kafka.client.CONNECT_SECONDS", 1.0)
     source = opened("clicks", options={"bootstrap": "127.0.0.1:9"})
     started = time.monotonic()
     with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1:9"):

@@ -27,6 +27,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.model_line.lease import LEASE_NAME
 from forebay.executors.model_line.model_fingerprint import learns_fingerprint
+from forebay.executors.stages import submit
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.submit import submit_window

@@ -12,7 +12,7 @@ from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
-from forebay.datatasks.sources.memory import MEMORY
+from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.home.paths import Home
 
 NAMES = ("a", "b")

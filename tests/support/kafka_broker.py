@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from forebay.datatasks.producer import create_topic
+from forebay.datatasks.sources.kafka.producer import create_topic
 from forebay.errors import InfrastructureError
 from forebay.executors.broker import Broker
 from forebay.home.paths import Home

@@ -11,7 +11,7 @@ from forebay.config.datasets import DatasetSpec, Feed
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.sources.base import ARROW_TYPES
+from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.mixture.encode import Encoded, Encoder
 from forebay.mixture.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch

@@ -217,7 +217,7 @@ def hourly_batches(
 
 def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:
     """One day of stream rows as log segments."""
-    from forebay.datatasks.sources.log import LogWriter
+    from forebay.datatasks.sources.log.source import LogWriter
 
     writers = [LogWriter(folder, partition) for partition in range(partitions)]
     for batch, commit, partition in hourly_batches(day, rows, partitions, seed):
@@ -234,7 +234,7 @@ def publish_day(
     message_rows: int = 1_000,
 ) -> None:
     """The same day as messages of at most `message_rows` rows."""
-    from forebay.datatasks.producer import publish_batches
+    from forebay.datatasks.sources.kafka.producer import publish_batches
 
     pieces = (
         (batch.slice(first, message_rows), commit, partition)

@@ -16,8 +16,8 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.sources.base import Readiness, Scan
-from forebay.datatasks.sources.memory import MEMORY, MemorySource
+from forebay.datatasks.sources.common.base import Readiness, Scan
+from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.results import AskedWindow, SinkResult, SourceResult
 from forebay.executors.stages.source import SourceStage
@@ -145,7 +145,7 @@ def stages(
             found.scans.append((self.key, list(spans)))
             return super().scan(spans)
 
-    module = __import__("forebay.datatasks.sources.memory", fromlist=["MemorySource"])
+    module = __import__("forebay.datatasks.sources.memory.source", fromlist=["MemorySource"])
     module.MemorySource = Watched
     try:
         yield found

@@ -14,7 +14,7 @@ from forebay.datatasks.listing_files import listed_for, listing_path
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Listed, scan_shares, shares_of
-from forebay.datatasks.sources.memory import MEMORY
+from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.home.paths import Home
 
 NOW = datetime(2026, 4, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window, warm_start_window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import PlanReport, plan_windows
-from forebay.datatasks.sources.memory import MEMORY, MemorySource
+from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, NotReadyError
 from forebay.home.paths import Home
 
@@ -231,7 +231,7 @@ class _Late(MemorySource):
 
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.datatasks.sources.memory.MemorySource", _Late)
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", _Late)
 
 
 @pytest.mark.usefixtures("late")
@@ -252,7 +252,7 @@ def test_late_data_is_skipped_by_policy_and_planned_when_it_comes(
     report = plan(ledger, spec, [source], "2020-03-02", "2020-03-03")
     assert rows(report) == [{"a": 1}, {"a": 0}]
     assert reasons(report, "a") == ["", "skipped: no marker"]
-    monkeypatch.setattr("forebay.datatasks.sources.memory.MemorySource", MemorySource)
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", MemorySource)
     again = plan(ledger, spec, [source], "2020-03-02", "2020-03-03")
     assert rows(again) == [{"a": 1}, {"a": 1}]
     assert [p.generation for p in again.plans] == [1, 2]

@@ -12,7 +12,7 @@ from support.stages import Stages, noon, pipeline, stages, table
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
-from forebay.datatasks.sources.memory import MEMORY
+from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.datatasks.why import Why, why_not_planned
 from forebay.errors import FencedError, UsageError
 from forebay.executors.model_line.chain import Link, ModelChain

@@ -12,8 +12,8 @@ from support.stages import DAY, START, Stages, noon, pipeline, stages, table
 
 from forebay.config.windows import Interval
 from forebay.datatasks.listings import Listings
-from forebay.datatasks.sources.base import Scan
-from forebay.datatasks.sources.memory import MEMORY, MemorySource
+from forebay.datatasks.sources.common.base import Scan
+from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.system.locks import FileLock
@@ -148,7 +148,7 @@ def test_bad_data_of_one_window_stops_no_other(
                 raise DataError("part-0.parquet cannot be read")
             return super().scan(spans)
 
-    monkeypatch.setattr("forebay.datatasks.sources.memory.MemorySource", Broken)
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", Broken)
     asked = [(4, "r#0"), (5, "r#0")]
     assert found.source(4, asked=asked).windows_scanned == 1
     with pytest.raises(DataError, match="part-0"):

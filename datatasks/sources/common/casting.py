@@ -1,0 +1,179 @@
+"""Stored columns as declared Arrow types. A value that does not fit makes its row a bad row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from forebay.config.sources import ColumnType
+from forebay.config.spelling import nearest
+from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.times import as_utc
+
+_REASON_MAX = 160
+_Cast = Callable[[pa.Array], pa.Array]
+_LISTS = {
+    ColumnType.LIST_STRING: ColumnType.STRING,
+    ColumnType.LIST_INT: ColumnType.INT,
+    ColumnType.LIST_FLOAT: ColumnType.FLOAT,
+}
+
+
+@dataclass
+class Fitted:
+    """Columns in declared types, and the rows (index to reason) that did not fit."""
+
+    batch: pa.RecordBatch
+    bad: dict[int, str] = field(default_factory=dict)
+
+
+def fit(
+    batch: pa.RecordBatch, columns: Sequence[str], declared: Mapping[str, ColumnType]
+) -> Fitted:
+    """Cast `columns` of a stored batch. Bad rows hold nulls in the columns that did not fit.
+
+    The batch has every column, of a type that `castable` allows (see `column_problem`).
+    """
+    arrays, bad = [], {}
+    for name in columns:
+        array, reasons = _fit_array(batch.column(name), name, declared[name])
+        arrays.append(array)
+        bad.update({row: reason for row, reason in reasons.items() if row not in bad})
+    schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
+    if not arrays:
+        return Fitted(batch.select([]), bad)
+    return Fitted(pa.RecordBatch.from_arrays(arrays, schema=schema), bad)
+
+
+def castable(stored: pa.DataType, declared: ColumnType) -> bool:
+    """Whether values of a stored type can become the declared one without guessing."""
+    if pat.is_dictionary(stored):
+        return castable(stored.value_type, declared)
+    if pat.is_null(stored):
+        return True
+    if declared in _LISTS:
+        return _is_list(stored) and castable(stored.value_type, _LISTS[declared])
+    return any(test(stored) for test in _ALLOWED[declared])
+
+
+def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
+    """What is wrong with a declared column in a stored schema; an empty text when nothing is."""
+    index = schema.get_field_index(name)
+    if index < 0 and name not in schema.names:
+        guess = nearest(name, schema.names)
+        way_out = f"did you mean {guess!r}?" if guess else f"it has {_some(schema.names)}"
+        return f"there is no column {name!r}: {way_out}"
+    if index < 0:
+        return f"column {name!r} stands there twice"
+    stored = schema.field(index).type
+    if castable(stored, declared):
+        return ""
+    return f"column {name!r} is stored as {stored}, which cannot be read as {declared.value}"
+
+
+def _some(names: Iterable[str], shown: int = 8) -> str:
+    every = list(names)
+    more = f" and {len(every) - shown} more" if len(every) > shown else ""
+    return ", ".join(every[:shown]) + more if every else "no columns at all"
+
+
+def _fit_array(array: pa.Array, name: str, declared: ColumnType) -> tuple[pa.Array, dict[int, str]]:
+    target = ARROW_TYPES[declared]
+    if array.type.equals(target):
+        return array, {}
+    if pat.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    cast = _cast_to(array.type, declared)
+    try:
+        return cast(array), {}
+    except pa.ArrowInvalid:
+        bad = _failing(array, cast)
+    mask = np.zeros(len(array), np.bool_)
+    mask[list(bad)] = True
+    kept = pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
+    reasons = {row: f"column {name!r} as {declared.value}: {why}" for row, why in bad.items()}
+    return cast(kept), reasons
+
+
+def _failing(array: pa.Array, cast: _Cast, first: int = 0) -> dict[int, str]:
+    """Rows whose value cannot be cast, by halving: few casts where few rows are bad."""
+    try:
+        cast(array)
+    except pa.ArrowInvalid as error:
+        if len(array) == 1:
+            return {first: str(error)[:_REASON_MAX]}
+    else:
+        return {}
+    half = len(array) // 2
+    found = _failing(array.slice(0, half), cast, first)
+    found.update(_failing(array.slice(half), cast, first + half))
+    return found
+
+
+def _cast_to(stored: pa.DataType, declared: ColumnType) -> _Cast:
+    target = ARROW_TYPES[declared]
+    if declared is ColumnType.TIMESTAMP:
+        return _to_instants
+    if declared is ColumnType.FLOAT and not _is_text(stored):
+        return lambda array: array.cast(target, safe=False)
+    if declared in _LISTS and _is_list(stored):
+        return lambda array: _cast_list(array, declared)
+    return lambda array: array.cast(target)
+
+
+def _to_instants(array: pa.Array) -> pa.Array:
+    target = ARROW_TYPES[ColumnType.TIMESTAMP]
+    if pat.is_null(array.type):
+        return array.cast(target)
+    if _is_text(array.type):
+        return as_utc(array)
+    if pat.is_date(array.type):
+        array = array.cast(pa.timestamp("us"))
+    if array.type.unit == "ns":  # rounding to microseconds is no loss that anybody trains on
+        return array.cast(pa.timestamp("us", tz=array.type.tz), safe=False).cast(target)
+    return array.cast(target)
+
+
+def _cast_list(array: pa.Array, declared: ColumnType) -> pa.Array:
+    """Lists of any layout; values through the scalar rules, so that dictionaries decode too."""
+    values = pc.list_flatten(array)
+    if pat.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    inner = _LISTS[declared]
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
+    offsets = np.zeros(len(array) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets),
+        _cast_to(values.type, inner)(values),
+        type=ARROW_TYPES[declared],
+        mask=array.is_null() if array.null_count else None,
+    )
+
+
+def _is_text(stored: pa.DataType) -> bool:
+    return bool(pat.is_string(stored) or pat.is_large_string(stored) or pat.is_string_view(stored))
+
+
+def _is_list(stored: pa.DataType) -> bool:
+    return bool(
+        pat.is_list(stored)
+        or pat.is_large_list(stored)
+        or pat.is_fixed_size_list(stored)
+        or pat.is_list_view(stored)
+        or pat.is_large_list_view(stored)
+    )
+
+
+_ALLOWED: Mapping[ColumnType, tuple[Callable[[pa.DataType], bool], ...]] = {
+    ColumnType.STRING: (_is_text,),
+    ColumnType.INT: (pat.is_integer, pat.is_floating),  # pandas writes ints with nulls as floats
+    ColumnType.FLOAT: (pat.is_floating, pat.is_integer, pat.is_decimal),
+    ColumnType.BOOL: (pat.is_boolean,),
+    ColumnType.TIMESTAMP: (pat.is_timestamp, pat.is_date, _is_text),
+}

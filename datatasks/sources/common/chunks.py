@@ -1,0 +1,166 @@
+"""From stored batches to chunks: cast, take out bad rows, join small pieces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.casting import fit
+from forebay.datatasks.tasks import Chunk, DeadRow, Position
+from forebay.errors import DataError
+
+Ints = npt.NDArray[np.int64]
+Locate = Callable[[int], dict[str, str | int]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Consecutive stored rows of one unit, before casting.
+
+    batch: stored columns, at least the asked ones.
+    rows: row number of each row inside its unit; row_ids and slots: as in `Chunk`.
+    end: the position behind these rows (and behind rows that were cut away after them).
+    locate: where a row number lies, for dead letters and error texts.
+    bad: rows (index in the batch) that are bad already, and why.
+    """
+
+    batch: pa.RecordBatch
+    unit: int
+    rows: Ints
+    row_ids: Ints
+    slots: npt.NDArray[np.int32]
+    end: Position
+    locate: Locate
+    bad: Mapping[int, str]
+
+
+def to_chunk(
+    stored: Stored,
+    columns: Sequence[str],
+    declared: Mapping[str, ColumnType],
+    policy: Literal["fail", "dead_letter"],
+) -> Chunk:
+    """Cast the asked columns; rows that do not fit leave as dead rows.
+
+    Raises:
+        DataError: for the first bad row, when the policy is `fail`.
+    """
+    fitted = fit(stored.batch, columns, declared)
+    bad = {**fitted.bad, **stored.bad}
+    units = np.full(len(stored.rows), stored.unit, np.int64)
+    chunk = Chunk(fitted.batch, stored.row_ids, units, stored.rows, stored.slots, stored.end)
+    if not bad:
+        return chunk
+    if policy == "fail":
+        first = min(bad)
+        raise DataError(f"{place_text(stored.locate(int(stored.rows[first])))}: {bad[first]}")
+    dead = tuple(_dead_row(stored, row, bad[row]) for row in sorted(bad))
+    kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
+    return replace(_take(chunk, kept), dead=dead)
+
+
+def place_text(location: Mapping[str, str | int]) -> str:
+    """A location in words: `file a.parquet, row_group 0, row 17`."""
+    return ", ".join(f"{key} {value}" for key, value in location.items())
+
+
+def _dead_row(stored: Stored, index: int, reason: str) -> DeadRow:
+    row = int(stored.rows[index])
+    values = stored.batch.slice(index, 1).to_pylist()[0]
+    return DeadRow(
+        position=Position(stored.unit, row),
+        location=stored.locate(row),
+        reason=reason,
+        row=json.dumps(values, default=str, ensure_ascii=False),
+    )
+
+
+def _take(chunk: Chunk, rows: Ints) -> Chunk:
+    return replace(
+        chunk,
+        batch=chunk.batch.take(pa.array(rows)),
+        row_ids=chunk.row_ids[rows],
+        units=chunk.units[rows],
+        rows=chunk.rows[rows],
+        slots=chunk.slots[rows],
+    )
+
+
+def empty_chunk(
+    columns: Sequence[str],
+    declared: Mapping[str, ColumnType],
+    end: Position,
+    dead: tuple[DeadRow, ...] = (),
+) -> Chunk:
+    """No rows, but perhaps dead ones, up to `end`."""
+    schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
+    none = np.zeros(0, np.int64)
+    batch = pa.RecordBatch.from_arrays([pa.array([], each.type) for each in schema], schema=schema)
+    return Chunk(batch, none, none, none, none.astype(np.int32), end, dead)
+
+
+def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Chunk]:
+    """Chunks of up to `chunk_rows` rows with slots that never fall; small ones are joined.
+
+    `last` (without rows) says where the task ends and is given out when nothing else got there.
+    """
+    waiting: list[Chunk] = []
+    slot = 0
+    end: Position | None = None
+    for each in chunks:
+        chunk = _rising(each, slot)
+        slot = int(chunk.slots[-1]) if len(chunk.slots) else slot
+        if waiting and _rows(waiting) + _rows([chunk]) > chunk_rows:
+            yield _join(waiting)
+            waiting = []
+        waiting.append(chunk)
+        end = chunk.end
+        if _rows(waiting) * 2 >= chunk_rows:
+            yield _join(waiting)
+            waiting = []
+    if end != last.end:
+        waiting.append(last)
+    if waiting:
+        yield _join(waiting)
+
+
+def _rows(chunks: list[Chunk]) -> int:
+    return sum(len(chunk.rows) + len(chunk.dead) for chunk in chunks)
+
+
+def _rising(chunk: Chunk, slot: int) -> Chunk:
+    if not len(chunk.slots):
+        return chunk
+    rising = np.maximum(np.maximum.accumulate(chunk.slots), np.int32(slot))
+    return replace(chunk, slots=rising)
+
+
+def _join(chunks: list[Chunk]) -> Chunk:
+    full = [chunk for chunk in chunks if len(chunk.rows)]
+    dead = tuple(row for chunk in chunks for row in chunk.dead)
+    if len(full) <= 1:
+        return replace((full or chunks)[0], end=chunks[-1].end, dead=dead)
+    return Chunk(
+        _concatenate([chunk.batch for chunk in full]),
+        np.concatenate([chunk.row_ids for chunk in full]),
+        np.concatenate([chunk.units for chunk in full]),
+        np.concatenate([chunk.rows for chunk in full]),
+        np.concatenate([chunk.slots for chunk in full]),
+        chunks[-1].end,
+        dead,
+    )
+
+
+def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if batches[0].num_columns:
+        return pa.concat_batches(batches)
+    rows = sum(batch.num_rows for batch in batches)
+    return pa.record_batch([pa.nulls(rows)], names=["_"]).select([])

@@ -1,0 +1,203 @@
+"""Files below one folder, local or behind fsspec: one recursive listing, and counted calls."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from forebay.datatasks.sources.common.patterns import glob_regex, split_root
+from forebay.errors import DataError, InfrastructureError
+
+_VERSION_KEYS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "created")
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Files, sorted by path relative to the folder. `versions` changes when a file does."""
+
+    paths: pa.Array
+    sizes: npt.NDArray[np.int64]
+    versions: pa.Array
+
+    def __len__(self) -> int:
+        """Files."""
+        return len(self.paths)
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Listing:
+        """Some of the files."""
+        chosen = pa.array(indices)
+        return Listing(self.paths.take(chosen), self.sizes[indices], self.versions.take(chosen))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is bookkeeping: `_SUCCESS`, `_temporary`, `.part`; not `_day=1`."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+class Files:
+    """One place: a folder, a file or a glob. `calls` counts what the storage was asked."""
+
+    def __init__(self, place: str, root: Path, storage: Mapping[str, Any], suffix: str) -> None:
+        """Without a pattern, a folder stands for all files below it that end with `suffix`."""
+        self.place = place
+        self.calls = 0
+        self._root = root
+        self._storage = dict(storage)
+        self._suffix = suffix
+
+    @cached_property
+    def _resolved(self) -> tuple[Any, str, str]:
+        """File system (None for local paths), folder and regular expression."""
+        folder, pattern = split_root(self.place)
+        system: Any = None
+        if "://" in self.place:
+            import fsspec
+
+            try:
+                system, folder = fsspec.core.url_to_fs(folder, **self._storage)
+            except (ImportError, ValueError) as error:
+                raise InfrastructureError(f"{self.place}: {error}") from error
+        else:
+            folder = os.fspath(self._root / folder)
+        if not pattern and _is_file(system, folder):
+            folder, _, name = folder.rpartition("/")
+            return system, folder or "/", re.escape(name)
+        return system, folder.rstrip("/") or "/", glob_regex(pattern or f"**/*{self._suffix}")
+
+    @property
+    def _fs(self) -> Any:  # noqa: ANN401 - fsspec ships no types
+        return self._resolved[0]
+
+    @property
+    def folder(self) -> str:
+        """The place without its pattern; relative paths start here, those of row ids too."""
+        return self._resolved[1]
+
+    @property
+    def regex(self) -> str:
+        """What relative paths have to match."""
+        return self._resolved[2]
+
+    def full(self, relative: str) -> str:
+        """A relative path as the file system knows it."""
+        return f"{self.folder}/{relative}" if relative else self.folder
+
+    def exists(self, relative: str) -> bool:
+        """Whether something lies at a relative path."""
+        self.calls += 1
+        with answering(self.full(relative)):
+            if self._fs is None:
+                return Path(self.full(relative)).exists()
+            self._fs.invalidate_cache()
+            return bool(self._fs.exists(self.full(relative)))
+
+    def listing(self, *, hidden: bool = False) -> Listing:
+        """Every file below the folder, whatever its name; empty when the folder is not there."""
+        self.calls += 1
+        with answering(self.folder):
+            found = self._walk(hidden) if self._fs is None else self._find(hidden)
+            rows = sorted(found)
+        return Listing(
+            pa.array([row[0] for row in rows], pa.string()),
+            np.array([row[1] for row in rows], np.int64),
+            pa.array([row[2] for row in rows], pa.string()),
+        )
+
+    @contextmanager
+    def opened(self, relative: str) -> Iterator[Any]:
+        """A path (local) or a file object that Arrow can read. Whoever plans counts the calls."""
+        if self._fs is None:
+            yield self.full(relative)
+            return
+        with self._fs.open(self.full(relative), "rb") as handle:
+            yield handle
+
+    def lies_there(self, listing: Listing) -> str:
+        """One sentence: what the folder holds, for when nothing of it matched."""
+        if not len(listing):
+            there = self.exists("")
+            return f"{self.folder} is empty" if there else f"{self.folder} does not exist"
+        shown = ", ".join(listing.paths.slice(0, _SHOWN).to_pylist())
+        more = f" and {len(listing) - _SHOWN} more" if len(listing) > _SHOWN else ""
+        return f"below {self.folder} lie {shown}{more}"
+
+    def _walk(self, hidden: bool) -> Iterator[tuple[str, int, str]]:  # noqa: FBT001 - private
+        pending, seen = [self.folder], set[tuple[int, int]]()
+        while pending:
+            folder = pending.pop()
+            try:
+                info = Path(folder).stat()
+                entries = list(os.scandir(folder))
+            except FileNotFoundError:
+                continue
+            if (info.st_dev, info.st_ino) in seen:
+                continue  # a link that leads back
+            seen.add((info.st_dev, info.st_ino))
+            for entry in entries:
+                if is_hidden(entry.name) and not (hidden and not entry.is_dir()):
+                    continue
+                if entry.is_dir():
+                    pending.append(entry.path)
+                elif (row := self._local(entry)) is not None:
+                    yield row
+
+    def _local(self, entry: os.DirEntry[str]) -> tuple[str, int, str] | None:
+        try:
+            info = entry.stat()
+        except FileNotFoundError:
+            if entry.is_symlink():
+                raise DataError(f"{entry.path} is a link to nothing") from None
+            return None  # renamed or removed since the folder was read
+        return entry.path[len(self.folder) :].lstrip("/"), info.st_size, str(info.st_mtime_ns)
+
+    def _find(self, hidden: bool) -> Iterator[tuple[str, int, str]]:  # noqa: FBT001 - private
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.find(self.folder, detail=True)
+        except FileNotFoundError:
+            return
+        for path, info in found.items():
+            relative = path[len(self.folder) :].lstrip("/")
+            *folders, name = relative.split("/")
+            if any(map(is_hidden, folders)) or (is_hidden(name) and not hidden):
+                continue
+            version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
+            yield relative, int(info.get("size") or 0), version
+
+
+def _is_file(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec ships no types
+    with answering(path):
+        return Path(path).is_file() if system is None else bool(system.isfile(path))
+
+
+@contextmanager
+def answering(place: str) -> Iterator[None]:
+    """Turn what a storage system raises while it is asked for names into our error."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(f"{place}: {error}") from error
+
+
+def read_failure(error: Exception, place: str) -> DataError | InfrastructureError | None:
+    """The error to raise when a file cannot be opened or read; None when its content is bad."""
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{place} was planned and is gone: plan the window again")
+    if isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}:
+        return InfrastructureError(f"{place}: {error}")
+    return None
+
+
+READ_ERRORS: tuple[type[Exception], ...] = (pa.ArrowException, OSError)

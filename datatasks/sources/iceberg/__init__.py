@@ -1,0 +1,1 @@
+"""Source kind `iceberg`: one table; pyiceberg plans, our Parquet loop reads."""

@@ -1,0 +1,144 @@
+"""Files that need Iceberg's own reading: delete files, renamed or added columns.
+
+pyiceberg applies both and gives the rows that are left. A row's number is then its place among
+them: the physical row number where nothing was deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.datatasks.sources.common.bundles import Pieces
+from forebay.datatasks.sources.common.casting import fit
+from forebay.datatasks.sources.common.chunks import Ints, Stored, empty_chunk, joined, to_chunk
+from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.datatasks.sources.common.times import UNKNOWN, Spans, slots_within, times_of, to_us
+from forebay.datatasks.sources.iceberg.files import DataFile
+from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.errors import DataError
+
+
+def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    """The rows of one file as the table's schema has them, in file order.
+
+    Raises:
+        DataError: when the file or its delete files cannot be read.
+    """
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    schema = table.schema().select(*columns)
+    scan = ArrowScan(table.metadata, table.io, schema, AlwaysTrue())
+    try:
+        for batch in scan.to_record_batches([scan_task]):
+            yield batch.select(list(columns))
+    except READ_ERRORS as error:
+        place = scan_task.file.file_path
+        raised = read_failure(error, place) or DataError(f"{place} cannot be read: {error}")
+        raise raised from error
+
+
+def merged_pieces(
+    table: Any,  # noqa: ANN401
+    files: Sequence[tuple[int, DataFile]],
+    event_time: str,
+    spans: Spans,
+) -> Pieces:
+    """One piece for each file and span, counted by reading the event times."""
+    rows = []
+    for index, file in files:
+        parts = [
+            event_times(batch, event_time)
+            for batch in merged_batches(table, file.task, [event_time])
+        ]
+        times = _filled(np.concatenate([np.zeros(0, np.int64), *parts]), file.path, event_time)
+        found = spans.index(times)
+        for span in np.unique(found[found >= 0]):
+            at = np.flatnonzero(found == span)
+            slot = int(spans.slots(np.array([span]), times[at].min(keepdims=True))[0])
+            size = file.size_bytes * len(at) // len(times)
+            rows.append((int(span), slot, index, int(at[0]), int(at[-1]) + 1, len(at), size))
+    return Pieces.of(rows)
+
+
+def event_times(batch: pa.RecordBatch, event_time: str) -> Ints:
+    """Microseconds of each row; UNKNOWN where there is none."""
+    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
+    return times_of(fitted.batch.column(0))
+
+
+def _filled(times: Ints, path: str, event_time: str) -> Ints:
+    """A row without a time goes with the file's earliest one, as in the Parquet loop."""
+    known = times[times != UNKNOWN]
+    if len(times) and not len(known):
+        raise DataError(f"{path}: no row has a time in {event_time!r}: name another event_time")
+    return np.where(times == UNKNOWN, known.min(), times) if len(times) else times
+
+
+class MergedReader:
+    """Reads the units of one task through pyiceberg."""
+
+    def __init__(self, spec: SourceSpec, table: Any, scan_tasks: dict[str, Any]) -> None:  # noqa: ANN401
+        """`scan_tasks` holds pyiceberg's task of each relative path."""
+        self._spec = spec
+        self._table = table
+        self._scan_tasks = scan_tasks
+
+    def read(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """Chunks of the task from `position`; see `Source.open`."""
+        start = position or Position(0, 0)
+        last = empty_chunk(columns, self._spec.columns, Position(len(task.units), 0))
+        chunks = (
+            chunk
+            for index in range(start.unit, len(task.units))
+            for chunk in self._unit(
+                task, index, start.row if index == start.unit else 0, columns, chunk_rows
+            )
+        )
+        return joined(chunks, chunk_rows, last)
+
+    def _unit(
+        self, task: DataTask, index: int, start: int, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        unit = task.units[index]
+        name = str(self._spec.event_time)
+        wanted = list(dict.fromkeys([*columns, name]))
+        if unit.path not in self._scan_tasks:
+            raise DataError(f"{unit.path} is not in the planned snapshot any more: plan it again")
+        span = (to_us(task.data_from), to_us(task.data_to))
+        whole = [
+            (batch, event_times(batch, name))
+            for batch in merged_batches(self._table, self._scan_tasks[unit.path], wanted)
+        ]
+        times = _filled(
+            np.concatenate([np.zeros(0, np.int64), *(t for _, t in whole)]), unit.path, name
+        )
+        first = 0
+        for batch, known in whole:
+            for low in range(0, batch.num_rows, chunk_rows):
+                rows = np.arange(first + low, first + min(low + chunk_rows, batch.num_rows))
+                kept = (rows >= max(unit.first, start)) & (rows < unit.end)
+                kept &= (times[rows] >= span[0]) & (times[rows] < span[1])
+                if kept.any():
+                    chosen = rows[kept]
+                    missing = np.flatnonzero(known[chosen - first] == UNKNOWN).tolist()
+                    stored = Stored(
+                        batch=batch.take(pa.array(chosen - first)),
+                        unit=index,
+                        rows=chosen,
+                        row_ids=row_ids(unit.path, chosen),
+                        slots=slots_within(times[chosen], *span),
+                        end=Position(index, int(chosen[-1]) + 1),
+                        locate=lambda row: {"file": unit.path, "row": row},
+                        bad=dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
+                    )
+                    yield to_chunk(stored, columns, self._spec.columns, self._spec.bad_rows)
+            first += batch.num_rows

@@ -1,0 +1,280 @@
+"""Kind `iceberg`: one table, cut into windows by its event-time column."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.config.base import Spec
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.base import (
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+    Source,
+    ended,
+)
+from forebay.datatasks.sources.common.bundles import Pieces, to_tasks
+from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.times import Spans, from_us
+from forebay.datatasks.sources.iceberg.files import (
+    DataFile,
+    PlainFiles,
+    data_files,
+    event_time_filter,
+    footers,
+)
+from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_pieces
+from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError
+from forebay.datatasks.sources.parquet.footers import RowGroups
+from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
+from forebay.datatasks.sources.parquet.read import ParquetReader
+from forebay.datatasks.tasks import TASK_SCHEMA, Chunk, DataTask, Position
+from forebay.errors import DataError
+
+if TYPE_CHECKING:
+    from forebay.datatasks.kinds import IcebergOptions
+
+_PARTITIONS_SHOWN = 1000
+_MERGED = "snapshot="
+
+
+class IcebergSource(Source):
+    """An Iceberg table. A row's identity is its data file and its row number in it.
+
+    Tasks whose files pyiceberg has to read carry `snapshot=ID` as their partition, so that they
+    are read as they were planned.
+    """
+
+    def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
+        """Nothing is opened yet."""
+        super().__init__(spec, options, root)
+        wanted = cast("IcebergOptions", options)
+        self.table = IcebergTable(wanted.catalog, wanted.table, root)
+        self._event_time = str(spec.event_time)
+        self._scan_tasks: dict[int, dict[str, Any]] = {}
+        self._row_groups = RowGroups(self.table.opened)
+        self._lock = threading.Lock()  # runner threads open tasks side by side
+
+    def describe(self) -> Description:
+        """See `Source.describe`."""
+        try:
+            table = self.table.load()
+        except NoTableError as error:
+            return Description({}, nothing_because=str(error))
+        schema = _arrow_schema(table)
+        columns = {field.name: str(field.type) for field in schema}
+        if table.current_snapshot() is None:
+            return Description(columns, nothing_because=f"{self.table.identifier} has no snapshot")
+        if self._event_time not in columns:
+            return Description(columns)
+        from pyiceberg.expressions import AlwaysTrue
+
+        files = data_files(table, AlwaysTrue(), self._event_time, self.table.relative)
+        newest = max((file.high for file in files if file.high is not None), default=None)
+        return Description(
+            columns,
+            _partitions(table, files)[:_PARTITIONS_SHOWN],
+            from_us(newest) if newest is not None else None,
+            "" if files else f"{self.table.identifier} has no data files",
+        )
+
+    def findings(self) -> list[Finding]:
+        """See `Source.findings`."""
+        try:
+            schema = _arrow_schema(self.table.load())
+        except NoTableError as error:
+            return [Finding(("options", "table"), "nothing-matched", str(error))]
+        found = []
+        for name, declared in self.spec.columns.items():
+            problem = column_problem(schema, name, declared)
+            if problem:
+                code = "column-type" if "stored as" in problem else "column-missing"
+                found.append(
+                    Finding(("columns", name), code, f"{self.table.identifier}: {problem}")
+                )
+        return found
+
+    def readiness(self, span: Interval) -> Readiness:
+        """With `ready.marker`: once that file lies in the table's folder; else by the clock."""
+        return self.readiness_of([span])[0]
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """One look for the marker, which speaks of every span."""
+        marker = self.spec.ready.marker
+        if marker is None or not spans:
+            return [ended(span) for span in spans]
+        self._loaded()
+        there = self.table.exists(marker)
+        reason = "" if there else f"there is no {self.table.full(marker)}"
+        return [Readiness(ready=there, reason=reason) for _ in spans]
+
+    def scan(self, spans: Sequence[Interval]) -> Scan:
+        """One pass over the manifests of the newest snapshot, for all spans."""
+        before = self.table.calls
+        table = self._loaded()
+        snapshot = table.current_snapshot()
+        if snapshot is None and self.spec.starts is None:
+            raise DataError(
+                f"source {self.spec.name!r}: table {self.table.identifier} has no snapshot (where "
+                "an empty table is fine, say with `starts` when rows begin)"
+            )
+        if snapshot is None or not spans:
+            texts = [_digest([]) for _ in spans]
+            return Scan(TASK_SCHEMA.empty_table(), texts, self.table.calls - before)
+        self._check(table)
+        bounds = Spans(spans)
+        row_filter = event_time_filter(table, self._event_time, bounds)
+        manifests = len(snapshot.manifests(table.io))
+        files = self._planned(table, row_filter)
+        chooser = PlainFiles(table, self._needed(), self.table.opened)
+        plain = [index for index, file in enumerate(files) if chooser.plain(file)]
+        merged = sorted(set(range(len(files))) - set(plain))
+        parts = self._plain_pieces(files, plain, bounds)
+        rest = merged_pieces(
+            table, [(index, files[index]) for index in merged], self._event_time, bounds
+        )
+        pieces = Pieces.concatenate([parts, rest])
+        paths = pa.array([file.path for file in files], pa.string())
+        ways = [
+            "" if index in set(plain) else f"{_MERGED}{snapshot.snapshot_id}"
+            for index in range(len(files))
+        ]
+        schema_id = table.schema().schema_id
+        return Scan(
+            to_tasks(pieces, paths, pa.array(ways, pa.string())),
+            [
+                _digest(_held(files, pieces, span, set(merged), schema_id))
+                for span in range(len(spans))
+            ],
+            self.table.calls - before + 1 + manifests,
+        )
+
+    def open(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """See `Source.open`."""
+        with self._lock:
+            table = self._loaded(fresh=False)
+            scan_tasks = {}
+            if task.partition.startswith(_MERGED):
+                snapshot_id = int(task.partition.removeprefix(_MERGED))
+                if table.snapshot_by_id(snapshot_id) is None:  # newer than what was loaded
+                    table = self._loaded()
+                scan_tasks = self._tasks_of(table, snapshot_id)
+        if scan_tasks:
+            return MergedReader(self.spec, table, scan_tasks).read(
+                task, position, columns, chunk_rows
+            )
+        reader = ParquetReader(self.spec, self.table.opened, self.table.full)
+        return reader.read(task, position, columns, chunk_rows)
+
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """See `Source.location`; rows that pyiceberg merged lie in no row group of their own."""
+        if task.partition.startswith(_MERGED):
+            return super().location(task, position)
+        with self._lock:
+            return self._row_groups.location(task.units[position.unit].path, position.row)
+
+    def close(self) -> None:
+        """See `Source.close`."""
+        self.table.close()
+
+    def _loaded(self, *, fresh: bool = True) -> Any:  # noqa: ANN401
+        try:
+            return self.table.load(fresh=fresh)
+        except NoTableError as error:
+            raise DataError(f"source {self.spec.name!r}: {error}") from error
+
+    def _needed(self) -> list[str]:
+        return list(dict.fromkeys([*self.spec.columns, self._event_time]))
+
+    def _check(self, table: Any) -> None:  # noqa: ANN401
+        schema = _arrow_schema(table)
+        for name in self._needed():
+            declared = self.spec.columns.get(name, ColumnType.TIMESTAMP)
+            problem = column_problem(schema, name, declared)
+            if problem:
+                raise DataError(f"source {self.spec.name!r}, {self.table.identifier}: {problem}")
+
+    def _planned(self, table: Any, row_filter: Any) -> list[DataFile]:  # noqa: ANN401
+        try:
+            return data_files(table, row_filter, self._event_time, self.table.relative)
+        except (ValueError, NotImplementedError) as error:  # equality deletes, for one
+            raise DataError(
+                f"source {self.spec.name!r}: {self.table.identifier} cannot be planned: {error}"
+            ) from error
+
+    def _plain_pieces(self, files: list[DataFile], plain: list[int], spans: Spans) -> Pieces:
+        chosen = [files[index] for index in plain]
+        planner = ParquetPlanner(
+            self.table.opened, self._event_time, self.spec.bad_rows, self.table.full
+        )
+        if not chosen:
+            return Pieces.of([])
+        paths = pa.array([file.path for file in chosen], pa.string())
+        known = footers(chosen, spans, self._event_time, self.table.opened)
+        pieces = planner.pieces(Candidates(paths, known, None, None), spans)
+        files_of_table = np.array(plain, np.int64)[pieces.file]
+        return Pieces(
+            pieces.span,
+            pieces.slot,
+            files_of_table,
+            pieces.first,
+            pieces.end,
+            pieces.rows,
+            pieces.size_bytes,
+        )
+
+    def _tasks_of(self, table: Any, snapshot_id: int) -> dict[str, Any]:  # noqa: ANN401
+        """Pyiceberg's tasks of one snapshot by relative path; planned once per snapshot."""
+        if snapshot_id not in self._scan_tasks:
+            if table.snapshot_by_id(snapshot_id) is None:
+                raise DataError(
+                    f"source {self.spec.name!r}: snapshot {snapshot_id} of {self.table.identifier} "
+                    "has expired since the window was planned: plan it again"
+                )
+            planned = table.scan(snapshot_id=snapshot_id).plan_files()
+            self._scan_tasks[snapshot_id] = {
+                self.table.relative(task.file.file_path): task for task in planned
+            }
+        return self._scan_tasks[snapshot_id]
+
+
+def _arrow_schema(table: Any) -> pa.Schema:  # noqa: ANN401
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    return schema_to_pyarrow(table.schema(), include_field_ids=False)
+
+
+def _partitions(table: Any, files: list[DataFile]) -> list[str]:  # noqa: ANN401
+    specs, schema = table.specs(), table.schema()
+    names = {
+        specs[file.task.file.spec_id].partition_to_path(file.task.file.partition, schema)
+        for file in files
+    }
+    return sorted(names - {""})
+
+
+def _held(
+    files: list[DataFile], pieces: Pieces, span: int, merged: set[int], schema_id: int
+) -> list[str]:
+    """The files of a span, and for merged ones what else decides on their rows."""
+    indices = np.unique(pieces.file[pieces.span == span]).tolist()
+    return [
+        f"{files[index].path}|{files[index].size_bytes}"
+        + (f"|{files[index].version}|{schema_id}" if index in merged else "")
+        for index in indices
+    ]
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

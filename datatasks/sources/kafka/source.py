@@ -1,0 +1,209 @@
+"""Kind `kafka`: one topic, cut into windows by the timestamps of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from forebay.config.base import Spec
+from forebay.config.sources import SourceSpec
+from forebay.config.spelling import nearest
+from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
+from forebay.datatasks.sources.common.chunks import empty_chunk, joined
+from forebay.datatasks.sources.common.times import from_us
+from forebay.datatasks.sources.formats.decoders import decoder_named
+from forebay.datatasks.sources.kafka.chunks import ChunkMaker
+from forebay.datatasks.sources.kafka.client import Cluster, Topic
+from forebay.datatasks.sources.kafka.read import (
+    Access,
+    Stretch,
+    partitions_with_gaps,
+    read_messages,
+)
+from forebay.datatasks.sources.kafka.scan import Borders, fingerprint, refuse_deleted, task_table
+from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.errors import DataError
+
+if TYPE_CHECKING:
+    from forebay.datatasks.kinds import KafkaOptions
+
+_SAMPLE_MESSAGES = 20
+_TOPICS_SHOWN = 8
+
+
+class KafkaSource(Source):
+    """A Kafka topic. A row's identity is its partition and offset (and row in the message)."""
+
+    def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
+        """Nothing is connected yet."""
+        super().__init__(spec, options, root)
+        self._options = cast("KafkaOptions", options)
+        self.access = Access(self._options.bootstrap, self._options.client)
+        self._cluster = Cluster(self._options.bootstrap, client=self._options.client)
+
+    def describe(self) -> Description:
+        """See `Source.describe`."""
+        topic = self._cluster.topic(self._options.topic)
+        if topic is None:
+            return Description({}, nothing_because=self._no_topic())
+        newest = self._cluster.newest_ms(topic)
+        values = self._sample(topic)
+        decoder = decoder_named(self._options.format, [], {})
+        columns: dict[str, str] = {}
+        for value in values:
+            columns.update(decoder.described(value))
+        because = "" if newest is not None else f"topic {topic.name} has no records"
+        if values and not columns:
+            because = f"the newest messages of {topic.name} are not {self._options.format}"
+        return Description(
+            columns,
+            [str(partition) for partition in topic.partitions],
+            from_us(newest * 1000) if newest is not None else None,
+            because,
+        )
+
+    def findings(self) -> list[Finding]:
+        """See `Source.findings`: the topic, and whether its newest messages fit the columns."""
+        topic = self._cluster.topic(self._options.topic)
+        if topic is None:
+            guess = nearest(self._options.topic, self._cluster.topic_names())
+            return [Finding(("options", "topic"), "nothing-matched", self._no_topic(), guess)]
+        values = self._sample(topic)
+        if not values:
+            return []
+        stored: dict[str, str] = {}
+        for value in values:
+            stored.update(decoder_named(self._options.format, [], {}).described(value))
+        if not stored:
+            decoded = decoder_named(self._options.format, [], {}).decode(values)
+            reason = next(iter(decoded.bad_messages.values()), "its messages have no columns")
+            return [Finding(("options", "format"), "undecodable", f"{topic.name}: {reason}")]
+        return list(self._column_findings(values, stored))
+
+    def _column_findings(self, values: list[bytes], stored: dict[str, str]) -> Iterator[Finding]:
+        """What the newest messages say about each declared column, and those that say nothing."""
+        undecodable = decoder_named(self._options.format, [], {}).decode(values).bad_messages
+        if undecodable:
+            message = f"a newest message of {self._options.topic}: {min(undecodable.items())[1]}"
+            yield Finding(("options", "format"), "undecodable", message)
+            values = [value for at, value in enumerate(values) if at not in undecodable]
+        for name in self.spec.columns:
+            if name not in stored:
+                guess = nearest(name, stored)
+                hint = f"did you mean {guess!r}?" if guess else f"there are {', '.join(stored)}"
+                message = f"the newest messages of {self._options.topic} have no {name!r}: {hint}"
+                yield Finding(("columns", name), "column-missing", message)
+                continue
+            decoded = decoder_named(self._options.format, [name], self.spec.columns).decode(values)
+            reasons = [*decoded.bad_messages.values(), *decoded.bad_rows.values()]
+            if reasons:
+                message = f"a newest message of {self._options.topic}: {reasons[0]}"
+                yield Finding(("columns", name), "column-type", message)
+
+    def readiness(self, span: Interval) -> Readiness:
+        """See `Source.readiness`: records of a span arrive until the span is over."""
+        if datetime.now(UTC) >= span.end:
+            return Readiness(ready=True)
+        return Readiness(ready=False, reason=f"records arrive until {span.end}")
+
+    def scan(self, spans: Sequence[Interval]) -> Scan:
+        """See `Source.scan`."""
+        topic = self._cluster.topic(self._options.topic)
+        if topic is None:
+            raise DataError(f"source {self.spec.name!r}: {self._no_topic()}")
+        borders = Borders(self._cluster, topic, spans)
+        kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
+        for span in spans:
+            refuse_deleted(borders, span, self.spec.starts, kept_since)
+        uncounted, calls = self._uncounted(borders, spans)
+        return Scan(
+            task_table(borders, spans, uncounted),
+            [fingerprint(borders, span) for span in spans],
+            1 + borders.calls + calls,
+        )
+
+    def open(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """See `Source.open`. A consumer of its own for each call: runner threads share nothing."""
+        (unit,) = task.units
+        start = position or Position(unit.first, 0)
+        topic, _, partition = unit.path.rpartition("/")
+        stretch = Stretch(topic, int(partition), max(start.unit, unit.first), unit.end)
+        maker = ChunkMaker(
+            decoder=decoder_named(self._options.format, columns, self.spec.columns),
+            stretch=stretch,
+            task=task,
+            start=start,
+            policy=self.spec.bad_rows,
+            chunk_rows=chunk_rows,
+        )
+        last = empty_chunk(columns, self.spec.columns, Position(unit.end, 0))
+        yield from joined(maker.chunks(read_messages(self.access, stretch)), chunk_rows, last)
+
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """See `Source.location`."""
+        topic, _, partition = task.units[0].path.rpartition("/")
+        place: dict[str, str | int] = {
+            "topic": topic,
+            "partition": int(partition),
+            "offset": position.unit,
+        }
+        if self._options.format != "json":
+            place["row"] = position.row
+        return place
+
+    def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
+        """See `Source.commit`: the offset of the first message that is not sealed as a whole."""
+        offsets: dict[tuple[str, int], int] = {}
+        for task, position in progress.values():
+            topic, _, partition = task.units[0].path.rpartition("/")
+            key = (topic, int(partition))
+            offsets[key] = max(offsets.get(key, 0), position.unit)
+        if offsets:
+            self._cluster.commit(group, offsets)
+
+    def close(self) -> None:
+        """See `Source.close`."""
+        self._cluster.close()
+
+    def _uncounted(self, borders: Borders, spans: Sequence[Interval]) -> tuple[set[int], int]:
+        """Partitions where only reading can count the rows, and how many calls that took."""
+        topic = borders.topic
+        if not decoder_named(self._options.format, [], {}).one_row:
+            return set(topic.partitions), 0
+        if self._cluster.compacted(topic):
+            return set(topic.partitions), 1
+        newest: dict[int, Stretch] = {}
+        for span in spans:
+            for partition in topic.partitions:
+                stretch = borders.stretch(partition, span)
+                if stretch.first < stretch.end:
+                    newest[partition] = stretch
+        return partitions_with_gaps(self.access, list(newest.values())), 1 + len(newest)
+
+    def _sample(self, topic: Topic) -> list[bytes]:
+        """The newest messages of the first partition that has some."""
+        firsts, ends = self._cluster.first_offsets(topic), self._cluster.end_offsets(topic)
+        for partition in topic.partitions:
+            first = max(firsts[partition], ends[partition] - _SAMPLE_MESSAGES)
+            stretch = Stretch(topic.name, partition, first, ends[partition])
+            values = [
+                value
+                for batch in read_messages(self.access, stretch)
+                for value in batch.values
+                if value is not None
+            ]
+            if values:
+                return values
+        return []
+
+    def _no_topic(self) -> str:
+        names = self._cluster.topic_names()
+        guess = nearest(self._options.topic, names)
+        shown = ", ".join(names[:_TOPICS_SHOWN]) or "no topic at all"
+        way_out = f"did you mean {guess!r}?" if guess else f"there is {shown}"
+        return f"there is no topic {self._options.topic!r} at {self._options.bootstrap}: {way_out}"

@@ -1,0 +1,1 @@
+"""Source kind `log`: an append-only directory of Arrow segments, and its writer."""

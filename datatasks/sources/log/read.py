@@ -1,0 +1,144 @@
+"""Reading `log` segments, resumable at any row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.config.sources import SourceSpec
+from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.chunks import (
+    Stored,
+    empty_chunk,
+    joined,
+    place_text,
+    to_chunk,
+)
+from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.datatasks.sources.common.times import slots_within, to_us
+from forebay.datatasks.sources.log.writer import parse_segment
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
+from forebay.errors import DataError
+
+
+class LogReader:
+    """Reads the segments of tasks below one log folder."""
+
+    def __init__(self, spec: SourceSpec, folder: Path) -> None:
+        """Keep the declaration and the place."""
+        self._spec = spec
+        self._folder = folder
+
+    def read(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """Chunks of the task from `position`; see `Source.open`."""
+        last = empty_chunk(columns, self._spec.columns, Position(len(task.units), 0))
+        return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
+
+    def _chunks(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        start = position or Position(0, 0)
+        for index in range(start.unit, len(task.units)):
+            row = start.row if index == start.unit else 0
+            yield from _Segment(self._spec, self._folder, task, index).chunks(
+                row, columns, chunk_rows
+            )
+
+
+class _Segment:
+    """One unit of one task: a whole segment."""
+
+    def __init__(self, spec: SourceSpec, folder: Path, task: DataTask, index: int) -> None:
+        self.spec = spec
+        self.index = index
+        self.unit = task.units[index]
+        self.path = folder / self.unit.path
+        self.partition, _, name = self.unit.path.rpartition("/")
+        self.base, self.rows, commit_ms = parse_segment(name)
+        time = np.array([commit_ms * 1000], np.int64)
+        self.slot = slots_within(time, to_us(task.data_from), to_us(task.data_to))[0]
+
+    def chunks(self, start: int, columns: Sequence[str], chunk_rows: int) -> Iterator[Chunk]:
+        at = start
+        try:
+            with pa.OSFile(str(self.path)) as handle, pa.ipc.open_file(handle) as file:
+                self._check(file.schema, columns)
+                for stored in self._stored(file, start, chunk_rows):
+                    yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
+                    at = int(stored.rows[-1]) + 1
+        except READ_ERRORS as error:
+            yield self._dead(error, at, columns)
+
+    def _stored(
+        self, file: pa.ipc.RecordBatchFileReader, start: int, chunk_rows: int
+    ) -> Iterator[Stored]:
+        at = 0
+        for number in range(file.num_record_batches):
+            batch = file.get_batch(number)
+            if at + batch.num_rows > self.rows:
+                raise pa.ArrowInvalid(f"it holds more than the {self.rows} rows of its name")
+            for first in range(max(start - at, 0), batch.num_rows, chunk_rows):
+                part = batch.slice(first, chunk_rows)
+                yield self._part(part, at + first)
+            at += batch.num_rows
+        if at != self.rows:
+            raise pa.ArrowInvalid(f"it holds {at} rows and its name says {self.rows}")
+
+    def _part(self, batch: pa.RecordBatch, first: int) -> Stored:
+        rows = np.arange(first, first + batch.num_rows)
+        return Stored(
+            batch=batch,
+            unit=self.index,
+            rows=rows,
+            row_ids=row_ids(self.partition, rows + self.base),
+            slots=np.full(len(rows), self.slot, np.int32),
+            end=self._position(first + batch.num_rows),
+            locate=self._location,
+            bad={},
+        )
+
+    def _check(self, schema: pa.Schema, columns: Sequence[str]) -> None:
+        for name in columns:
+            problem = column_problem(schema, name, self.spec.columns[name])
+            if problem:
+                raise DataError(
+                    f"{self.path}: {problem} (correct the writer, or source {self.spec.name!r})"
+                )
+
+    def _dead(self, error: Exception, at: int, columns: Sequence[str]) -> Chunk:
+        raised = read_failure(error, str(self.path))
+        where = self._location(at)
+        if raised is None and self.spec.bad_rows == "fail":
+            raised = DataError(
+                f"{self.path} ({place_text(where)}): cannot be read: {error} "
+                "(repair it, or let bad_rows: dead_letter set it aside)"
+            )
+        if raised is not None:
+            raise raised from error
+        dead = DeadRow(
+            position=Position(self.index, at),
+            location=where,
+            reason=f"cannot be read: {str(error).strip()}",
+            rows=self.rows - at,
+        )
+        end = Position(self.index + 1, 0)
+        return empty_chunk(columns, self.spec.columns, end, (dead,) if dead.rows else ())
+
+    def _position(self, row: int) -> Position:
+        return Position(self.index, row) if row < self.rows else Position(self.index + 1, 0)
+
+    def _location(self, row: int) -> dict[str, str | int]:
+        return segment_location(self.unit.path, row)
+
+
+def segment_location(path: str, row: int) -> dict[str, str | int]:
+    """Where a row of a segment lies."""
+    partition, _, name = path.rpartition("/")
+    base = parse_segment(name)[0]
+    return {"file": path, "partition": partition, "offset": base + row, "row": row}

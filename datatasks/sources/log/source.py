@@ -1,0 +1,226 @@
+"""Kind `log`: an append-only directory, for wherever micro-batches land as files.
+
+`DIR/<partition>/<base offset:020d>-<rows:08d>-<commit ms:015d>.arrow`: Arrow IPC files, immutable
+once they have that name. Offsets of a partition count its rows from 0 without a hole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.base import Spec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.kinds import LogOptions
+from forebay.datatasks.sources.common.base import (
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+    Source,
+    ended,
+)
+from forebay.datatasks.sources.common.bundles import Ints, Pieces, to_tasks
+from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
+from forebay.datatasks.sources.common.path_times import matching
+from forebay.datatasks.sources.common.times import Spans, from_us, to_us
+from forebay.datatasks.sources.log.read import LogReader, segment_location
+from forebay.datatasks.sources.log.writer import SEGMENT_REGEX, LogWriter
+from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.errors import DataError
+
+__all__ = ["LogSource", "LogWriter"]
+
+_MS_US = 1000
+
+# Micro-batches are small: a task takes those of up to a day, since opening a task costs more.
+BUNDLE_HOURS = 24
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """All segments of all partitions, sorted by partition and base offset."""
+
+    listing: Listing
+    partitions: pa.Array
+    base: Ints
+    rows: Ints
+    commit_us: Ints
+
+    @classmethod
+    def of(cls, listing: Listing) -> _Segments:
+        """Read the numbers out of the file names; other files are no segments."""
+        kept = listing.take(matching(listing.paths, f"[^/]+/{SEGMENT_REGEX}"))
+        parts = pc.extract_regex(kept.paths, f"^(?P<partition>[^/]+)/{SEGMENT_REGEX}$")
+        base, rows, commit = (
+            np.asarray(parts.field(name).cast(pa.int64())) for name in ("base", "rows", "commit")
+        )
+        return cls(kept, parts.field("partition"), base, rows, commit * _MS_US)
+
+
+class LogSource(Source):
+    """A log directory, cut by the commit time in the segments' names.
+
+    Complete: when the clock has passed the span's end, since a segment gets its commit time when
+    it becomes visible. With `ready.marker`, every partition must have a segment committed at or
+    after the span's end, or the marker file, which says that the partition has ended.
+    """
+
+    def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
+        """Look at nothing yet."""
+        super().__init__(spec, options, root)
+        self._files = Files(cast("LogOptions", options).path, root, {}, ".arrow")
+
+    def describe(self) -> Description:
+        """Schema of the newest segment, partitions, newest commit time."""
+        segments = self._segments()
+        if not len(segments.base):
+            return Description({}, nothing_because=self._nothing())
+        newest = int(np.argmax(segments.commit_us))
+        try:
+            schema = self._schema(segments.listing.paths[newest].as_py())
+        except READ_ERRORS as error:
+            path = segments.listing.paths[newest].as_py()
+            return Description({}, nothing_because=f"segment {path} cannot be read: {error}")
+        return Description(
+            {field.name: str(field.type) for field in schema},
+            pc.unique(segments.partitions).to_pylist(),
+            from_us(int(segments.commit_us[newest])),
+        )
+
+    def findings(self) -> list[Finding]:
+        """Compare declared columns with the newest segment."""
+        segments = self._segments()
+        if not len(segments.base):
+            return [Finding(("options", "path"), "nothing-matched", self._nothing())]
+        path = segments.listing.paths[int(np.argmax(segments.commit_us))].as_py()
+        try:
+            schema = self._schema(path)
+        except READ_ERRORS as error:
+            return [Finding(("options", "path"), "unreadable", f"segment {path}: {error}")]
+        problems = [
+            (name, column_problem(schema, name, declared))
+            for name, declared in self.spec.columns.items()
+        ]
+        return [
+            Finding(("columns", name), "column-missing", f"{path}: {problem}")
+            for name, problem in problems
+            if problem
+        ]
+
+    def readiness(self, span: Interval) -> Readiness:
+        """See the class."""
+        return self.readiness_of([span])[0]
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """See the class; one listing for all spans."""
+        marker = self.spec.ready.marker
+        if marker is None or not spans:
+            return [ended(span) for span in spans]
+        segments = self._segments()
+        names = pc.unique(segments.partitions).to_pylist()
+        if not names:
+            nothing = Readiness(ready=False, reason=self._nothing())
+            return [nothing for _ in spans]
+        latest = to_us(max(span.end for span in spans))
+        newest = {
+            name: int(segments.commit_us[np.asarray(pc.equal(segments.partitions, name))].max())
+            for name in names
+        }
+        unmarked = {
+            name: commit
+            for name, commit in newest.items()
+            if commit < latest and not self._files.exists(f"{name}/{marker}")
+        }
+        return [self._passed(span, unmarked, marker) for span in spans]
+
+    @staticmethod
+    def _passed(span: Interval, unmarked: Mapping[str, int], marker: str) -> Readiness:
+        """unmarked: partitions that have not ended, each with its newest commit."""
+        end = to_us(span.end)
+        behind = next((name for name, commit in unmarked.items() if commit < end), None)
+        if behind is None:
+            return Readiness(ready=True)
+        reason = f"partition {behind} has no segment after {span.end.isoformat()}"
+        return Readiness(ready=False, reason=f"{reason} and no {marker}")
+
+    def scan(self, spans: Sequence[Interval]) -> Scan:
+        """One listing; offsets of every partition are checked for holes from 0 to the newest."""
+        before = self._files.calls
+        segments = self._segments()
+        if not len(segments.base) and not self._files.exists(""):
+            raise DataError(f"source {self.spec.name!r}: {self._nothing()}")
+        self._check_offsets(segments)
+        bounds = Spans(spans)
+        found = bounds.index(segments.commit_us)
+        chosen = np.flatnonzero((found >= 0) & (segments.rows > 0))
+        span = found[chosen].astype(np.int64)
+        pieces = Pieces(
+            span=span,
+            slot=bounds.slots(span, segments.commit_us[chosen]).astype(np.int64),
+            file=chosen,
+            first=np.zeros(len(chosen), np.int64),
+            end=segments.rows[chosen],
+            rows=segments.rows[chosen],
+            size_bytes=segments.listing.sizes[chosen],
+        )
+        tasks = to_tasks(pieces, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
+        texts = [_fingerprint(segments, chosen[span == index]) for index in range(len(spans))]
+        return Scan(tasks, texts, self._files.calls - before)
+
+    def open(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """Read segment after segment."""
+        return LogReader(self.spec, Path(self._files.folder)).read(
+            task, position, columns, chunk_rows
+        )
+
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """File, partition and offset."""
+        return segment_location(task.units[position.unit].path, position.row)
+
+    def _segments(self) -> _Segments:
+        return _Segments.of(self._files.listing())
+
+    def _nothing(self) -> str:
+        listing = self._files.listing()
+        return f"there is no segment PARTITION/*.arrow: {self._files.lies_there(listing)}"
+
+    def _schema(self, path: str) -> pa.Schema:
+        self._files.calls += 1
+        with pa.OSFile(self._files.full(path)) as handle, pa.ipc.open_file(handle) as file:
+            return file.schema
+
+    def _check_offsets(self, segments: _Segments) -> None:
+        names = np.asarray(segments.partitions.to_pylist())
+        same = np.zeros(len(names), np.bool_)
+        same[1:] = names[1:] == names[:-1]
+        expected = np.zeros(len(names), np.int64)
+        expected[1:] = np.where(same[1:], (segments.base + segments.rows)[:-1], 0)
+        wrong = np.flatnonzero(expected != segments.base)
+        if len(wrong):
+            at = int(wrong[0])
+            what = "a hole" if segments.base[at] > expected[at] else "an overlap"
+            raise DataError(
+                f"source {self.spec.name!r}: partition {names[at]} has {what}: the next segment "
+                f"after offset {expected[at]} is {segments.listing.paths[at].as_py()} "
+                "(put the missing segments back)"
+            )
+
+
+def _fingerprint(segments: _Segments, chosen: Ints) -> str:
+    """Segments never change, so their names and sizes say all."""
+    part = segments.listing.take(chosen)
+    digest = hashlib.sha256("\n".join(part.paths.to_pylist()).encode())
+    digest.update(part.sizes.tobytes())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""Source kind `memory`: tables of this process, for tests."""

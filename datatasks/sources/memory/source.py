@@ -1,0 +1,151 @@
+"""Kind `memory`: tables of this process, for tests of whatever reads sources."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.config.sources import ColumnType
+from forebay.config.windows import Interval
+from forebay.datatasks.kinds import MemoryOptions
+from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
+from forebay.datatasks.sources.common.bundles import Pieces, to_tasks
+from forebay.datatasks.sources.common.casting import column_problem, fit
+from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
+from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.datatasks.sources.common.times import (
+    UNKNOWN,
+    Spans,
+    Times,
+    from_us,
+    slots_within,
+    times_of,
+    to_us,
+)
+from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.errors import DataError
+
+MEMORY: dict[str, pa.Table] = {}
+
+
+class MemorySource(Source):
+    """One table of MEMORY, cut by event time. Row ids: path is the table's key, row its number."""
+
+    @property
+    def key(self) -> str:
+        """The table's key."""
+        return cast("MemoryOptions", self.options).table
+
+    def describe(self) -> Description:
+        """The table's schema and newest event time."""
+        if self.key not in MEMORY:
+            return Description({}, nothing_because=f"MEMORY has no table {self.key!r}")
+        table = MEMORY[self.key]
+        times = self._times(table)
+        newest = from_us(int(times.max())) if len(times) else None
+        return Description({each.name: str(each.type) for each in table.schema}, [self.key], newest)
+
+    def findings(self) -> list[Finding]:
+        """Compare declared columns with the table."""
+        if self.key not in MEMORY:
+            because = self.describe().nothing_because
+            return [Finding(("options", "table"), "nothing-matched", because)]
+        schema = MEMORY[self.key].schema
+        problems = {
+            name: column_problem(schema, name, declared)
+            for name, declared in self.spec.columns.items()
+        }
+        return [
+            Finding(("columns", name), "column-missing", problem)
+            for name, problem in problems.items()
+            if problem
+        ]
+
+    def readiness(self, span: Interval) -> Readiness:  # noqa: ARG002 - always complete
+        """A table is complete."""
+        return Readiness(ready=True)
+
+    def scan(self, spans: Sequence[Interval]) -> Scan:
+        """One piece for each run of rows with one span and hour."""
+        table = self._table()
+        times = self._times(table)
+        bounds = Spans(spans)
+        found = bounds.index(times)
+        inside = np.flatnonzero(found >= 0)
+        span = found[inside].astype(np.int64)
+        slot = bounds.slots(span, times[inside]).astype(np.int64)
+        fresh = np.ones(len(inside), np.bool_)
+        fresh[1:] = (np.diff(inside) != 1) | (np.diff(span) != 0) | (np.diff(slot) != 0)
+        starts = np.flatnonzero(fresh)
+        last = np.append(starts[1:], len(inside)) - 1 if len(starts) else starts
+        first, end = inside[starts], inside[last] + 1
+        zeros = np.zeros(len(starts), np.int64)
+        pieces = Pieces(span[starts], slot[starts], zeros, first, end, end - first, zeros)
+        texts = [self._fingerprint(table, inside[span == index]) for index in range(len(spans))]
+        return Scan(to_tasks(pieces, pa.array([self.key])), texts, 1)
+
+    def open(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """Slice by slice."""
+        end = Position(len(task.units), 0)
+        last = empty_chunk(columns, self.spec.columns, end)
+        return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
+
+    def _chunks(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        start = position or Position(0, 0)
+        table = self._table()
+        times = self._times(table)
+        for index in range(start.unit, len(task.units)):
+            unit = task.units[index]
+            low = max(unit.first, start.row if index == start.unit else 0)
+            for first in range(low, unit.end, chunk_rows):
+                stop = min(first + chunk_rows, unit.end)
+                rows = np.arange(first, stop)
+                stored = Stored(
+                    batch=table.slice(first, stop - first).combine_chunks().to_batches()[0],
+                    unit=index,
+                    rows=rows,
+                    row_ids=row_ids(unit.path, rows),
+                    slots=slots_within(
+                        times[first:stop], to_us(task.data_from), to_us(task.data_to)
+                    ),
+                    end=Position(index, stop) if stop < unit.end else Position(index + 1, 0),
+                    locate=lambda row: {"table": self.key, "row": row},
+                    bad={},
+                )
+                yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
+
+    def _table(self) -> pa.Table:
+        if self.key not in MEMORY:
+            raise DataError(f"source {self.spec.name!r}: MEMORY has no table {self.key!r}")
+        table = MEMORY[self.key]
+        for name, declared in self.spec.columns.items():
+            problem = column_problem(table.schema, name, declared)
+            if problem:
+                raise DataError(f"table {self.key!r}: {problem}")
+        return table
+
+    def _times(self, table: pa.Table) -> Times:
+        name = str(self.spec.event_time)
+        batches = table.select([name]).combine_chunks().to_batches()
+        if not batches:
+            return np.zeros(0, np.int64)
+        fitted = fit(batches[0], [name], {name: ColumnType.TIMESTAMP})
+        times = times_of(fitted.batch.column(0))
+        if (times == UNKNOWN).any():
+            row = int(np.flatnonzero(times == UNKNOWN)[0])
+            raise DataError(f"table {self.key!r}, row {row}: no time in column {name!r}")
+        return times
+
+    @staticmethod
+    def _fingerprint(table: pa.Table, rows: Times) -> str:
+        digest = hashlib.sha256(rows.tobytes())
+        digest.update(repr(table.take(pa.array(rows)).to_pylist()).encode())
+        return digest.hexdigest()[:32]

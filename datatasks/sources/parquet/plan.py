@@ -1,0 +1,229 @@
+"""Which rows of which Parquet files belong to which span.
+
+Paths and footers say it, and where a row group crosses a border its event-time column, which is
+then read. So planned rows are always exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.datatasks.sources.common.bundles import Ints, Pieces
+from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.times import UNKNOWN, Spans, Times
+from forebay.datatasks.sources.parquet.footers import (
+    ALL_NULL,
+    KNOWN,
+    TO_READ,
+    Footer,
+    group_times,
+)
+from forebay.errors import DataError
+
+Opened = Callable[[str], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Files that may hold rows of the spans.
+
+    paths: text of each file. footers: what their ends say, or why they cannot be read.
+    low, high: the span [low, high) in microseconds that each path names; None when paths are mute.
+    """
+
+    paths: pa.Array
+    footers: Sequence[Footer | str]
+    low: Times | None
+    high: Times | None
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Row groups of all readable files, one array for each property."""
+
+    file: Ints
+    group: Ints
+    first: Ints
+    rows: Ints
+    size_bytes: Ints
+    low: Ints
+    high: Ints
+    state: Ints
+
+
+class ParquetPlanner:
+    """Splits row groups by span.
+
+    opened: opens a relative path for Arrow. `reads` counts event-time columns that were read.
+    """
+
+    def __init__(
+        self,
+        opened: Opened,
+        event_time: str | None,
+        policy: Literal["fail", "dead_letter"],
+        place: Callable[[str], str],
+    ) -> None:
+        """`place` gives the full name of a relative path for error texts."""
+        self.reads = 0
+        self._opened = opened
+        self._event_time = event_time
+        self._policy = policy
+        self._place = place
+
+    def pieces(self, files: Candidates, spans: Spans) -> Pieces:
+        """Row ranges of all files, by span.
+
+        An unreadable file counts one row in each span that it could belong to: nobody can say
+        that it holds none of its rows.
+
+        Raises:
+            DataError: for an unreadable file when the policy is `fail`.
+        """
+        bad = [index for index, footer in enumerate(files.footers) if isinstance(footer, str)]
+        if bad and self._policy == "fail":
+            path = files.paths[bad[0]].as_py()
+            raise DataError(
+                f"{self._place(path)} cannot be read: {files.footers[bad[0]]} "
+                "(repair it, or let bad_rows: dead_letter set it aside)"
+            )
+        groups = self._groups(files)
+        inside = spans.index(groups.low)
+        whole = (inside == spans.index(groups.high)) & (inside >= 0) & (groups.state != TO_READ)
+        near = spans.overlaps(groups.low, groups.high) | (groups.state == TO_READ)
+        parts = [
+            self._whole(groups, np.flatnonzero(whole), spans),
+            *(
+                self._crossing(files, groups, int(index), spans)
+                for index in np.flatnonzero(near & ~whole)
+            ),
+            *(self._unreadable(files, index, 0, spans) for index in bad),
+        ]
+        return Pieces.concatenate(parts)
+
+    def _groups(self, files: Candidates) -> _Groups:
+        known = [
+            (index, each) for index, each in enumerate(files.footers) if isinstance(each, Footer)
+        ]
+        counts = np.array([len(footer.rows) for _, footer in known], np.int64)
+        file = np.repeat(np.array([index for index, _ in known], np.int64), counts)
+        group = np.arange(len(file)) - np.repeat(np.cumsum(counts) - counts, counts)
+        columns = [
+            np.concatenate([np.zeros(0, np.int64), *(getattr(footer, name) for _, footer in known)])
+            for name in ("rows", "size_bytes", "low", "high", "state")
+        ]
+        rows, size, low, high, state = columns
+        running = np.cumsum(rows) - rows
+        starts = np.flatnonzero(group == 0)
+        first = running - np.repeat(running[starts], counts[counts > 0])
+        found = _Groups(file, group, first, rows, size, low, high, state)
+        filled = self._fill(found, files)
+        kept = np.flatnonzero(filled.rows > 0)
+        return _Groups(*(getattr(filled, name)[kept] for name in _Groups.__annotations__))
+
+    def _fill(self, groups: _Groups, files: Candidates) -> _Groups:
+        """Bounds that no footer says: from the path, or from the file's other groups."""
+        low, high, state = groups.low.copy(), groups.high.copy(), groups.state.copy()
+        if files.low is not None and files.high is not None:
+            floor, ceiling = files.low[groups.file], files.high[groups.file] - 1
+            known = state == KNOWN
+            low = np.where(known, np.clip(low, floor, ceiling), floor)
+            high = np.where(known, np.clip(high, floor, ceiling), ceiling)
+            state[:] = KNOWN
+        for index in np.flatnonzero(state == ALL_NULL):
+            others = (groups.file == groups.file[index]) & (state == KNOWN)
+            if not others.any():
+                path = self._place(files.paths[int(groups.file[index])].as_py())
+                raise DataError(
+                    f"{path}: no row has a time in {self._event_time!r}: name another event_time, "
+                    "or say with window_path where the rows' time stands in the path"
+                )
+            low[index] = high[index] = low[others].min()
+        return _Groups(
+            groups.file,
+            groups.group,
+            groups.first,
+            groups.rows,
+            groups.size_bytes,
+            low,
+            high,
+            state,
+        )
+
+    def _whole(self, groups: _Groups, chosen: Ints, spans: Spans) -> Pieces:
+        span = spans.index(groups.low[chosen]).astype(np.int64)
+        slot = spans.slots(span, groups.low[chosen]).astype(np.int64)
+        first, rows = groups.first[chosen], groups.rows[chosen]
+        return Pieces(
+            span, slot, groups.file[chosen], first, first + rows, rows, groups.size_bytes[chosen]
+        )
+
+    def _crossing(self, files: Candidates, groups: _Groups, index: int, spans: Spans) -> Pieces:
+        """Count the rows of each span in one row group by reading its event times."""
+        file = int(groups.file[index])
+        path = files.paths[file].as_py()
+        if self._event_time is None:
+            raise DataError(
+                f"{self._place(path)} covers more time than one window: name an event_time column, "
+                "so that its rows can be cut"
+            )
+        bounds = None
+        if files.low is not None and files.high is not None:
+            bounds = (int(files.low[file]), int(files.high[file]))
+        times = self._times(path, int(groups.group[index]), bounds)
+        if times is None:
+            return self._unreadable_group(files, groups, index, spans)
+        found = spans.index(times)
+        rows = []
+        for span in np.unique(found[found >= 0]):
+            at = np.flatnonzero(found == span)
+            first, end = int(at[0]), int(at[-1]) + 1
+            slot = int(spans.slots(np.array([span]), times[at].min(keepdims=True))[0])
+            size = int(groups.size_bytes[index]) * len(at) // len(times)
+            start = int(groups.first[index])
+            rows.append((span, slot, file, start + first, start + end, len(at), size))
+        return Pieces.of(rows)
+
+    def _times(self, path: str, group: int, bounds: tuple[int, int] | None) -> Times | None:
+        self.reads += 1
+        place = self._place(path)
+        try:
+            with self._opened(path) as handle, pq.ParquetFile(handle, pre_buffer=False) as file:
+                return group_times(file, group, str(self._event_time), bounds)
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from error
+        except READ_ERRORS as error:
+            raised = read_failure(error, place)
+            if raised is not None:
+                raise raised from error
+            if self._policy == "fail":
+                raise DataError(
+                    f"{place}, row group {group} cannot be read: {error} "
+                    "(repair it, or let bad_rows: dead_letter set it aside)"
+                ) from error
+            return None
+
+    def _unreadable_group(
+        self, files: Candidates, groups: _Groups, index: int, spans: Spans
+    ) -> Pieces:
+        """A row group that cannot be cut goes whole to the span of its earliest known time."""
+        if groups.low[index] == UNKNOWN:
+            first = int(groups.first[index])
+            return self._unreadable(files, int(groups.file[index]), first, spans)
+        one = np.array([index])
+        inside = spans.index(groups.low[one]) >= 0
+        return self._whole(groups, one[inside], spans)
+
+    def _unreadable(self, files: Candidates, file: int, first: int, spans: Spans) -> Pieces:
+        every = np.arange(len(spans))
+        if files.low is not None and files.high is not None:
+            near = (spans.starts < files.high[file]) & (spans.ends > files.low[file])
+            every = every[near]
+        return Pieces.of([(int(span), 0, file, first, first, 1, 0) for span in every])

@@ -1,0 +1,338 @@
+"""Reading Parquet tasks: row groups one after another, resumable at any row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.datatasks.sources.common.casting import column_problem, fit
+from forebay.datatasks.sources.common.chunks import (
+    Ints,
+    Stored,
+    empty_chunk,
+    joined,
+    place_text,
+    to_chunk,
+)
+from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.datatasks.sources.common.times import UNKNOWN, Times, slots_within, times_of, to_us
+from forebay.datatasks.sources.parquet.footers import group_ends, group_times
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, Unit
+from forebay.errors import DataError
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Row groups read in one go: rows [first, end) of the file, of which [start, stop) count.
+
+    mask, times: for one row group of a unit that is cut: which of its rows count, and when.
+    """
+
+    groups: tuple[int, ...]
+    first: int
+    start: int
+    stop: int
+    mask: npt.NDArray[np.bool_] | None = None
+    times: Times | None = None
+
+
+class _UnreadableError(Exception):
+    """Rows from row `at` of the file on cannot be decoded."""
+
+    def __init__(self, at: int, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.at = at
+        self.cause = cause
+
+
+class ParquetReader:
+    """Reads units of Parquet files.
+
+    opened: opens a unit's path for Arrow; place: its full name for error texts.
+    bounds: the span in microseconds that a path names, or None where paths are mute.
+    """
+
+    def __init__(
+        self,
+        spec: SourceSpec,
+        opened: Callable[[str], AbstractContextManager[Any]],
+        place: Callable[[str], str],
+        bounds: Callable[[str], Bounds | None] = lambda path: None,  # noqa: ARG005 - default says none
+    ) -> None:
+        """Keep how to open and name files."""
+        self._spec = spec
+        self._opened = opened
+        self._place = place
+        self._bounds = bounds
+
+    def read(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """Chunks of the task from `position`; see `Source.open`."""
+        start = position or Position(0, 0)
+        declared = self._spec.columns
+        last = empty_chunk(columns, declared, Position(len(task.units), 0))
+        chunks = (
+            chunk
+            for index in range(start.unit, len(task.units))
+            for chunk in _UnitReader(self, task, index, columns, chunk_rows).chunks(
+                max(task.units[index].first, start.row if index == start.unit else 0)
+            )
+        )
+        return joined(chunks, chunk_rows, last)
+
+    @property
+    def spec(self) -> SourceSpec:
+        """The declaration."""
+        return self._spec
+
+    def open_file(self, path: str, stack: ExitStack) -> pq.ParquetFile:
+        """Open one file; the stack closes it."""
+        handle = stack.enter_context(self._opened(path))
+        return stack.enter_context(pq.ParquetFile(handle, pre_buffer=False))
+
+    def place(self, path: str) -> str:
+        """Full name of a path."""
+        return self._place(path)
+
+    def bounds(self, path: str) -> Bounds | None:
+        """The span that the path names."""
+        return self._bounds(path)
+
+
+class _UnitReader:
+    """Reads one unit of one task."""
+
+    def __init__(
+        self,
+        reader: ParquetReader,
+        task: DataTask,
+        index: int,
+        columns: Sequence[str],
+        chunk_rows: int,
+    ) -> None:
+        self.reader = reader
+        self.spec = reader.spec
+        self.index = index
+        self.unit: Unit = task.units[index]
+        self.columns = list(columns)
+        self.chunk_rows = chunk_rows
+        self.span = (to_us(task.data_from), to_us(task.data_to))
+        self.bounds = reader.bounds(self.unit.path)
+        self.path_time = self.bounds[0] if self.bounds else self.span[0]
+        # An empty range with rows stands for a file that could not be read when it was planned.
+        self.lost = self.unit.end == self.unit.first and bool(self.unit.rows)
+        self.cut = not self.lost and self.unit.rows != self.unit.end - self.unit.first
+
+    def chunks(self, start: int) -> Iterator[Chunk]:
+        """Chunks from row `start` of the file to the unit's end."""
+        if start >= self.unit.end and not self.lost:
+            return
+        with ExitStack() as stack:
+            try:
+                file = self.reader.open_file(self.unit.path, stack)
+            except READ_ERRORS as error:
+                yield self._dead(error, start, self.unit.end, self._rest(start), {})
+                return
+            if self.lost:
+                reason = pa.ArrowInvalid("its rows could not be read when the window was planned")
+                yield self._dead(reason, start, self.unit.end, self.unit.rows or 0, {})
+                return
+            self._check(file)
+            for groups, first, end in self._runs(file, start):
+                yield from self._run(file, groups, first, max(first, start), end)
+
+    def _check(self, file: pq.ParquetFile) -> None:
+        schema, place = file.schema_arrow, self.reader.place(self.unit.path)
+        wanted = {name: self.spec.columns[name] for name in self.columns}
+        if self.spec.event_time is not None:
+            wanted.setdefault(self.spec.event_time, ColumnType.TIMESTAMP)
+        for name, declared in wanted.items():
+            problem = column_problem(schema, name, declared)
+            if problem:
+                raise DataError(
+                    f"{place}: {problem} (rewrite the file, or correct source {self.spec.name!r})"
+                )
+        if file.metadata.num_rows < self.unit.end:
+            raise DataError(
+                f"{place} has {file.metadata.num_rows} rows and had at least {self.unit.end} when "
+                "it was planned: plan the window again"
+            )
+
+    def _runs(self, file: pq.ParquetFile, start: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
+        """(row groups, first row, end row) to read in one go: small neighbours together."""
+        waiting: list[int] = []
+        first = at = 0
+        for group in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            skipped = at + rows <= start or at >= self.unit.end or not rows
+            if waiting and (skipped or self.cut or at + rows - first > self.chunk_rows):
+                yield tuple(waiting), first, at
+                waiting = []
+            if not skipped:
+                first = first if waiting else at
+                waiting.append(group)
+            at += rows
+        if waiting:
+            yield tuple(waiting), first, at
+
+    def _run(
+        self, file: pq.ParquetFile, groups: tuple[int, ...], first: int, start: int, end: int
+    ) -> Iterator[Chunk]:
+        stop = min(end, self.unit.end)
+        run = _Run(groups, first, start, stop)
+        if self.cut:
+            try:
+                run = self._masked(file, run)
+            except READ_ERRORS as error:
+                yield self._dead(error, start, stop, self._rest(start), {"row_group": groups[0]})
+                return
+        try:
+            yield from self._chunks(file, run)
+        except _UnreadableError as error:
+            at = error.at
+            if len(groups) == 1:
+                count = (
+                    stop - at
+                    if run.mask is None
+                    else int(run.mask[at - first : stop - first].sum())
+                )
+                yield self._dead(error.cause, at, stop, count, {"row_group": groups[0]})
+                return
+            for group, low, high in self._single(file, groups, first):
+                if high > at and low < stop:
+                    yield from self._run(file, (group,), low, max(low, at), high)
+
+    @staticmethod
+    def _single(
+        file: pq.ParquetFile, groups: tuple[int, ...], first: int
+    ) -> Iterator[tuple[int, int, int]]:
+        for group in groups:
+            rows = file.metadata.row_group(group).num_rows
+            yield group, first, first + rows
+            first += rows
+
+    def _masked(self, file: pq.ParquetFile, run: _Run) -> _Run:
+        name = str(self.spec.event_time)
+        times = group_times(file, run.groups[0], name, self.bounds)
+        mask = (times >= self.span[0]) & (times < self.span[1])
+        rows = np.arange(run.first, run.first + len(times))
+        mask &= (rows >= self.unit.first) & (rows < self.unit.end)
+        return _Run(run.groups, run.first, run.start, run.stop, mask, times)
+
+    def _chunks(self, file: pq.ParquetFile, run: _Run) -> Iterator[Chunk]:
+        at = run.first
+        for batch in self._batches(file, run):
+            low, high = max(at, run.start), min(at + batch.num_rows, run.stop)
+            if low < high:
+                part = batch.slice(low - at, high - low)
+                stored = self._stored(part, low, high, run, file)
+                yield to_chunk(stored, self.columns, self.spec.columns, self.spec.bad_rows)
+            at += batch.num_rows
+            if at >= run.stop:
+                return
+
+    def _batches(self, file: pq.ParquetFile, run: _Run) -> Iterator[pa.RecordBatch]:
+        names = list(self.columns)
+        if self.spec.event_time is not None and self.spec.event_time not in names:
+            names.append(self.spec.event_time)
+        at = run.first
+        try:
+            for batch in file.iter_batches(
+                self.chunk_rows, row_groups=list(run.groups), columns=names, use_threads=False
+            ):
+                yield batch
+                at += batch.num_rows
+        except READ_ERRORS as error:
+            raise _UnreadableError(max(at, run.start), error) from error
+
+    def _stored(
+        self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: pq.ParquetFile
+    ) -> Stored:
+        rows = np.arange(low, high)
+        bad: Mapping[int, str] = {}
+        if run.mask is not None and run.times is not None:
+            chosen = np.flatnonzero(run.mask[low - run.first : high - run.first])
+            times = run.times[low - run.first : high - run.first][chosen]
+            if len(chosen) < len(rows):
+                batch, rows = batch.take(pa.array(chosen)), rows[chosen]
+            _, bad = self._times(batch)
+        else:
+            times, bad = self._times(batch)
+        return Stored(
+            batch=batch,
+            unit=self.index,
+            rows=rows,
+            row_ids=row_ids(self.unit.path, rows),
+            slots=slots_within(times, *self.span),
+            end=self._position(high),
+            locate=lambda row: self._location(row, file),
+            bad=bad,
+        )
+
+    def _times(self, batch: pa.RecordBatch) -> tuple[Ints, Mapping[int, str]]:
+        """Event times for the slots, and the rows that have none where time cuts rows."""
+        name = self.spec.event_time
+        if name is None:
+            return np.full(batch.num_rows, self.path_time), {}
+        fitted = fit(batch, [name], {name: ColumnType.TIMESTAMP})
+        times = times_of(fitted.batch.column(0))
+        if self.bounds is not None:
+            return np.where(times == UNKNOWN, self.path_time, times), {}
+        missing = np.flatnonzero(times == UNKNOWN).tolist()
+        reason = f"no time in column {name!r} (event_time)"
+        return times, {row: fitted.bad.get(row, reason) for row in missing}
+
+    def _rest(self, start: int) -> int:
+        """Rows of the unit that are not read yet; only known when nothing is cut before."""
+        if self.lost or start <= self.unit.first:
+            return self.unit.rows or 0
+        if self.cut:
+            raise DataError(
+                f"{self.reader.place(self.unit.path)} became unreadable while it was being read"
+            )
+        return self.unit.end - start
+
+    def _dead(
+        self, error: Exception, start: int, stop: int, rows: int, more: dict[str, str | int]
+    ) -> Chunk:
+        """The piece [start, stop) as one dead row, or the error that stops the job."""
+        place = self.reader.place(self.unit.path)
+        raised = read_failure(error, place)
+        if raised is None and self.spec.bad_rows == "fail":
+            where = place_text({"row": start, **more})
+            raised = DataError(
+                f"{place}, from {where}: cannot be read: {error} "
+                "(repair it, or let bad_rows: dead_letter set it aside)"
+            )
+        if raised is not None:
+            raise raised from error
+        dead = DeadRow(
+            position=Position(self.index, start),
+            location={"file": self.unit.path, **more, "row": start},
+            reason=f"cannot be read: {str(error).strip()}",
+            rows=rows,
+        )
+        return empty_chunk(
+            self.columns, self.spec.columns, self._position(stop), (dead,) if rows else ()
+        )
+
+    def _position(self, row: int) -> Position:
+        """The position behind everything before `row`."""
+        inside = row < self.unit.end
+        return Position(self.index, row) if inside else Position(self.index + 1, 0)
+
+    def _location(self, row: int, file: pq.ParquetFile) -> dict[str, str | int]:
+        group = int(np.searchsorted(group_ends(file.metadata), row, side="right"))
+        return {"file": self.unit.path, "row_group": group, "row": row}

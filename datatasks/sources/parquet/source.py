@@ -1,0 +1,242 @@
+"""Kind `parquet`: files below a folder, cut by the time in their paths or by a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forebay.config.base import Spec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.kinds import ParquetOptions
+from forebay.datatasks.sources.common.base import (
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+    Source,
+    ended,
+)
+from forebay.datatasks.sources.common.bundles import Pieces, fingerprints, to_tasks
+from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
+from forebay.datatasks.sources.common.markers import Markers
+from forebay.datatasks.sources.common.path_times import matching, path_times
+from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
+from forebay.datatasks.sources.common.times import Spans, Times, from_us
+from forebay.datatasks.sources.parquet.footers import KNOWN, Footer, RowGroups, read_footers
+from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
+from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
+from forebay.datatasks.tasks import TASK_SCHEMA, Chunk, DataTask, Position
+from forebay.errors import DataError
+
+_NEWEST_FILES = 16
+_PARTITIONS_SHOWN = 1000
+
+
+class ParquetSource(Source):
+    """Parquet files below one folder (see `ParquetOptions`).
+
+    Complete: with `ready.marker`, when the marker lies in the folder of every hour or day of the
+    span (`window_path`), or in the source's folder; otherwise when the clock has passed the span.
+    """
+
+    def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
+        """Look at nothing yet."""
+        super().__init__(spec, options, root)
+        self._options = cast("ParquetOptions", options)
+        self._files = Files(self._options.path, root, self._options.storage, ".parquet")
+        window_path = self._options.window_path
+        self._row_groups = RowGroups(self._files.opened)
+        self._pattern = None if window_path is None else time_pattern(window_path)
+
+    def describe(self) -> Description:
+        """Schema of the newest file, folders, newest event time."""
+        listing = self._files.listing()
+        matched = self._matched(listing)
+        if not len(matched):
+            return Description({}, nothing_because=self._nothing(listing))
+        schema, broken = self._schema(matched.paths[len(matched) - 1].as_py())
+        if schema is None:
+            return Description({}, nothing_because=broken)
+        folders = pc.unique(pc.replace_substring_regex(matched.paths, r"/?[^/]*$", ""))
+        return Description(
+            {field.name: str(field.type) for field in schema},
+            [folder or "." for folder in folders.slice(0, _PARTITIONS_SHOWN).to_pylist()],
+            self._newest(matched),
+        )
+
+    def findings(self) -> list[Finding]:
+        """Compare declared columns with the first and the newest file."""
+        listing = self._files.listing()
+        matched = self._matched(listing)
+        if not len(matched):
+            hint = "correct `path`; an empty folder is fine once `starts` says when rows begin"
+            return [Finding(("options", "path"), "nothing-matched", self._nothing(listing), hint)]
+        strays = self._strays(matched)
+        if strays:
+            hint = "move it away, or narrow `path`"
+            return [Finding(("options", "window_path"), "no-time-in-path", strays, hint)]
+        found: dict[tuple[str, ...], Finding] = {}
+        for index in {0, len(matched) - 1}:
+            for finding in self._file_findings(matched.paths[index].as_py()):
+                found.setdefault(finding.path, finding)
+        return list(found.values())
+
+    def readiness(self, span: Interval) -> Readiness:
+        """See the class."""
+        return self.readiness_of([span])[0]
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """See the class; no folder is looked for twice."""
+        marker = self.spec.ready.marker
+        if marker is None:
+            return [ended(span) for span in spans]
+        markers = Markers(self._files, self._pattern, marker)
+        return [self._marked(markers.lacking(span), marker) for span in spans]
+
+    def _marked(self, lacking: str | None, marker: str) -> Readiness:
+        if lacking is None:
+            return Readiness(ready=True)
+        where = self._files.full(lacking)
+        return Readiness(ready=False, reason=f"there is no {marker} in {where}")
+
+    def scan(self, spans: Sequence[Interval]) -> Scan:
+        """One listing, and the footers of files that may hold rows of the spans."""
+        before = self._files.calls
+        listing = self._files.listing()
+        matched = self._matched(listing)
+        if not len(matched):
+            self._refuse_nothing(listing)
+        if not len(matched) or not spans:
+            texts = fingerprints(len(spans), _no_pieces(), matched, self._salt)
+            return Scan(TASK_SCHEMA.empty_table(), texts, self._files.calls - before)
+        bounds = Spans(spans)
+        chosen, low, high = self._near(matched, bounds)
+        footers = read_footers(self._files, chosen, self.spec.event_time)
+        planner = ParquetPlanner(
+            self._files.opened, self.spec.event_time, self.spec.bad_rows, self._files.full
+        )
+        pieces = planner.pieces(Candidates(chosen.paths, footers, low, high), bounds)
+        self._files.calls += planner.reads
+        return Scan(
+            to_tasks(pieces, chosen.paths),
+            fingerprints(len(spans), pieces, chosen, self._salt),
+            self._files.calls - before,
+        )
+
+    def open(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        """Read row group after row group."""
+        reader = ParquetReader(self.spec, self._files.opened, self._files.full, self._bounds)
+        return reader.read(task, position, columns, chunk_rows)
+
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
+        """File, row group and row."""
+        return self._row_groups.location(task.units[position.unit].path, position.row)
+
+    @property
+    def _salt(self) -> str:
+        return f"{self.spec.event_time}|{self._options.window_path}"
+
+    def _matched(self, listing: Listing) -> Listing:
+        return listing.take(matching(listing.paths, self._files.regex))
+
+    def _refuse_nothing(self, listing: Listing) -> None:
+        """An empty folder is fine once `starts` is declared; a place that is wrong never is."""
+        expected = self.spec.starts is not None and not len(listing) and self._files.exists("")
+        if not expected:
+            raise DataError(
+                f"source {self.spec.name!r}: {self._nothing(listing)} (correct `path`; an empty "
+                "folder is fine once `starts` says when rows begin)"
+            )
+
+    def _nothing(self, listing: Listing) -> str:
+        pattern = self._options.path
+        wanted = pattern if has_magic(pattern) else f"{pattern} (*.parquet below it)"
+        return f"nothing matches {wanted}: {self._files.lies_there(listing)}"
+
+    def _strays(self, matched: Listing) -> str:
+        """The sentence about a file whose path names no time; empty when there is none."""
+        if self._pattern is None:
+            return ""
+        timed = matching(matched.paths, self._pattern.regex)
+        if len(timed) == len(matched):
+            return ""
+        stray = int(np.setdiff1d(np.arange(len(matched)), timed)[0])
+        path = self._files.full(matched.paths[stray].as_py())
+        return f"the path of {path} does not fit window_path {self._options.window_path!r}"
+
+    def _near(self, matched: Listing, spans: Spans) -> tuple[Listing, Times | None, Times | None]:
+        """Files that may hold rows of the spans, and the times that their paths name."""
+        if self._pattern is None:
+            return matched, None, None
+        strays = self._strays(matched)
+        if strays:
+            raise DataError(f"source {self.spec.name!r}: {strays} (move it away, or narrow `path`)")
+        try:
+            low, high = path_times(matched.paths, self._pattern)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"source {self.spec.name!r}: a path names no day: {error}") from error
+        chosen = np.flatnonzero(spans.overlaps(low, high - 1))
+        return matched.take(chosen), low[chosen], high[chosen]
+
+    def _bounds(self, path: str) -> Bounds | None:
+        if self._pattern is None:
+            return None
+        low, high = path_times(pa.array([path]), self._pattern)
+        return int(low[0]), int(high[0])
+
+    def _schema(self, path: str) -> tuple[pa.Schema | None, str]:
+        place = self._files.full(path)
+        self._files.calls += 1
+        try:
+            with self._files.opened(path) as handle, pq.ParquetFile(handle) as file:
+                return file.schema_arrow, ""
+        except READ_ERRORS as error:
+            raised = read_failure(error, place)
+            if raised is not None:
+                raise raised from error
+            return None, f"{place} cannot be read: {error}"
+
+    def _file_findings(self, path: str) -> Iterator[Finding]:
+        schema, broken = self._schema(path)
+        if schema is None:
+            yield Finding(("options", "path"), "unreadable", broken, "repair or remove the file")
+            return
+        for name, declared in self.spec.columns.items():
+            problem = column_problem(schema, name, declared)
+            if problem:
+                place = self._files.full(path)
+                code = "column-type" if "stored as" in problem else "column-missing"
+                yield Finding(("columns", name), code, f"{place}: {problem}")
+
+    def _newest(self, matched: Listing) -> datetime | None:
+        """Latest event time in the last files by path and by change."""
+        last = matched.take(np.arange(max(0, len(matched) - _NEWEST_FILES), len(matched)))
+        if self._pattern is not None and not self._strays(last):
+            return from_us(int(path_times(last.paths, self._pattern)[1].max()))
+        if self.spec.event_time is None:
+            return None
+        try:
+            footers = read_footers(self._files, last, self.spec.event_time)
+        except DataError:
+            return None  # `findings` names the missing column
+        known = [
+            int(footer.high[footer.state == KNOWN].max())
+            for footer in footers
+            if isinstance(footer, Footer) and (footer.state == KNOWN).any()
+        ]
+        return from_us(max(known)) if known else None
+
+
+def _no_pieces() -> Pieces:
+    return Pieces.of([])

@@ -1,0 +1,146 @@
+"""Stored types become declared ones; values that do not fit are named."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.casting import castable, column_problem, fit
+from forebay.datatasks.sources.common.times import UNKNOWN, times_of, to_us
+
+INT, FLOAT, STRING, BOOL = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING, ColumnType.BOOL
+TIME = ColumnType.TIMESTAMP
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def fitted(array: pa.Array, declared: ColumnType) -> tuple[list[Any], dict[int, str]]:
+    assert castable(array.type, declared)
+    found = fit(pa.record_batch([array], names=["x"]), ["x"], {"x": declared})
+    found.batch.validate(full=True)
+    assert found.batch.schema.field("x").type == ARROW_TYPES[declared]
+    return found.batch.column(0).to_pylist(), found.bad
+
+
+@pytest.mark.parametrize(
+    ("array", "declared", "values"),
+    [
+        (pa.array([1, None], pa.int8()), INT, [1, None]),
+        (pa.array([1, None], pa.uint64()), INT, [1, None]),
+        (pa.array([3.0, None]), INT, [3, None]),
+        (pa.array([1.5, None], pa.float16()), FLOAT, [1.5, None]),
+        (pa.array([2**60 + 1, None]), FLOAT, [float(2**60), None]),
+        (pa.array([Decimal("1.25"), None]), FLOAT, [1.25, None]),
+        (pa.array(["a", None], pa.large_string()), STRING, ["a", None]),
+        (pa.array(["a", None], pa.string_view()), STRING, ["a", None]),
+        (pa.array(["a", None]).dictionary_encode(), STRING, ["a", None]),
+        (pa.array([True, None]), BOOL, [True, None]),
+        (pa.array([date(2026, 3, 1), None]), TIME, [NOON.replace(hour=0), None]),
+        (pa.array([NOON.replace(tzinfo=None), None], pa.timestamp("s")), TIME, [NOON, None]),
+        (pa.array([NOON, None], pa.timestamp("ns", "Asia/Tokyo")), TIME, [NOON, None]),
+        (
+            pa.array(["2026-03-01", "2026-03-01 12:00:00", "2026-03-01T13:00:00+01:00", None]),
+            TIME,
+            [NOON.replace(hour=0), NOON, NOON, None],
+        ),
+        (pa.array([[1], None, []], pa.list_(pa.int16())), ColumnType.LIST_INT, [[1], None, []]),
+        (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), ColumnType.LIST_FLOAT, [[1, 2], None]),
+        (
+            pa.array([["a", None], None, []], pa.large_list(pa.large_string())),
+            ColumnType.LIST_STRING,
+            [["a", None], None, []],
+        ),
+        (pa.array([[], None], pa.list_(pa.null())), ColumnType.LIST_INT, [[], None]),
+    ],
+)
+def test_types_that_fit(array: pa.Array, declared: ColumnType, values: list[Any]) -> None:
+    assert fitted(array, declared) == (values, {})
+    assert fitted(array.slice(1), declared) == (values[1:], {})
+
+
+@pytest.mark.parametrize("declared", list(ColumnType))
+def test_a_column_without_a_type_is_all_null(declared: ColumnType) -> None:
+    assert fitted(pa.nulls(3), declared) == ([None] * 3, {})
+
+
+@pytest.mark.parametrize(
+    ("array", "declared", "values", "bad"),
+    [
+        (pa.array([1, 2**63, None, 2], pa.uint64()), INT, [1, None, None, 2], {1}),
+        (pa.array([1.0, 2.5, float("nan"), None]), INT, [1, None, None, None], {1, 2}),
+        (pa.array(["2026-03-01", "soon", None]), TIME, [NOON.replace(hour=0), None, None], {1}),
+        (
+            pa.array([[1], [2**63], None], pa.list_(pa.uint64())),
+            ColumnType.LIST_INT,
+            [[1], None, None],
+            {1},
+        ),
+    ],
+)
+def test_values_that_do_not_fit(
+    array: pa.Array, declared: ColumnType, values: list[Any], bad: set[int]
+) -> None:
+    found, reasons = fitted(array, declared)
+    assert found == values
+    assert set(reasons) == bad
+    assert all("'x'" in reason for reason in reasons.values())
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 2**64 - 1)), max_size=60))
+def test_exactly_the_values_that_do_not_fit_are_named(values: list[int | None]) -> None:
+    found, bad = fitted(pa.array(values, pa.uint64()), INT)
+    wrong = {i for i, value in enumerate(values) if value is not None and value >= 2**63}
+    assert set(bad) == wrong
+    assert found == [None if i in wrong else value for i, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("stored", "declared"),
+    [
+        (pa.string(), INT),
+        (pa.int64(), STRING),
+        (pa.int8(), BOOL),
+        (pa.int64(), TIME),
+        (pa.list_(pa.string()), ColumnType.LIST_INT),
+        (pa.struct([("a", pa.int8())]), STRING),
+        (pa.string(), ColumnType.LIST_STRING),
+    ],
+)
+def test_types_that_would_need_guessing(stored: pa.DataType, declared: ColumnType) -> None:
+    assert not castable(stored, declared)
+    problem = column_problem(pa.schema([("x", stored)]), "x", declared)
+    assert problem == f"column 'x' is stored as {stored}, which cannot be read as {declared.value}"
+
+
+def test_a_missing_column_comes_with_a_guess() -> None:
+    schema = pa.schema([("carrier", pa.string()), ("a", pa.int8())])
+    assert "did you mean 'carrier'" in column_problem(schema, "carier", STRING)
+    assert "it has carrier, a" in column_problem(schema, "zzzzzzz", STRING)
+    twice = pa.schema([("a", pa.int8()), ("a", pa.int8())])
+    assert "twice" in column_problem(twice, "a", INT)
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.integers(-(2**50), 2**50)), max_size=30),
+    st.sampled_from(["s", "ms", "us", "ns"]),
+)
+def test_times_round_down_to_microseconds(values: list[int | None], unit: str) -> None:
+    per = {"s": 1e6, "ms": 1e3, "us": 1, "ns": 1e-3}[unit]
+    limit = 2**62 / max(per, 1)
+    kept = [value if value is None or abs(value) < limit else 0 for value in values]
+    times = times_of(pa.array(kept, pa.timestamp(unit)))
+    expected = [UNKNOWN if v is None else v // 1000 if unit == "ns" else v * int(per) for v in kept]
+    assert times.tolist() == expected
+
+
+def test_times_of_a_dictionary() -> None:
+    array = pa.array([NOON, None, NOON], pa.timestamp("us", "UTC")).dictionary_encode()
+    assert np.array_equal(times_of(array), [to_us(NOON), UNKNOWN, to_us(NOON)])

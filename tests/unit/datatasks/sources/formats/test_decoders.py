@@ -1,0 +1,191 @@
+"""Message formats: values, nulls, and messages that nobody can read."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.formats.decoders import Decoder, decoder_named
+from forebay.datatasks.sources.formats.json_rows import JsonDecoder
+from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
+from forebay.errors import ConfigError
+
+COLUMNS = {
+    "i": ColumnType.INT,
+    "f": ColumnType.FLOAT,
+    "s": ColumnType.STRING,
+    "b": ColumnType.BOOL,
+    "t": ColumnType.TIMESTAMP,
+    "ls": ColumnType.LIST_STRING,
+    "li": ColumnType.LIST_INT,
+    "lf": ColumnType.LIST_FLOAT,
+}
+AT = datetime(2013, 6, 1, 7, 30, 0, 123456, tzinfo=UTC)
+ROW: dict[str, Any] = {
+    "i": -(2**63),
+    "f": 2.5,
+    "s": "wörd\n",
+    "b": True,
+    "t": AT,
+    "ls": ["a", None],
+    "li": [1, None],
+    "lf": [0.5, 1.0],
+}
+NOTHING = dict.fromkeys(COLUMNS)
+
+
+def decoder(name: str, *columns: str) -> Decoder:
+    return decoder_named(name, columns or list(COLUMNS), COLUMNS)
+
+
+def test_json_values_nulls_and_missing_keys() -> None:
+    messages = [json_message(ROW), b"{}", json_message(NOTHING), b'{ "i" : 7 ,\n "x": {"y": 1} }']
+    decoded = decoder("json").decode(messages)
+    assert decoded.batch.to_pylist() == [ROW, NOTHING, NOTHING, {**NOTHING, "i": 7}]
+    assert decoded.messages.tolist() == [0, 1, 2, 3]
+    assert not decoded.bad_messages
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('"2013-06-01T07:30:00.123456Z"', AT),
+        ('"2013-06-01 07:30:00.123456"', AT),
+        ('"2013-06-01T09:30:00.123456+02:00"', AT),
+        ("1370071800123", AT.replace(microsecond=123000)),
+        ('"2013-06-01"', datetime(2013, 6, 1, tzinfo=UTC)),
+        ("null", None),
+    ],
+)
+def test_json_timestamps(text: str, wanted: datetime | None) -> None:
+    reader = decoder("json", "t")
+    message = f'{{"t": {text}}}'.encode()
+    assert reader.decode([message]).batch.column(0).to_pylist() == [wanted]
+    assert reader.decode([message] * 3).batch.column(0).to_pylist() == [wanted] * 3, "learnt form"
+    mixed = reader.decode([message, b'{"t": 0}', b'{"t": "1970-01-01"}'])
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    assert mixed.batch.column(0).to_pylist() == [wanted, epoch, epoch]
+
+
+POISON = {
+    "a tombstone": None,
+    "nothing": b"",
+    "blanks": b"  \n",
+    "a null, which ends the process inside Arrow": b"null",
+    "a null behind an object": b'{"i": 1} null {}',
+    "two objects": b'{"i": 1}{"i": 2}',
+    "a list": b'[{"i": 1}]',
+    "a number": b"5",
+    "an open object": b'{"i": 1',
+    "an unquoted key": b"{i: 1}",
+    "no UTF-8": b'{"s": "\xff"}',
+    "no UTF-8 in another column": b'{"x": "\xff"}',
+    "half a surrogate pair": b'{"s": "\\ud800"}',
+    "a word for an int": b'{"i": "x"}',
+    "a number for a text": b'{"s": 1}',
+    "an int too large": b'{"i": 9223372036854775808}',
+    "a fraction for an int": b'{"i": 1.5}',
+    "a bool for an int": b'{"i": true}',
+    "an int for a bool": b'{"b": 1}',
+    "no time": b'{"t": "yesterday"}',
+    "a time too far": b'{"t": 99999999999999999}',
+    "a value for a list": b'{"li": 1}',
+    "a word in a list of ints": b'{"li": [1, "x"]}',
+    "deep nesting": b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "UTF-16": '{"i": 1}'.encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
+def test_one_bad_json_message_leaves_the_others_alone(poison: bytes | None) -> None:
+    good = json_message(ROW)
+    decoded = decoder("json").decode([good, poison, good])
+    assert decoded.batch.to_pylist() == [ROW, ROW]
+    assert decoded.messages.tolist() == [0, 2]
+    assert list(decoded.bad_messages) == [1]
+    assert decoded.bad_messages[1]
+
+
+_SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=5),
+    st.sampled_from(["2013-06-01", "2013-06-01T00:00Z", "1e3", ""]),
+)
+_VALUES = st.one_of(_SCALARS, st.lists(_SCALARS, max_size=3), st.just({"y": [1]}))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from([*COLUMNS, "x"]), _VALUES), max_size=4))
+def test_the_fast_path_reads_as_the_definition(rows: list[dict[str, Any]]) -> None:
+    messages = [json.dumps(row).encode() for row in rows]
+    reader = JsonDecoder(list(COLUMNS), COLUMNS)
+    fast = reader._fast(messages)
+    slow, bad = reader._slow(messages)
+    if fast is not None:
+        assert not bad
+        assert fast.equals(slow)
+    together = reader.decode(messages)
+    alone = [JsonDecoder(list(COLUMNS), COLUMNS).decode([message]) for message in messages]
+    assert plain(together.batch) == [row for each in alone for row in plain(each.batch)]
+
+
+def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows with instants as microseconds: Arrow's calendar is longer than Python's."""
+    columns = [
+        column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()
+
+
+def test_arrow_messages_of_different_schemas() -> None:
+    wide = pa.table({"x": [0], "i": pa.array([7], pa.int16()), "s": pa.array(["a"])})
+    narrow = pa.table({"s": pa.array(["b", "c", "b"]).dictionary_encode(), "i": [1.0, None, 3.0]})
+    other = pa.table({"s": pa.array(["z"]).dictionary_encode(), "i": [4.0]})
+    messages = [ipc_message(each) for each in (wide, narrow, other, narrow.slice(0, 0))]
+    decoded = decoder("arrow-ipc", "i", "s").decode(messages)
+    assert decoded.batch.to_pydict() == {"i": [7, 1, None, 3, 4], "s": ["a", "b", "c", "b", "z"]}
+    assert decoded.messages.tolist() == [0, 1, 1, 1, 2]
+    assert decoded.rows.tolist() == [0, 0, 1, 2, 0]
+
+
+def test_arrow_messages_that_cannot_be_read() -> None:
+    good = ipc_message(pa.table({"i": [1, 2]}))
+    messages = [
+        b"junk",
+        good,
+        good[:-30],
+        None,
+        b"",
+        ipc_message(pa.table({"j": [1]})),
+        ipc_message(pa.table({"i": ["text"]})),
+        ipc_message(pa.table({"i": [1.0, 2.5]})),
+    ]
+    decoded = decoder("arrow-ipc", "i").decode(messages)
+    assert decoded.batch.column(0).to_pylist() == [1, 2, 1, None]
+    assert sorted(decoded.bad_messages) == [0, 2, 3, 4, 5, 6]
+    assert "did you mean 'j'" in decoded.bad_messages[5]
+    assert list(decoded.bad_rows) == [3]
+
+
+@pytest.mark.parametrize("name", ["arrow-ipc", "json"])
+def test_no_column_and_no_message(name: str) -> None:
+    reader = decoder_named(name, [], COLUMNS)
+    message = ipc_message(pa.table({"i": [1]})) if name == "arrow-ipc" else b'{"i": 1}'
+    assert reader.decode([message, message]).batch.num_rows == 2
+    assert decoder(name).decode([]).batch.num_rows == 0
+
+
+def test_an_unknown_format_names_the_known() -> None:
+    with pytest.raises(ConfigError, match="arrow-ipc, json"):
+        decoder("avro")

@@ -1,0 +1,61 @@
+"""Compressed record batches, as each codec's writers frame them."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+
+import pyarrow as pa
+import pytest
+
+from forebay.datatasks.sources.kafka.codecs import (
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    CodecError,
+    decompress,
+)
+
+BODY = bytes(range(256)) * 700
+
+
+def streamed(codec: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(BODY)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def snappy(block: bytes) -> bytes:
+    return bytes(pa.Codec("snappy").compress(block, asbytes=True))
+
+
+def xerial() -> bytes:
+    """Java's framing: a header of 16 bytes, then blocks with their length."""
+    blocks = [snappy(BODY[first : first + 32768]) for first in range(0, len(BODY), 32768)]
+    header = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+    return header + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+
+
+@pytest.mark.parametrize(
+    ("codec", "compressed"),
+    [
+        (NONE, BODY),
+        (GZIP, gzip.compress(BODY)),
+        (SNAPPY, snappy(BODY)),
+        (SNAPPY, xerial()),
+        (LZ4, streamed("lz4")),
+        (ZSTD, streamed("zstd")),
+    ],
+    ids=["none", "gzip", "snappy", "snappy-java", "lz4", "zstd"],
+)
+def test_every_codec(codec: int, compressed: bytes) -> None:
+    assert decompress(codec, compressed) == BODY
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD, 9])
+def test_garbage_is_named(codec: int) -> None:
+    with pytest.raises(CodecError):
+        decompress(codec, b"\x05no compressed body at all")

@@ -1,0 +1,181 @@
+"""Kind log: atomic segments, holes, torn files, readiness, several writers."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.datatasks.sources.log.source import LogWriter
+from forebay.datatasks.tasks import Position
+from forebay.errors import DataError, InfrastructureError
+from forebay.testing.source_suite import tasks_of
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+DAYS = [Interval(START, START + HOUR * 24), Interval(START + HOUR * 24, START + HOUR * 48)]
+
+
+def rows(first: int, count: int) -> pa.Table:
+    return pa.table({"n": np.arange(first, first + count)})
+
+
+def source(root: Path, **more: Any) -> Source:
+    fields = {
+        "name": "s",
+        "kind": "log",
+        "options": {"path": "log"},
+        "columns": {"n": "int"},
+    }
+    return open_source(SourceSpec.model_validate(fields | more), root)
+
+
+def numbers(opened: Source, index: int = 0) -> list[int]:
+    tasks = tasks_of(opened.scan(DAYS), DAYS, index)
+    chunks = [chunk for task in tasks for chunk in opened.open(task, None, ["n"], 10)]
+    return [n for chunk in chunks for n in chunk.batch.column("n").to_pylist()]
+
+
+def test_names_say_offset_rows_and_commit_time(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "log", 0)
+    first = writer.append(rows(0, 3), START)
+    second = LogWriter(tmp_path / "log", "0").append(rows(3, 2), START + HOUR)
+    assert first is not None
+    assert second is not None
+    ms = int(START.timestamp() * 1000)
+    assert first.name == f"{0:020d}-{3:08d}-{ms:015d}.arrow"
+    assert second.name == f"{3:020d}-{2:08d}-{ms + 3_600_000:015d}.arrow"
+    assert writer.append(rows(0, 0), START + HOUR) is None
+    visible = [path.name for path in (tmp_path / "log/0").iterdir() if path.name[0] != "."]
+    assert sorted(visible) == [first.name, second.name]
+
+
+def test_commit_times_do_not_fall(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path, 0)
+    writer.append(rows(0, 3), START)
+    with pytest.raises(ValueError, match="must not fall"):
+        writer.append(rows(3, 3), START - HOUR)
+
+
+def test_writers_of_one_partition_take_turns(tmp_path: Path) -> None:
+    def append() -> None:
+        writer = LogWriter(tmp_path / "log", 0)
+        for _ in range(20):
+            writer.append(rows(0, 3), START)
+
+    threads = [threading.Thread(target=append) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(numbers(source(tmp_path))) == 180
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("a file in the way")
+    with pytest.raises(InfrastructureError, match="log"):
+        LogWriter(tmp_path / "log", 0).append(rows(0, 1), START)
+
+
+def test_row_ids_are_of_partition_and_offset(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "log", 7)
+    for n in range(3):
+        writer.append(rows(n * 5, 5), START + HOUR * n)
+    opened = source(tmp_path)
+    tasks = tasks_of(opened.scan(DAYS), DAYS, 0)
+    assert [(task.slot, task.partition, len(task.units)) for task in tasks] == [(0, "7", 3)]
+    chunks = [chunk for task in tasks for chunk in opened.open(task, None, ["n"], 100)]
+    ids = np.concatenate([chunk.row_ids for chunk in chunks])
+    assert np.array_equal(ids, row_ids("7", np.arange(15)))
+    assert opened.location(tasks[0], Position(1, 2))["offset"] == 7
+
+
+@pytest.mark.parametrize("lost", [0, 2, 4])
+def test_a_hole_anywhere_in_a_partition_is_bad_data(tmp_path: Path, lost: int) -> None:
+    writer = LogWriter(tmp_path / "log", 0)
+    LogWriter(tmp_path / "log", 1).append(rows(0, 5), START)
+    paths = [writer.append(rows(n, 1), START + HOUR * n * 10) for n in range(6)]
+    path = paths[lost]
+    assert path is not None
+    path.unlink()
+    with pytest.raises(DataError, match=f"partition 0 has a hole.*offset {lost}"):
+        source(tmp_path, bad_rows="dead_letter").scan(DAYS[1:])
+
+
+def test_segments_that_overlap_are_bad_data(tmp_path: Path) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
+    assert path is not None
+    twin = path.with_name(path.name.replace(f"{0:020d}", f"{3:020d}"))
+    twin.write_bytes(path.read_bytes())
+    with pytest.raises(DataError, match="overlap"):
+        source(tmp_path).scan(DAYS)
+
+
+def test_temporary_and_foreign_files_are_no_segments(tmp_path: Path) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
+    assert path is not None
+    path.with_name(f".{path.name}.77").write_bytes(b"half")
+    path.with_name("notes.txt").write_text("x")
+    (tmp_path / "log" / "readme.arrow").write_text("x")
+    assert numbers(source(tmp_path)) == list(range(5))
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "fewer rows", "more rows"])
+def test_a_damaged_segment_is_named_or_counted(tmp_path: Path, damage: str) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 50), START)
+    other = LogWriter(tmp_path / "other", 0).append(
+        rows(0, 40 if damage == "fewer rows" else 60), START
+    )
+    assert path is not None
+    assert other is not None
+    content = {"cut": path.read_bytes()[:500], "empty": b""}.get(damage, other.read_bytes())
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="cannot be read"):
+        numbers(source(tmp_path))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
+    chunks = list(opened.open(task, None, ["n"], 10))
+    read = sum(chunk.batch.num_rows for chunk in chunks)
+    dead = sum(row.rows for chunk in chunks for row in chunk.dead)
+    assert (read + dead, dead > 0, chunks[-1].end) == (50, True, Position(1, 0))
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    opened = source(tmp_path)
+    assert "does not exist" in opened.describe().nothing_because
+    with pytest.raises(DataError, match="does not exist"):
+        opened.scan(DAYS)
+    (tmp_path / "log").mkdir()
+    assert opened.scan(DAYS).tasks.num_rows == 0
+    assert opened.findings()[0].code == "nothing-matched"
+
+
+def test_readiness_by_clock(tmp_path: Path) -> None:
+    LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
+    now = datetime.now(UTC)
+    assert source(tmp_path).readiness(DAYS[0]).ready
+    assert not source(tmp_path).readiness(Interval(now - HOUR, now + HOUR)).ready
+
+
+def test_readiness_by_later_segments_or_a_marker(tmp_path: Path) -> None:
+    opened = source(tmp_path, ready={"marker": "_END"})
+    assert not opened.readiness(DAYS[0]).ready
+    first, second = (LogWriter(tmp_path / "log", n) for n in (0, 1))
+    first.append(rows(0, 5), START + HOUR * 30)
+    second.append(rows(0, 5), START)
+    found = opened.readiness(DAYS[0])
+    assert not found.ready
+    assert "partition 1 has no segment after" in found.reason
+    (tmp_path / "log/1/_END").touch()
+    assert opened.readiness(DAYS[0]).ready
+    assert not opened.readiness(DAYS[1]).ready

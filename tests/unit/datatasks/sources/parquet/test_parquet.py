@@ -1,0 +1,446 @@
+"""Kind parquet: exact planned rows, resume, damage, markers, one listing, odd places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.parquet_files import damage_file
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.testing.source_suite import tasks_of
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def table(times: list[datetime | None], first: int = 0) -> pa.Table:
+    return pa.table(
+        {
+            "at": pa.array(times, pa.timestamp("us", "UTC")),
+            "n": np.arange(first, first + len(times)),
+        }
+    )
+
+
+def write(path: Path, rows: pa.Table, **more: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path, **more)
+    return path
+
+
+def source(root: Path, options: dict[str, Any] | None = None, **more: Any) -> Source:
+    fields = {
+        "name": "s",
+        "kind": "parquet",
+        "options": options or {"path": "data"},
+        "columns": {"at": "timestamp", "n": "int"},
+        "event_time": "at",
+    }
+    return open_source(SourceSpec.model_validate(fields | more), root)
+
+
+def days(count: int, start: datetime = START) -> list[Interval]:
+    return [Interval(start + DAY * n, start + DAY * (n + 1)) for n in range(count)]
+
+
+def read(opened: Source, spans: list[Interval], index: int = 0, **more: Any) -> list[Chunk]:
+    tasks = tasks_of(opened.scan(spans), spans, index)
+    return [chunk for task in tasks for chunk in open_task(opened, task, **more)]
+
+
+def open_task(
+    opened: Source,
+    task: DataTask,
+    position: Position | None = None,
+    chunk_rows: int = 1000,
+    columns: tuple[str, ...] = ("n",),
+) -> Iterator[Chunk]:
+    return opened.open(task, position, list(columns), chunk_rows)
+
+
+def numbers(chunks: list[Chunk]) -> list[int]:
+    return [n for chunk in chunks for n in chunk.batch.column("n").to_pylist()]
+
+
+def evenly(start: datetime, count: int, step: timedelta) -> list[datetime | None]:
+    return [start + step * n for n in range(count)]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    files=st.lists(
+        st.lists(st.integers(0, 5 * 24 * 60), min_size=1, max_size=80), min_size=1, max_size=4
+    ),
+    group=st.integers(1, 40),
+    sort=st.booleans(),
+    unit=st.sampled_from(["ms", "us", "ns"]),
+    chunk_rows=st.integers(1, 50),
+)
+def test_windows_hold_what_duckdb_counts(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[list[int]],
+    group: int,
+    sort: bool,
+    unit: str,
+    chunk_rows: int,
+) -> None:
+    root = tmp_path_factory.mktemp("lake")
+    for index, minutes in enumerate(files):
+        times = [START + timedelta(minutes=m) for m in (sorted(minutes) if sort else minutes)]
+        rows = table(times, index * 1000)
+        rows = rows.set_column(0, "at", rows["at"].cast(pa.timestamp(unit, "UTC")))
+        write(root / f"data/{index}.parquet", rows, row_group_size=group)
+    opened, spans = source(root), days(4, START + DAY)
+    scan = opened.scan(spans)
+    for index, span in enumerate(spans):
+        expected = duckdb.sql(
+            f"SELECT n FROM '{root}/data/*.parquet' WHERE \"at\" >= '{span.start.isoformat()}' "
+            f"AND \"at\" < '{span.end.isoformat()}' ORDER BY n"
+        ).fetchall()
+        found: list[int] = []
+        for task in tasks_of(scan, spans, index):
+            chunks = list(open_task(opened, task, chunk_rows=chunk_rows))
+            assert task.rows == len(numbers(chunks))
+            found += numbers(chunks)
+        assert sorted(found) == [row[0] for row in expected]
+
+
+def test_one_listing_whatever_the_number_of_windows(tmp_path: Path) -> None:
+    for n in range(20):
+        write(
+            tmp_path / f"data/date={(START + DAY * n).date()}/x.parquet",
+            table(evenly(START + DAY * n, 24, HOUR)),
+        )
+    first = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
+    assert first.scan(days(1)).storage_calls == 1 + 1, "a listing, and the footer of one file"
+    assert first.scan(days(20)).storage_calls == 1 + 19, "known footers are not read again"
+    again = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
+    assert again.scan(days(20)).storage_calls == 1
+
+
+def test_only_row_groups_that_cross_a_border_are_read_to_plan(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", table(evenly(START, 480, HOUR)), row_group_size=32)
+    scan = source(tmp_path).scan(days(20))
+    crossing = sum(1 for low in range(0, 480, 32) if low // 24 != (low + 31) // 24)
+    assert scan.storage_calls == 1 + 1 + crossing
+    assert sum(scan.tasks["rows"].to_pylist()) == 480
+    assert not any(scan.tasks["cut"].to_pylist()), "sorted rows need no cutting while reading"
+
+
+@pytest.mark.parametrize("columns", [3, 300])
+def test_few_and_many_columns(tmp_path: Path, columns: int) -> None:
+    rows = table(evenly(START, 100, timedelta(minutes=1)))
+    names = [f"c{n}" for n in range(columns)]
+    for name in names:
+        rows = rows.append_column(name, pa.array(np.arange(100) / 3))
+    write(tmp_path / "data/x.parquet", rows)
+    opened = source(
+        tmp_path, columns={"at": "timestamp", "n": "int"} | dict.fromkeys(names, "float")
+    )
+    assert opened.findings() == []
+    chunks = read(opened, days(1), columns=tuple(names))
+    assert chunks[0].batch.num_columns == columns
+    assert sum(chunk.batch.num_rows for chunk in chunks) == 100
+
+
+def test_resuming_does_not_read_earlier_row_groups(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "data/x.parquet",
+        table(evenly(START, 1000, timedelta(seconds=1))),
+        row_group_size=100,
+    )
+    opened = source(tmp_path)
+    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
+    damage_file(path)
+    chunks = list(open_task(opened, task, Position(0, 250), chunk_rows=100))
+    assert numbers(chunks) == list(range(250, 1000))
+
+
+def test_row_ids_are_of_the_path_below_the_folder_and_the_row_in_the_file(tmp_path: Path) -> None:
+    from forebay.datatasks.sources.common.row_ids import row_ids
+
+    write(tmp_path / "data/a/x.parquet", table(evenly(START - HOUR, 4, HOUR)))
+    for options in (
+        {"path": "data"},
+        {"path": "data/**/*.parquet"},
+        {"path": f"file://{tmp_path}/data"},
+    ):
+        [chunk] = read(source(tmp_path, options), days(1))
+        assert np.array_equal(chunk.row_ids, row_ids("a/x.parquet", np.array([1, 2, 3])))
+    [chunk] = read(source(tmp_path, {"path": "data/a/x.parquet"}), days(1))
+    assert np.array_equal(chunk.row_ids, row_ids("x.parquet", np.array([1, 2, 3])))
+
+
+def test_rows_without_a_time_go_with_their_row_group_and_are_bad(tmp_path: Path) -> None:
+    times = [*evenly(START, 4, HOUR), None, *evenly(START + DAY, 4, HOUR), None]
+    write(tmp_path / "data/x.parquet", table(times), row_group_size=5)
+    spans = days(2)
+    failing = source(tmp_path)
+    with pytest.raises(DataError, match="row 4: no time in column 'at'"):
+        read(failing, spans)
+    opened = source(tmp_path, bad_rows="dead_letter")
+    for index, row in ((0, 4), (1, 9)):
+        chunks = read(opened, spans, index)
+        assert len(numbers(chunks)) == 4
+        dead = [each for chunk in chunks for each in chunk.dead]
+        assert [each.location for each in dead] == [
+            {"file": "x.parquet", "row_group": index, "row": row}
+        ]
+
+
+def test_a_file_without_any_time_cannot_be_planned(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", table([None, None]))
+    with pytest.raises(DataError, match="no row has a time in 'at'"):
+        source(tmp_path).scan(days(1))
+
+
+@pytest.mark.parametrize("stored", ["text", "date", "int96", "seconds", "without statistics"])
+def test_other_ways_to_store_times(tmp_path: Path, stored: str) -> None:
+    times = evenly(START - DAY * 2, 5, DAY)
+    rows, more = table(times), {}
+    if stored == "text":
+        texts = pa.array([str(each) for each in times])
+        rows = rows.set_column(0, "at", texts)
+    elif stored == "date":
+        rows = rows.set_column(0, "at", rows["at"].cast(pa.date32()))
+    elif stored == "seconds":
+        rows = rows.set_column(0, "at", rows["at"].cast(pa.timestamp("s")))
+    elif stored == "int96":
+        more = {"use_deprecated_int96_timestamps": True}
+    else:
+        more = {"write_statistics": False}
+    write(tmp_path / "data/x.parquet", rows, **more)
+    opened = source(tmp_path)
+    assert opened.findings() == []
+    assert [numbers(read(opened, days(3), index)) for index in range(3)] == [[2], [3], [4]]
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
+    (tmp_path / "data/y.parquet").write_bytes(b"not Parquet at all")
+    with pytest.raises(DataError, match=r"data/y\.parquet cannot be read"):
+        source(tmp_path).scan(days(1))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    spans = days(2)
+    for index, good in ((0, 5), (1, 0)):
+        tasks = tasks_of(opened.scan(spans), spans, index)
+        chunks = [chunk for task in tasks for chunk in open_task(opened, task)]
+        assert len(numbers(chunks)) == good
+        dead = [each for chunk in chunks for each in chunk.dead]
+        assert [each.location["file"] for each in dead] == ["y.parquet"]
+        assert sum(task.rows or 0 for task in tasks) == good + 1
+
+
+def test_an_unreadable_file_counts_only_where_its_path_says(tmp_path: Path) -> None:
+    write(tmp_path / "data/2026-03-01/x.parquet", table(evenly(START, 5, HOUR)))
+    (tmp_path / "data/2026-03-02").mkdir()
+    (tmp_path / "data/2026-03-02/y.parquet").write_bytes(b"")
+    options = {"path": "data", "window_path": "{date}/*.parquet"}
+    opened = source(tmp_path, options, bad_rows="dead_letter")
+    scan = opened.scan(days(3))
+    assert scan.tasks["span"].to_pylist() == [0, 1]
+    assert source(tmp_path, options).scan(days(1)).tasks.num_rows == 1
+
+
+@pytest.mark.parametrize("hit", ["event time", "other column"])
+def test_damaged_pages_balance(tmp_path: Path, hit: str) -> None:
+    """Rows of groups 1 of 4; the span cuts groups 0 and 3."""
+    minutes = evenly(START - timedelta(minutes=50), 400, timedelta(minutes=1))
+    path = write(
+        tmp_path / "data/2026/x.parquet",
+        table(minutes),
+        row_group_size=100,
+        compression="none",
+        use_dictionary=False,
+    )
+    spans = [Interval(START, START + timedelta(minutes=300))]
+    more: dict[str, Any] = {"bad_rows": "dead_letter"}
+    opened = source(tmp_path, **more)
+    tasks = tasks_of(opened.scan(spans), spans, 0)
+    column = pq.read_metadata(path).row_group(1).column(0 if hit == "event time" else 1)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset : column.data_page_offset + 20] = b"\xff" * 20
+    path.write_bytes(content)
+    chunks = [chunk for task in tasks for chunk in open_task(opened, task, chunk_rows=30)]
+    dead = sum(each.rows for chunk in chunks for each in chunk.dead)
+    assert dead == 100
+    assert numbers(chunks) == [n for n in range(50, 350) if not 100 <= n < 200]
+    assert sum(task.rows or 0 for task in tasks) == 300
+    rescanned = tasks_of(source(tmp_path, **more).scan(spans), spans, 0)
+    assert sum(task.rows or 0 for task in rescanned) == 300
+
+
+def test_files_that_vanish_or_shrink_after_planning(tmp_path: Path) -> None:
+    path = write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
+    write(path, table(evenly(START, 3, HOUR)))
+    with pytest.raises(DataError, match="plan the window again"):
+        list(open_task(opened, task))
+    path.unlink()
+    with pytest.raises(DataError, match="is gone: plan the window again"):
+        list(open_task(opened, task))
+
+
+def test_nothing_matched(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        source(tmp_path).scan(days(1))
+    (tmp_path / "data").mkdir()
+    with pytest.raises(DataError, match="is empty"):
+        source(tmp_path).scan(days(1))
+    assert source(tmp_path, starts="2026-03-01").scan(days(2)).fingerprints[0]
+    assert "is empty" in source(tmp_path).describe().nothing_because
+    (tmp_path / "data/a.csv").write_text("x")
+    for more in ({}, {"starts": "2026-03-01"}):
+        with pytest.raises(DataError, match=r"below .*data lie a\.csv"):
+            source(tmp_path, **more).scan(days(1))
+    [finding] = source(tmp_path).findings()
+    assert finding.path == ("options", "path")
+
+
+def test_bookkeeping_files_are_left_alone(tmp_path: Path) -> None:
+    rows = table(evenly(START, 3, HOUR))
+    for name in ("_temporary/0/x.parquet", ".hidden.parquet", "_x.parquet", ".tmp/y.parquet"):
+        write(tmp_path / "data" / name, rows)
+    write(tmp_path / "data/_day=1/x.parquet", rows)
+    assert len(numbers(read(source(tmp_path), days(1)))) == 3
+
+
+def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", table(evenly(START, 3, HOUR)))
+    (tmp_path / "data/again").symlink_to(tmp_path / "data")
+    assert len(numbers(read(source(tmp_path), days(1)))) == 3
+    (tmp_path / "data/y.parquet").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="link to nothing"):
+        source(tmp_path).scan(days(1))
+
+
+def test_a_file_whose_path_names_no_time_is_not_passed_over(tmp_path: Path) -> None:
+    options = {"path": "data", "window_path": "date={date}/*.parquet"}
+    write(tmp_path / "data/date=2026-03-01/x.parquet", table(evenly(START, 3, HOUR)))
+    stray = write(tmp_path / "data/date=__HIVE_DEFAULT_PARTITION__/x.parquet", table([None]))
+    with pytest.raises(DataError, match="does not fit window_path"):
+        source(tmp_path, options).scan(days(1))
+    assert source(tmp_path, options).findings()[0].path == ("options", "window_path")
+    stray.unlink()
+    write(tmp_path / "data/date=2026-02-30/x.parquet", table(evenly(START, 1, HOUR)))
+    with pytest.raises(DataError, match="names no day"):
+        source(tmp_path, options).scan(days(1))
+
+
+def test_a_day_in_the_path_of_hourly_windows_needs_event_times(tmp_path: Path) -> None:
+    options = {"path": "data", "window_path": "{date}/*.parquet"}
+    write(tmp_path / "data/2026-03-01/x.parquet", table(evenly(START, 24, HOUR)))
+    spans = [Interval(START + HOUR * n, START + HOUR * (n + 1)) for n in range(3)]
+    with pytest.raises(DataError, match="covers more time than one window"):
+        source(tmp_path, options, event_time=None).scan(spans)
+    assert [numbers(read(source(tmp_path, options), spans, n)) for n in range(3)] == [[0], [1], [2]]
+
+
+def test_rows_whose_time_contradicts_their_path_stay_in_the_path_s_window(tmp_path: Path) -> None:
+    options = {"path": "data", "window_path": "{date}/*.parquet"}
+    times = [START - DAY, START + HOUR, None, START + DAY * 3]
+    write(tmp_path / "data/2026-03-01/x.parquet", table(times))
+    assert sorted(numbers(read(source(tmp_path, options), days(1)))) == [0, 1, 2, 3]
+    halves = [Interval(START, START + HOUR), Interval(START + HOUR, START + DAY)]
+    opened = source(tmp_path, options)
+    found = [numbers(read(opened, halves, index)) for index in (0, 1)]
+    assert found == [[0, 2], [1, 3]]
+
+
+def test_markers(tmp_path: Path) -> None:
+    options = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
+    span = Interval(START, START + HOUR * 2)
+    opened = source(tmp_path, options, ready={"marker": "_SUCCESS"})
+    assert not opened.readiness(span).ready
+    (tmp_path / "data/2026-03-01/00").mkdir(parents=True)
+    (tmp_path / "data/2026-03-01/01").mkdir()
+    (tmp_path / "data/2026-03-01/00/_SUCCESS").touch()
+    found = opened.readiness(span)
+    assert not found.ready
+    assert found.reason.endswith("no _SUCCESS in " + str(tmp_path / "data/2026-03-01/01"))
+    (tmp_path / "data/2026-03-01/01/_SUCCESS").touch()
+    assert opened.readiness(span).ready
+    plain = source(tmp_path, ready={"marker": "_DONE"})
+    assert not plain.readiness(span).ready
+    (tmp_path / "data/_DONE").touch()
+    assert plain.readiness(span).ready
+
+
+def test_markers_of_folders_with_a_pattern(tmp_path: Path) -> None:
+    options = {"path": "data", "window_path": "region=*/{date}/*.parquet"}
+    opened = source(tmp_path, options, ready={"marker": "_SUCCESS"})
+    for region in ("de", "fr"):
+        write(tmp_path / f"data/region={region}/2026-03-01/x.parquet", table([START]))
+    (tmp_path / "data/region=de/2026-03-01/_SUCCESS").touch()
+    assert "region=fr/2026-03-01" in opened.readiness(days(1)[0]).reason
+    (tmp_path / "data/region=fr/2026-03-01/_SUCCESS").touch()
+    assert opened.readiness(days(1)[0]).ready
+    assert not opened.readiness(days(2)[1]).ready
+
+
+def test_without_a_marker_the_clock_decides(tmp_path: Path) -> None:
+    opened = source(tmp_path)
+    later = datetime.now(UTC) + DAY
+    assert not opened.readiness(Interval(later - DAY * 2, later)).ready
+    assert opened.readiness(Interval(later - DAY * 3, later - DAY * 2)).ready
+
+
+def test_a_column_of_another_type_is_found_and_refused(tmp_path: Path) -> None:
+    rows = table(evenly(START, 3, HOUR))
+    write(tmp_path / "data/x.parquet", rows.set_column(1, "n", pa.array(["a", "b", "c"])))
+    opened = source(tmp_path)
+    [finding] = opened.findings()
+    assert (finding.path, finding.code) == (("columns", "n"), "column-type")
+    with pytest.raises(DataError, match="stored as string, which cannot be read as int"):
+        read(opened, days(1))
+
+
+def test_a_missing_event_time_is_found_while_planning(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", table(evenly(START, 3, HOUR)))
+    with pytest.raises(DataError, match=r"x\.parquet: there is no column 'att'.*'at'"):
+        source(tmp_path, event_time="att").scan(days(1))
+
+
+def test_options_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="event_time has to name"):
+        source(tmp_path, event_time=None)
+    with pytest.raises(ConfigError, match=r"window_path: .*unknown placeholder"):
+        source(tmp_path, {"path": "data", "window_path": "{dat}/*"})
+    with pytest.raises(ConfigError, match="belong in window_path"):
+        source(tmp_path, {"path": "data/{date}"})
+    with pytest.raises(ConfigError, match="pth"):
+        source(tmp_path, {"pth": "data"})
+    with pytest.raises(InfrastructureError):
+        source(tmp_path, {"path": "nosuch://data"}).scan(days(1))
+
+
+def test_where_a_row_lies(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", table(evenly(START, 10, HOUR)), row_group_size=4)
+    opened = source(tmp_path)
+    [task] = tasks_of(opened.scan(days(1)), days(1), 0)[:1]
+    assert opened.location(task, Position(0, 5)) == {"file": "x.parquet", "row_group": 1, "row": 5}
+
+
+def test_the_newest_time_and_the_folders_are_described(tmp_path: Path) -> None:
+    write(tmp_path / "data/a/x.parquet", table(evenly(START, 10, HOUR)))
+    write(tmp_path / "data/b/x.parquet", table(evenly(START, 3, HOUR)))
+    found = source(tmp_path).describe()
+    assert (found.partitions, found.newest) == (["a", "b"], START + HOUR * 9)
+    assert found.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
