@@ -38,7 +38,7 @@ from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.trainer.train import declared_columns
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
 

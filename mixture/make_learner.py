@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import ColumnType
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.tensorflow_start import start_tensorflow
 
@@ -23,7 +23,7 @@ def make_learner(
     if pipeline.model.kind == "count":
         return CountingLearner(source_count)
     start_tensorflow(threads)
-    from forebay.mixture.towers_learner import TowersLearner
+    from forebay.mixture.models.towers_learner import TowersLearner
 
     layout = FeatureLayout.of(pipeline.dataset, columns)
     return TowersLearner(layout, pipeline.model, pipeline.train.paradigms, source_count)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
-from forebay.mixture.buffer import Piece
-from forebay.mixture.encode import Encoded
+from forebay.mixture.features.encode import Encoded
+from forebay.mixture.queue.buffer import Piece
 
 Locate = Callable[[Position], dict[str, str | int]]
 NULL_LABEL = "the label is null"

@@ -12,7 +12,7 @@ from typing import cast
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.data_executor.task_runner import Outcome, Readers, TaskRunner
 from forebay.executors.wire.messages import FrameHead, Grant, Progress
-from forebay.mixture.queue import Packed, PrioritisedQueue
+from forebay.mixture.queue.queue import Packed, PrioritisedQueue
 
 
 class ServingEpoch:

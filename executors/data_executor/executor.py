@@ -38,8 +38,8 @@ from forebay.executors.wire.messages import (
 from forebay.executors.wire.rpc import DriverClient, NotKnownError
 from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
-from forebay.mixture.encode import served_schema
-from forebay.mixture.queue import PrioritisedQueue
+from forebay.mixture.features.encode import served_schema
+from forebay.mixture.queue.queue import PrioritisedQueue
 from forebay.system.processes import start_role
 
 BEAT_SECONDS = 0.2

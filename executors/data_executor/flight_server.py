@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
 from forebay.executors.wire.tokens import HEADER, is_allowed
-from forebay.mixture.queue import Packed, QueueClosedError
+from forebay.mixture.queue.queue import Packed, QueueClosedError
 
 POLL_SECONDS = 0.1  # how soon a handler sees that its caller is gone
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from forebay.config.feeds import stream_feed
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
-from forebay.mixture.queue import Lanes, Limits
+from forebay.mixture.queue.queue import Lanes, Limits
 
 
 def lanes_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> Lanes:

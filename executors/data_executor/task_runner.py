@@ -19,9 +19,9 @@ from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.wire.messages import ErrorReport, Grant
 from forebay.executors.wire.rpc import report
-from forebay.mixture.encode import Encoder
-from forebay.mixture.layout import FeatureLayout, union_columns
-from forebay.mixture.queue import PrioritisedQueue, QueueClosedError
+from forebay.mixture.features.encode import Encoder
+from forebay.mixture.features.layout import FeatureLayout, union_columns
+from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 
 PUT_SECONDS = 1.0
 RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.executors.model_line.scores import ScoreWriter, Segments, paradigms_of, score_matrix
-from forebay.mixture.metrics import (
+from forebay.mixture.metrics.metrics import (
     AucEstimate,
     calibration,
     estimate_auc,
@@ -24,7 +24,7 @@ from forebay.mixture.metrics import (
     normalised_entropy,
     pool,
 )
-from forebay.mixture.verdict import completeness_words, difference_words
+from forebay.mixture.metrics.verdict import completeness_words, difference_words
 
 __all__ = [
     "ScoreWriter",

@@ -11,7 +11,7 @@ from forebay.errors import TrainingError
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.trainer.export_check import check_served
 from forebay.executors.trainer.progress_reporter import ProgressReporter
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.system.files import sync_folder
 

@@ -28,13 +28,13 @@ from forebay.config.features import (
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.errors import ExportError, TrainingError
-from forebay.mixture.encode import Encoder, scaled, to_minibatch
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.encode import Encoder, scaled, to_minibatch
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.values import HOUR, LIST_ITEMS
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
-from forebay.mixture.raw_rows import EPOCH, Row
-from forebay.mixture.scoring import ServedModel
-from forebay.mixture.values import HOUR, LIST_ITEMS
+from forebay.mixture.serving.raw_rows import EPOCH, Row
+from forebay.mixture.serving.scoring import ServedModel
 
 TOLERANCE = 1e-5
 CHECKED_ROWS = 64

@@ -25,7 +25,7 @@ from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import Frame, RemoteReader
 from forebay.home.paths import Home
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner, RowSums
 from forebay.mixture.minibatch import Minibatch
 

@@ -31,8 +31,8 @@ from forebay.executors.wire.messages import (
 )
 from forebay.executors.wire.rpc import DriverClient, NotKnownError, rebuilt
 from forebay.executors.wire.tokens import read_token
-from forebay.mixture.encode import to_minibatch
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.encode import to_minibatch
+from forebay.mixture.features.layout import FeatureLayout
 
 __all__ = ["Frame", "RemoteReader"]
 

@@ -15,7 +15,7 @@ from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.role import end_at_once, role_exit
 from forebay.executors.trainer.loop import WindowTrainer
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
 from forebay.system.processes import start_role
 

@@ -32,7 +32,7 @@ def score(
     null stands for an unknown value. Timestamps are written 2013-06-01T07:00:00Z.
     """
     # Imported here: it pulls numpy, which `forebay --help` does not need.
-    from forebay.mixture.scoring import ServedModel
+    from forebay.mixture.serving.scoring import ServedModel
     from forebay.mixture.tensorflow_start import LOG_LEVEL
 
     if getattr(context.obj, "debug", False):

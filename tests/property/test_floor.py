@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.mixture.floor import FlooredPriority
-from forebay.mixture.priority import take
+from forebay.mixture.queue.floor import FlooredPriority
+from forebay.mixture.queue.priority import take
 
 ROWS = st.lists(st.integers(0, 300), min_size=4, max_size=4)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.mixture.metrics import (
+from forebay.mixture.metrics.metrics import (
     calibration,
     estimate_auc,
     log_loss,

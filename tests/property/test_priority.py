@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.mixture.priority import next_buffer, take
+from forebay.mixture.queue.priority import next_buffer, take
 
 Runs = list[tuple[int, int]]
 

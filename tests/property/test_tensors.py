@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.learning import dataset, record_batch, source
 
-from forebay.mixture.encode import Encoder, to_minibatch
-from forebay.mixture.layout import FeatureLayout
-from forebay.mixture.raw_rows import raw_inputs
-from forebay.mixture.served_features import ServedFeatures
+from forebay.mixture.features.encode import Encoder, to_minibatch
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.serving.raw_rows import raw_inputs
+from forebay.mixture.serving.served_features import ServedFeatures
 from forebay.mixture.tensorflow_start import start_tensorflow
 
 COLUMNS = {
@@ -95,7 +95,7 @@ def encode_in_tensorflow() -> Any:
     start_tensorflow(2)
     import tensorflow as tf
 
-    from forebay.mixture.tensors import RawEncoder, input_spec
+    from forebay.mixture.features.tensors import RawEncoder, input_spec
 
     encoder = RawEncoder(LAYOUT)
     specs = {s.input: input_spec(s.type, s.input) for s in SERVED.columns.values()}

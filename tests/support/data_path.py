@@ -27,7 +27,7 @@ from forebay.executors.wire.rpc import DriverClient
 from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.layout import FeatureLayout, union_columns
+from forebay.mixture.features.layout import FeatureLayout, union_columns
 from support.projects import ads_pipeline, clicks_source, history_source
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -12,8 +12,8 @@ from forebay.config.models import ModelSpec
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.datatasks.sources.common.base import ARROW_TYPES
-from forebay.mixture.encode import Encoded, Encoder
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.encode import Encoded, Encoder
+from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.tensorflow_start import start_tensorflow
 

@@ -18,7 +18,7 @@ from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.wire.messages import ErrorReport
 from forebay.executors.wire.rpc import NotKnownError, rebuilt, report
 from forebay.executors.wire.tokens import bearer, is_allowed, read_token
-from forebay.mixture.encode import Encoded
+from forebay.mixture.features.encode import Encoded
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 TASK = DataTask(

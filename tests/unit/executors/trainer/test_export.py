@@ -18,7 +18,7 @@ from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer.export import UNCHECKED_NAME, CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.layout import FeatureLayout, union_columns
+from forebay.mixture.features.layout import FeatureLayout, union_columns
 
 
 class _Learner(CountingLearner):

@@ -16,9 +16,9 @@ from forebay.config.sources import ColumnType
 from forebay.errors import ExportError, TrainingError
 from forebay.executors.trainer import export_check
 from forebay.executors.trainer.export_check import CHECKED_ROWS, check_served, made_up_rows
-from forebay.mixture.layout import FeatureLayout
-from forebay.mixture.raw_rows import raw_inputs
-from forebay.mixture.served_features import ServedFeatures
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.serving.raw_rows import raw_inputs
+from forebay.mixture.serving.served_features import ServedFeatures
 
 # Every encoding on every type that it takes.
 FEATURES: dict[str, Any] = {

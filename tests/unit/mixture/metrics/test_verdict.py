@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from forebay.mixture.metrics import Estimate
-from forebay.mixture.verdict import completeness_words, difference_words, share_text
+from forebay.mixture.metrics.metrics import Estimate
+from forebay.mixture.metrics.verdict import completeness_words, difference_words, share_text
 
 
 def test_paradigms_that_do_not_differ() -> None:

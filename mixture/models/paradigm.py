@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.models import Paradigm
-from forebay.mixture.embeddings import Place, Tables
 from forebay.mixture.feeds import takes
-from forebay.mixture.towers import Tower
+from forebay.mixture.models.embeddings import Place, Tables
+from forebay.mixture.models.towers import Tower
 
 
 class Inputs(NamedTuple):

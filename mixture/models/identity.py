@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from forebay.config.models import ModelSpec, Paradigm
 from forebay.errors import ConfigError
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.layout import FeatureLayout
 
 
 class ModelIdentity(BaseModel):

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from forebay.config.datasets import LabelSpec
 from forebay.config.sources import ColumnType
-from forebay.mixture.values import Mask, null_as_null, null_mask, numbers, texts
+from forebay.mixture.features.values import Mask, null_as_null, null_mask, numbers, texts
 
 Value = bool | int | float | str
 

@@ -22,11 +22,10 @@ from forebay.config.features import (
 )
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.errors import ConfigError
-from forebay.mixture.fingerprint import buckets_of, event_ids, joined_texts
-from forebay.mixture.labels import labels
-from forebay.mixture.layout import FeatureLayout
-from forebay.mixture.minibatch import Minibatch
-from forebay.mixture.values import (
+from forebay.mixture.features.fingerprint import buckets_of, event_ids, joined_texts
+from forebay.mixture.features.labels import labels
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.values import (
     LIST_ITEMS,
     Floats,
     Ints,
@@ -35,6 +34,7 @@ from forebay.mixture.values import (
     texts,
     time_part,
 )
+from forebay.mixture.minibatch import Minibatch
 
 FIRST_FEATURE = 3  # columns before it: row_id, event_id, label
 FEATURE_PREFIX = "feature."  # so that no feature is mistaken for row_id, event_id or label

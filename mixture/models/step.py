@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
-from forebay.mixture.embeddings import Stack, locate
-from forebay.mixture.layout import FeatureLayout
-from forebay.mixture.trained import Inputs, Trained
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.models.embeddings import Stack, locate
+from forebay.mixture.models.paradigm import Inputs, Trained
 
 Function = Callable[..., tf.Tensor]
 # Nothing in the models branches on a tensor, and rewriting their Python takes a process seconds.

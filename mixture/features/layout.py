@@ -19,7 +19,7 @@ from forebay.config.features import (
 )
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.errors import ConfigError
-from forebay.mixture.values import LIST_ITEMS
+from forebay.mixture.features.values import LIST_ITEMS
 
 
 class IdColumn(BaseModel):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forebay.config.models import ModelSpec, Paradigm
-from forebay.mixture.embeddings import Stack
-from forebay.mixture.memory_adapt import Mixture
-from forebay.mixture.single_tower import SingleTower
-from forebay.mixture.trained import Trained
+from forebay.mixture.models.embeddings import Stack
+from forebay.mixture.models.memory_adapt import Mixture
+from forebay.mixture.models.paradigm import Trained
+from forebay.mixture.models.single_tower import SingleTower
 
 
 def make_paradigm(name: Paradigm, dense: int, stacks: Sequence[Stack], model: ModelSpec) -> Trained:

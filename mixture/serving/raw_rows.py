@@ -14,8 +14,8 @@ from forebay.config.base import parse_instant
 from forebay.config.sources import ColumnType
 from forebay.config.spelling import nearest
 from forebay.errors import UsageError
-from forebay.mixture.served_features import ServedColumn, ServedFeatures
-from forebay.mixture.values import INT_NULL, LIST_ITEMS
+from forebay.mixture.features.values import INT_NULL, LIST_ITEMS
+from forebay.mixture.serving.served_features import ServedColumn, ServedFeatures
 
 EPOCH = parse_instant("1970-01-01")
 NULLS: Mapping[ColumnType, object] = {

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from forebay.mixture.buffer import Piece, ServingBuffer
-from forebay.mixture.queue import Lanes, Limits, Packed, PrioritisedQueue, QueueClosedError
+from forebay.mixture.queue.buffer import Piece, ServingBuffer
+from forebay.mixture.queue.queue import Lanes, Limits, Packed, PrioritisedQueue, QueueClosedError
 
 
 def piece(slots: list[int], first: int = 0) -> Piece:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.config.sources import ColumnType
-from forebay.mixture.values import TEXT_SEPARATOR, Ints, null_mask, texts
+from forebay.mixture.features.values import TEXT_SEPARATOR, Ints, null_mask, texts
 
 Fingerprints = npt.NDArray[np.uint64]
 

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.models import ModelSpec, Paradigm
-from forebay.mixture.embeddings import Stack, Tables
-from forebay.mixture.towers import Tower
-from forebay.mixture.trained import Inputs, Trained, checked, mean_loss, named_variables
+from forebay.mixture.models.embeddings import Stack, Tables
+from forebay.mixture.models.paradigm import Inputs, Trained, checked, mean_loss, named_variables
+from forebay.mixture.models.towers import Tower
 
 
 class SingleTower(Trained):

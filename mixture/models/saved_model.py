@@ -7,12 +7,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from forebay.mixture.embeddings import Stack, locate
-from forebay.mixture.layout import FeatureLayout
-from forebay.mixture.served_features import FEATURES, ServedFeatures
-from forebay.mixture.step import AUTOGRAPH
-from forebay.mixture.tensors import RawEncoder, input_spec
-from forebay.mixture.trained import Inputs, Trained
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.tensors import RawEncoder, input_spec
+from forebay.mixture.models.embeddings import Stack, locate
+from forebay.mixture.models.paradigm import Inputs, Trained
+from forebay.mixture.models.step import AUTOGRAPH
+from forebay.mixture.serving.served_features import FEATURES, ServedFeatures
 
 SIGNATURE = "serving_default"
 

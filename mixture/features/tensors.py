@@ -22,8 +22,8 @@ from forebay.config.features import (
     VocabularyFeature,
 )
 from forebay.config.sources import ColumnType
-from forebay.mixture.layout import FeatureLayout
-from forebay.mixture.values import (
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.values import (
     DAY,
     FIRST_WEEKDAY,
     FLOAT_TINY,

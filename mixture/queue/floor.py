@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from forebay.mixture.priority import take
+from forebay.mixture.queue.priority import take
 
 Runs = list[tuple[int, int]]
 

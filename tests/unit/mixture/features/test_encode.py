@@ -13,8 +13,8 @@ import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
 
 from forebay.errors import ConfigError
-from forebay.mixture.encode import Encoder, served_schema, to_minibatch
-from forebay.mixture.layout import FeatureLayout
+from forebay.mixture.features.encode import Encoder, served_schema, to_minibatch
+from forebay.mixture.features.layout import FeatureLayout
 
 MICROSECOND_BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from forebay.config.datasets import Feed
-from forebay.mixture.buffer import Piece, ServingBuffer, Taken
-from forebay.mixture.floor import FlooredPriority
+from forebay.mixture.queue.buffer import Piece, ServingBuffer, Taken
+from forebay.mixture.queue.floor import FlooredPriority
 
 
 class QueueClosedError(Exception):

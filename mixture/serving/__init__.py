@@ -1,0 +1,4 @@
+"""Scoring raw rows with an exported model, as `forebay score` does.
+
+May not know how a model was trained.
+"""
