@@ -15,17 +15,17 @@ from forebay.config.problems import errors
 from forebay.config.sources import SourceSpec
 from forebay.dags.description import markdown
 from forebay.errors import ConfigError
-from forebay.operators import tasks
-from forebay.operators.context import REPROCESS
-from forebay.operators.data_executors import DataExecutorsOperator
-from forebay.operators.evaluate import EvaluateOperator
-from forebay.operators.joiner import JoinerOperator
-from forebay.operators.publish import PublishOperator
-from forebay.operators.sink import SinkOperator
-from forebay.operators.source import SourceOperator
-from forebay.operators.timer import TimerOperator
+from forebay.operators.runs import task_ids
+from forebay.operators.runs.stage_request import REPROCESS
+from forebay.operators.stages.data_executors import DataExecutorsOperator
+from forebay.operators.stages.evaluate import EvaluateOperator
+from forebay.operators.stages.joiner import JoinerOperator
+from forebay.operators.stages.publish import PublishOperator
+from forebay.operators.stages.sink import SinkOperator
+from forebay.operators.stages.source import SourceOperator
+from forebay.operators.stages.timer import TimerOperator
+from forebay.operators.stages.training_executors import TrainingExecutorsOperator
 from forebay.operators.timetable import WindowTimetable
-from forebay.operators.training_executors import TrainingExecutorsOperator
 
 _INSTANT = timedelta(microseconds=1)
 # Beyond what our own deadlines need to speak first.
@@ -88,8 +88,8 @@ def _chain(spec: PipelineSpec, sources: list[SourceSpec], config_dir: Path) -> N
     planning = _stage(spec, config_dir)
     job = planning | {"turn_wait_seconds": spec.schedule.turn_wait.total_seconds()}
     train_seconds = spec.schedule.train_timeout.total_seconds()
-    timer = TimerOperator(task_id=tasks.TIMER, **planning)
-    with TaskGroup(tasks.SOURCES, tooltip="Which data tasks each source has for the window"):
+    timer = TimerOperator(task_id=task_ids.TIMER, **planning)
+    with TaskGroup(task_ids.SOURCES, tooltip="Which data tasks each source has for the window"):
         listings = [
             SourceOperator(
                 task_id=source.name,
@@ -101,21 +101,21 @@ def _chain(spec: PipelineSpec, sources: list[SourceSpec], config_dir: Path) -> N
             for source in sources
         ]
     joiner = JoinerOperator(
-        task_id=tasks.JOINER,
-        sources={source.name: tasks.source_task(source.name) for source in sources},
+        task_id=task_ids.JOINER,
+        sources={source.name: task_ids.source_task(source.name) for source in sources},
         **planning,
     )
-    sink = SinkOperator(task_id=tasks.SINK, **planning)
+    sink = SinkOperator(task_id=task_ids.SINK, **planning)
     data = DataExecutorsOperator(
-        task_id=tasks.DATA_EXECUTORS, executors=spec.job.roles.data.count, **job
+        task_id=task_ids.DATA_EXECUTORS, executors=spec.job.roles.data.count, **job
     )
     training = TrainingExecutorsOperator(
-        task_id=tasks.TRAINING_EXECUTORS,
+        task_id=task_ids.TRAINING_EXECUTORS,
         train_seconds=train_seconds,
         **job | {"execution_timeout": timedelta(seconds=train_seconds) + _TIMEOUT_MARGIN},
     )
-    evaluate = EvaluateOperator(task_id=tasks.EVALUATE, **planning)
-    publish = PublishOperator(task_id=tasks.PUBLISH, **planning)
+    evaluate = EvaluateOperator(task_id=task_ids.EVALUATE, **planning)
+    publish = PublishOperator(task_id=task_ids.PUBLISH, **planning)
     timer >> listings >> joiner >> sink >> data >> training >> evaluate >> publish
 
 

@@ -14,7 +14,7 @@ import attrs
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
 
-from forebay.operators.tasks import EVALUATE, TRAINING_EXECUTORS
+from forebay.operators.runs.task_ids import EVALUATE, TRAINING_EXECUTORS
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

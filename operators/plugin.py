@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
-from forebay.operators import run_listener
+from forebay.operators.runs import run_listener
 from forebay.operators.timetable import WindowTimetable
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from forebay.errors import FencedError, ForebayError
 from forebay.executors.job.handle import JobHandle
 from forebay.home.paths import Home
-from forebay.operators.progress_line import ProgressLines
+from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.triggers.base import WakingTrigger
 
 LOOK_SECONDS = 1.0

@@ -11,7 +11,7 @@ from typing import Any
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.stages.results import SourceResult
 from forebay.home.paths import Home
-from forebay.operators.interpreter import (
+from forebay.operators.stage_process import (
     StageCommand,
     StageOutput,
     end_group,

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from forebay.operators.triggers.base import WakingTrigger
-from forebay.operators.turn_files import TurnFiles
+from forebay.operators.turn.snapshot import TurnFiles
 
 LOOK_SECONDS = 1.0
 CHANGED = "changed"

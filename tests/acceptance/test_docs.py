@@ -17,7 +17,7 @@ from support import independent
 
 from forebay.config.base import format_duration
 from forebay.config.schedules import ScheduleSpec
-from forebay.operators import tasks
+from forebay.operators.runs import task_ids
 
 PAGES = [Path("README.md"), Path("CHANGELOG.md"), *sorted(Path("docs").glob("*.md"))]
 
@@ -51,10 +51,10 @@ def test_every_key_of_the_schedule_is_explained_with_its_default() -> None:
 
 def test_every_task_has_its_states() -> None:
     text = Path("docs/airflow.md").read_text()
-    names = [value for key, value in vars(tasks).items() if key.isupper()]
+    names = [value for key, value in vars(task_ids).items() if key.isupper()]
     assert len(names) == 8
     for name in names:
-        shown = "sources.<name>" if name == tasks.SOURCES else name
+        shown = "sources.<name>" if name == task_ids.SOURCES else name
         assert f"| `{shown}` |" in text
 
 

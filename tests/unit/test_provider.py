@@ -65,7 +65,7 @@ def test_airflow_finds_everything_by_entry_points(tmp_path: Path) -> None:
     assert (found["name"], found["version"]) == ("Forebay", __version__)
     assert "forebay.operators.links.TrainingLink" in found["links"]
     assert "forebay.operators.timetable.WindowTimetable" in found["timetables"]
-    assert "forebay.operators.run_listener" in found["failed"]
+    assert "forebay.operators.runs.run_listener" in found["failed"]
     assert (found["home"], found["python"]) == ("", "/srv/python")
 
 

@@ -17,10 +17,10 @@ from forebay.errors import (
     InfrastructureError,
     NotReadyError,
 )
-from forebay.operators.data_executors import DataExecutorsOperator
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.links import MetricsLink, TrainingLink, WindowBeforeLink
 from forebay.operators.settings import home, interpreter
+from forebay.operators.stages.data_executors import DataExecutorsOperator
 
 
 @pytest.fixture

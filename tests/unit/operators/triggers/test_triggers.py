@@ -18,14 +18,14 @@ from support.toy_stage import ToyStage
 
 from forebay.executors.job.folder import CancelRequest
 from forebay.home.paths import Home
-from forebay.operators.run_listener import wake_those_behind
+from forebay.operators.runs.run_listener import wake_those_behind
 from forebay.operators.triggers import base, job, ready, turn
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout, earliest_event
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.ready import ReadyTrigger
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.triggers.window_over import WindowOverTrigger
-from forebay.operators.turn_files import TurnFiles
+from forebay.operators.turn.snapshot import TurnFiles
 from forebay.system.locks import FileLock
 
 Answer = TypeVar("Answer")

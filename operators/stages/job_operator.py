@@ -13,12 +13,12 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.owner import own
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.turn import Line, PreviousRun, behind_failed, decide
-from forebay.operators.base import StageOperator
-from forebay.operators.context import Asked
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.turn import CHANGED, TurnTrigger
-from forebay.operators.turn_taking import BLOCKED_LOOKS_MAX, Outlook, TurnWait
-from forebay.operators.windows_ahead import WindowsAhead
+from forebay.operators.turn.previous_run import BLOCKED_LOOKS_MAX, Outlook, TurnWait
+from forebay.operators.turn.windows_ahead import WindowsAhead
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -10,16 +10,16 @@ from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.handle import JobHandle, attach
 from forebay.executors.job.owner import own
 from forebay.executors.job.request import JobStatus
-from forebay.operators.context import Asked
 from forebay.operators.failures import failing_as_airflow
-from forebay.operators.handles import submitted
-from forebay.operators.job_end import raise_for_end, trained_summary
-from forebay.operators.job_operator import JobOperator
+from forebay.operators.job.job_end import raise_for_end, trained_summary
+from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.links import MetricsLink, WindowBeforeLink
-from forebay.operators.progress_line import ProgressLines
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.xcoms import submitted
+from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.job import JobTrigger
-from forebay.operators.turn_taking import TurnWait
+from forebay.operators.turn.previous_run import TurnWait
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

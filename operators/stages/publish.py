@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from forebay.executors.stages.results import PublishResult
-from forebay.operators.base import StageOperator
-from forebay.operators.context import Asked
-from forebay.operators.handles import trained_generation
 from forebay.operators.links import MetricsLink, TrainingLink
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.xcoms import trained_generation
+from forebay.operators.stages.base import StageOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -49,7 +49,7 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
         InfrastructureError: when a supervisor does not answer.
     """
     from forebay.executors.job.owner import jobs_owned
-    from forebay.operators.context import run_name
+    from forebay.operators.runs.stage_request import run_name
     from forebay.operators.settings import home
 
     for handle in jobs_owned(home(), run_name(dag_id, run_id)):

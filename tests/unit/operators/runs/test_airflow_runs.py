@@ -16,7 +16,12 @@ from airflow.sdk.execution_time.comms import (
 )
 
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.operators.airflow_runs import active_runs_near, any_runs_until, runs_of, task_states
+from forebay.operators.runs.airflow_runs import (
+    active_runs_near,
+    any_runs_until,
+    runs_of,
+    task_states,
+)
 
 GRID = WindowGrid(WindowSize.HOUR)
 TEN = GRID.parse("2026-03-01T10")

@@ -13,8 +13,8 @@ from support.jobs import ToldJob
 from forebay.executors.job.handle import JobStatus
 from forebay.executors.job.progress import Progress
 from forebay.home.paths import Home
-from forebay.operators import progress_line as module
-from forebay.operators.progress_line import ProgressLines, in_words, progress_line, shares
+from forebay.operators.job import progress_line as module
+from forebay.operators.job.progress_line import ProgressLines, in_words, progress_line, shares
 
 
 def status(**restarts: int) -> JobStatus:

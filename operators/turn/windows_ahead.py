@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from forebay.config.windows import WindowGrid
 from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
-from forebay.operators.airflow_runs import OtherRun, any_runs_until, runs_of, task_states
-from forebay.operators.context import Asked
-from forebay.operators.tasks import TRAINING_EXECUTORS
-from forebay.operators.turn_files import TurnFiles
-from forebay.operators.turn_taking import Outlook, in_one_word
+from forebay.operators.runs.airflow_runs import OtherRun, any_runs_until, runs_of, task_states
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.task_ids import TRAINING_EXECUTORS
+from forebay.operators.turn.previous_run import Outlook, in_one_word
+from forebay.operators.turn.snapshot import TurnFiles
 
 # Runs that failed longer ago were seen by those behind them, each at its own look.
 RECENT_SECONDS = 900.0

@@ -10,9 +10,9 @@ from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from forebay.errors import UsageError
 from forebay.executors.stages.results import TimerResult
-from forebay.operators.base import StageOperator
-from forebay.operators.context import REPROCESS, Asked
 from forebay.operators.failures import failing_as_airflow
+from forebay.operators.runs.stage_request import REPROCESS, Asked
+from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.window_over import WindowOverTrigger
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import SourceResult
-from forebay.operators.base import StageOperator
-from forebay.operators.context import Asked
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.stages.base import StageOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

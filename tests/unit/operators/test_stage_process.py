@@ -15,8 +15,8 @@ from support.toy_stage import ToyStage
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
 from forebay.executors.stages.results import TimerResult
 from forebay.home.paths import Home
-from forebay.operators import interpreter
-from forebay.operators.interpreter import StageCommand, StageProcess, error_text
+from forebay.operators import stage_process
+from forebay.operators.stage_process import StageCommand, StageProcess, error_text
 
 OPEN = {"state": "open", "window": "2026-03-01", "because": "it is over"}
 
@@ -114,7 +114,7 @@ def test_an_interpreter_that_is_not_there(home: Home) -> None:
 
 
 def test_output_is_bounded(tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreter, "OUTPUT_BYTES_MAX", 1_000)
+    monkeypatch.setattr(stage_process, "OUTPUT_BYTES_MAX", 1_000)
     output = StageProcess(stage(tmp_path, prints="x" * 100_000), home, lambda _: None).wait(30)
     assert len(output.printed) <= 1_000
 

@@ -7,7 +7,7 @@ import json
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job.handle import JobStatus
 from forebay.home.paths import Home
-from forebay.operators.handles import Trained
+from forebay.operators.runs.xcoms import Trained
 
 _LINK_NAME = "window.json"
 

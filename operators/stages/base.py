@@ -11,10 +11,10 @@ from airflow.sdk import BaseOperator
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
-from forebay.operators.context import Asked
 from forebay.operators.failures import failing_as_airflow
-from forebay.operators.interpreter import StageCommand, StageProcess, StageResult
+from forebay.operators.runs.stage_request import Asked
 from forebay.operators.settings import home, interpreter
+from forebay.operators.stage_process import StageCommand, StageProcess, StageResult
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -20,7 +20,7 @@ from airflow.sdk.execution_time.comms import (
 )
 
 from forebay.config.windows import Window, WindowGrid
-from forebay.operators.context import pass_name
+from forebay.operators.runs.stage_request import pass_name
 
 if TYPE_CHECKING:
     from airflow.sdk.api.datamodels._generated import DagRun

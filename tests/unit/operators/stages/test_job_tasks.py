@@ -30,11 +30,11 @@ from forebay.errors import (
 from forebay.executors.job.owner import jobs_owned
 from forebay.home.paths import Home
 from forebay.operators import job_operator, training_executors, windows_ahead
-from forebay.operators.airflow_runs import OtherRun
-from forebay.operators.context import Asked
-from forebay.operators.data_executors import DataExecutorsOperator
-from forebay.operators.job_operator import JobOperator
-from forebay.operators.training_executors import RESUBMISSIONS_MAX, TrainingExecutorsOperator
+from forebay.operators.runs.airflow_runs import OtherRun
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.stages.data_executors import DataExecutorsOperator
+from forebay.operators.stages.job_operator import JobOperator
+from forebay.operators.stages.training_executors import RESUBMISSIONS_MAX, TrainingExecutorsOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.system.locks import FileLock

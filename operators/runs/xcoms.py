@@ -8,7 +8,7 @@ from pydantic import Field
 
 from forebay.config.base import Spec
 from forebay.errors import UsageError
-from forebay.operators.tasks import DATA_EXECUTORS, TRAINING_EXECUTORS
+from forebay.operators.runs.task_ids import DATA_EXECUTORS, TRAINING_EXECUTORS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

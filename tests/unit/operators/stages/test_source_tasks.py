@@ -17,11 +17,11 @@ from support.toy_stage import ToyStage
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import DataError, InfrastructureError, NotReadyError
 from forebay.home.paths import Home
-from forebay.operators import source as module
-from forebay.operators.airflow_runs import OtherRun
-from forebay.operators.context import Asked
-from forebay.operators.joiner import JoinerOperator
-from forebay.operators.source import SourceOperator
+from forebay.operators.runs.airflow_runs import OtherRun
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.stages import source as module
+from forebay.operators.stages.joiner import JoinerOperator
+from forebay.operators.stages.source import SourceOperator
 from forebay.operators.triggers.ready import ReadyTrigger
 
 GRID = WindowGrid(WindowSize.DAY)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from forebay.datatasks.listing_files import listed_for
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import AskedWindow, SourceResult
-from forebay.operators.airflow_runs import FINISHED_STATES, active_runs_near, task_states
-from forebay.operators.base import StageOperator
-from forebay.operators.context import Asked
+from forebay.operators.runs.airflow_runs import FINISHED_STATES, active_runs_near, task_states
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
 

@@ -12,7 +12,7 @@ from support.jobs import ToldJob
 
 from forebay.executors.job.owner import OWNER_NAME, own
 from forebay.home.paths import Home
-from forebay.operators.run_listener import on_dag_run_failed
+from forebay.operators.runs.run_listener import on_dag_run_failed
 
 
 @pytest.fixture

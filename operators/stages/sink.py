@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from forebay.executors.stages.results import SinkResult
-from forebay.operators.base import StageOperator
-from forebay.operators.context import Asked
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.stages.base import StageOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from forebay.executors.stages.results import EvaluateResult
-from forebay.operators.base import StageOperator
-from forebay.operators.context import Asked
 from forebay.operators.links import TrainingLink
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.stages.base import StageOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

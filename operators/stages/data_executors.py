@@ -10,13 +10,13 @@ from forebay.errors import InfrastructureError
 from forebay.executors.job.endpoints import executors_registered
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.stages.results import SubmitResult
-from forebay.operators.context import Asked
 from forebay.operators.failures import failing_as_airflow
-from forebay.operators.handles import Handle
-from forebay.operators.job_end import raise_for_end
-from forebay.operators.job_operator import JobOperator
+from forebay.operators.job.job_end import raise_for_end
 from forebay.operators.links import TrainingLink, WindowBeforeLink
-from forebay.operators.turn_taking import TurnWait
+from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.xcoms import Handle
+from forebay.operators.stages.job_operator import JobOperator
+from forebay.operators.turn.previous_run import TurnWait
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

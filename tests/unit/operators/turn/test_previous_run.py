@@ -6,9 +6,9 @@ import pytest
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.executors.stages.turn import PreviousRun
-from forebay.operators.airflow_runs import OtherRun
+from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.triggers.turn import CHANGED
-from forebay.operators.turn_taking import Outlook, TurnWait
+from forebay.operators.turn.previous_run import Outlook, TurnWait
 
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-01")
 

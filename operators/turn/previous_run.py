@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay.config.base import Spec
 from forebay.executors.stages.turn import PreviousRun
-from forebay.operators.airflow_runs import FINISHED_STATES, OtherRun
+from forebay.operators.runs.airflow_runs import FINISHED_STATES, OtherRun
 from forebay.operators.triggers.base import QUIET_SECONDS
 from forebay.operators.triggers.turn import CHANGED
 

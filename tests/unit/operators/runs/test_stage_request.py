@@ -10,7 +10,7 @@ import pytest
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import UsageError
-from forebay.operators.context import Asked, reprocess_of, window_of
+from forebay.operators.runs.stage_request import Asked, reprocess_of, window_of
 
 DAILY = WindowGrid(WindowSize.DAY)
 START, END = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)
