@@ -26,9 +26,9 @@ import criteo
 import yaml
 from process_costs import Costs
 
-from forebay.embedded.cluster import Embedded
-from forebay.embedded.components import NAMES
-from forebay.embedded.rest import AirflowApi
+from forebay.embedded.airflow.cluster import Embedded
+from forebay.embedded.airflow.components import NAMES
+from forebay.embedded.airflow.rest import AirflowApi
 from forebay.home.paths import Home
 
 PIPELINE = "criteo"

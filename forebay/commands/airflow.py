@@ -24,9 +24,9 @@ def register(app: typer.Typer) -> None:
 
 def airflow(context: typer.Context) -> None:
     """Run a command of Airflow, for example `forebay airflow dags list`."""
-    from forebay.embedded.cluster import Embedded
-    from forebay.embedded.components import AIRFLOW
-    from forebay.embedded.settings import component_environment, require_airflow
+    from forebay.embedded.airflow.cluster import Embedded
+    from forebay.embedded.airflow.components import AIRFLOW
+    from forebay.embedded.airflow.settings import component_environment, require_airflow
 
     require_airflow()
     embedded = Embedded(Home.from_environment())

@@ -26,7 +26,7 @@ def down(
 
     What these jobs sealed stays: their tasks go on from there after the next `forebay up`.
     """
-    from forebay.embedded.cluster import Embedded
+    from forebay.embedded.airflow.cluster import Embedded
 
     embedded = Embedded(Home.from_environment())
     before = embedded.state()

@@ -10,7 +10,7 @@ from forebay.commands.output import Form, Output, OutputFormat
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
-    from forebay.executors.broker import Broker, BrokerStatus
+    from forebay.embedded.kafka.broker import Broker, BrokerStatus
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +49,7 @@ def status(output: Form = OutputFormat.TEXT) -> None:
 
 
 def _broker() -> Broker:
-    from forebay.executors.broker import Broker
+    from forebay.embedded.kafka.broker import Broker
 
     return Broker(Home.from_environment())
 

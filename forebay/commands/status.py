@@ -12,7 +12,7 @@ from forebay.errors import ForebayError, InfrastructureError
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
-    from forebay.embedded.cluster import Embedded
+    from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.state import ClusterStatus, ComponentStatus
 
 COLUMNS = ("component", "state", "health", "pid", "up", "restarts")
@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 def status(output: Form = OutputFormat.TEXT) -> None:
     """Show every component; the exit code is 0 only when all of them are healthy."""
-    from forebay.embedded.cluster import Embedded
+    from forebay.embedded.airflow.cluster import Embedded
 
     embedded = Embedded(Home.from_environment())
     state = embedded.state()
@@ -43,8 +43,8 @@ def status(output: Form = OutputFormat.TEXT) -> None:
 
 
 def _facts(embedded: Embedded, state: ClusterStatus) -> dict[str, Any]:
-    from forebay.embedded.health import component_health
-    from forebay.embedded.rest import AirflowApi
+    from forebay.embedded.airflow.health import component_health
+    from forebay.embedded.airflow.rest import AirflowApi
 
     problem = state.error
     dags = import_errors = None

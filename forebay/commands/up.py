@@ -41,7 +41,7 @@ def up(
     They run until `forebay down`. Every pipeline below the configuration folder becomes a DAG,
     and so does one that is added later.
     """
-    from forebay.embedded.cluster import Embedded
+    from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.secret_files import new_password as make_password
 
     if not config.is_dir():

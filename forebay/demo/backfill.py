@@ -12,8 +12,8 @@ from forebay.config.windows import Window, WindowGrid
 from forebay.demo.live import Shown
 from forebay.demo.trained_rows import TrainedRows
 from forebay.demo.window_view import WindowView
-from forebay.embedded.http import ConflictError, NotFoundError
-from forebay.embedded.rest import AirflowApi
+from forebay.embedded.airflow.http import ConflictError, NotFoundError
+from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import ConfigError, InfrastructureError
 
 POLL_SECONDS = 3.0

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from forebay.demo.console import say
 from forebay.demo.jobs import unfinished_jobs
-from forebay.demo.saying import say
+from forebay.demo.mode import Json
 from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
-from forebay.demo.ways import Json
 from forebay.errors import (
     ConfigError,
     DataError,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from forebay.embedded.cluster import Embedded
-from forebay.embedded.jobs import left_processes
+from forebay.embedded.airflow.cluster import Embedded
+from forebay.embedded.airflow.jobs import left_processes
+from forebay.embedded.kafka.broker import BROKER_ID
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError
-from forebay.executors.broker import BROKER_ID
 from forebay.home.paths import Home
 from forebay.system.processes import HOME_NAME, JOB_ID_NAME, environment_variable, processes_with
 

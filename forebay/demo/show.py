@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from forebay.demo.console import say
 from forebay.demo.count import (
     Stored,
     disagreements,
@@ -23,14 +24,13 @@ from forebay.demo.data import prepare
 from forebay.demo.direct import Direct
 from forebay.demo.kills import SCENES, Kills
 from forebay.demo.leftovers import require_nobody_left
+from forebay.demo.mode import Json, Way
 from forebay.demo.next_steps import check_command, score_command
-from forebay.demo.saying import say
 from forebay.demo.settings import CONFIG, KAFKA_VARIANT, LAST_WINDOW, PIPELINE, Settings
 from forebay.demo.signals import undisturbed
 from forebay.demo.through_airflow import ThroughAirflow
 from forebay.demo.topic import Topic
-from forebay.demo.ways import Json, Way
-from forebay.embedded.cluster import Embedded
+from forebay.embedded.airflow.cluster import Embedded
 from forebay.errors import InfrastructureError, RowsLostError
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html

@@ -14,15 +14,15 @@ from rich.console import Console
 from forebay.config.load import load_project
 from forebay.datatasks.window_range import asked_windows
 from forebay.demo.backfill import Backfill
+from forebay.demo.console import say
 from forebay.demo.live import Shown
+from forebay.demo.mode import Json
 from forebay.demo.next_steps import backfill_link, up_command
-from forebay.demo.saying import say
 from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
 from forebay.demo.signals import wait_for_ctrl_c
 from forebay.demo.trained_rows import TrainedRows
-from forebay.demo.ways import Json
-from forebay.embedded.cluster import Embedded, Endpoint
-from forebay.embedded.rest import AirflowApi
+from forebay.embedded.airflow.cluster import Embedded, Endpoint
+from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.files import write_atomically

@@ -12,7 +12,7 @@ import pyarrow as pa
 from forebay.datatasks.sources.kafka.producer import create_topic, publish_batches
 from forebay.demo.data import stream_rows
 from forebay.demo.stores import PARTITIONS, micro_batches
-from forebay.executors.broker import BOOTSTRAP_NAME, Broker
+from forebay.embedded.kafka.broker import BOOTSTRAP_NAME, Broker
 from forebay.executors.files import write_atomically
 from forebay.home.paths import Home
 

@@ -16,7 +16,7 @@ import psutil
 from forebay.config.base import Spec
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
-from forebay.embedded.postgres_place import database_place, nearest_folder
+from forebay.embedded.postgres.place import database_place, nearest_folder
 from forebay.errors import ForebayError
 
 State = Literal["ok", "warning", "failure"]

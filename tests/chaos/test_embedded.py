@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from forebay.embedded.cluster import Embedded
-from forebay.embedded.components import NAMES
-from forebay.embedded.http import ApiError, NotFoundError
-from forebay.embedded.postgres_place import database_place
-from forebay.embedded.postgres_programs import wheel_programs
-from forebay.embedded.rest import AirflowApi, Endpoint
-from forebay.embedded.settings import MARK_NAME, component_environment
+from forebay.embedded.airflow.cluster import Embedded
+from forebay.embedded.airflow.components import NAMES
+from forebay.embedded.airflow.http import ApiError, NotFoundError
+from forebay.embedded.airflow.rest import AirflowApi, Endpoint
+from forebay.embedded.airflow.settings import MARK_NAME, component_environment
+from forebay.embedded.postgres.place import database_place
+from forebay.embedded.postgres.programs import wheel_programs
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 from forebay.system.processes import JOB_ID_NAME, processes_with

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded.cluster import Embedded
-from forebay.embedded.jobs import left_processes
-from forebay.embedded.postgres_place import database_place
+from forebay.embedded.airflow.cluster import Embedded
+from forebay.embedded.airflow.jobs import left_processes
+from forebay.embedded.postgres.place import database_place
 from forebay.home.paths import Home
 
 pytestmark = pytest.mark.chaos

@@ -19,7 +19,7 @@ from support.kills import is_alive, log_of, pid_of, signal_role
 from support.projects import Project, Topic, ads_pipeline, ads_project
 
 from forebay.datatasks.sources.kafka.producer import create_topic
-from forebay.executors.broker import BOOTSTRAP_NAME, Broker
+from forebay.embedded.kafka.broker import BOOTSTRAP_NAME, Broker
 from forebay.home.paths import Home
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]

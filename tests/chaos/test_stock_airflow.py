@@ -16,7 +16,7 @@ from support.projects import ads_pipeline, ads_project
 from support.stock_airflow import StockAirflow, database, wait_until
 from support.wheels import built_wheel, installed, run
 
-from forebay.embedded.rest import AirflowApi
+from forebay.embedded.airflow.rest import AirflowApi
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 

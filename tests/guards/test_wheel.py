@@ -18,7 +18,7 @@ from forebay import __version__
 DATA_FILES = {
     "forebay/py.typed",
     "forebay/report/report.html.j2",
-    "forebay/executors/kafka/pom.xml",
+    "forebay/embedded/kafka/pom.xml",
 }
 
 

@@ -18,9 +18,9 @@ import pytest
 
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic, publish
+from forebay.embedded.kafka.broker import Broker, free_ports
+from forebay.embedded.kafka.runtime import find_java, kafka_jars
 from forebay.errors import InfrastructureError
-from forebay.executors.broker import Broker, free_ports
-from forebay.executors.broker_runtime import find_java, kafka_jars
 from forebay.home.paths import Home
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_sockets")]

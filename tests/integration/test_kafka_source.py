@@ -28,8 +28,8 @@ from forebay.datatasks.sources.kafka.producer import (
 from forebay.datatasks.sources.kafka.read import Access
 from forebay.datatasks.sources.kafka.source import KafkaSource
 from forebay.datatasks.tasks import Position
+from forebay.embedded.kafka.broker import Broker
 from forebay.errors import ConfigError, DataError, InfrastructureError
-from forebay.executors.broker import Broker
 from forebay.home.paths import Home
 from forebay.testing.source_suite import tasks_of
 

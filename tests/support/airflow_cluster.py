@@ -15,8 +15,8 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from forebay.embedded.http import Endpoint, HttpSession
-from forebay.embedded.rest import AirflowApi, Reprocess
+from forebay.embedded.airflow.http import Endpoint, HttpSession
+from forebay.embedded.airflow.rest import AirflowApi, Reprocess
 from forebay.errors import InfrastructureError
 from support.airflow_diagnosis import diagnosis
 from support.airflow_pipelines import Pipeline

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forebay.embedded.rest import AirflowApi
+from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import ForebayError
 from support.projects import Project
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from forebay.datatasks.sources.kafka.producer import create_topic
+from forebay.embedded.kafka.broker import Broker
 from forebay.errors import InfrastructureError
-from forebay.executors.broker import Broker
 from forebay.home.paths import Home
 
 

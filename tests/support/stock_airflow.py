@@ -21,7 +21,7 @@ from urllib.request import urlopen
 import psutil
 
 from forebay.embedded import components, postgres, postgres_place
-from forebay.embedded.http import Endpoint
+from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
 from forebay.home.paths import Home

@@ -16,7 +16,7 @@ from forebay.demo import backfill as module
 from forebay.demo.backfill import Backfill
 from forebay.demo.live import Shown
 from forebay.demo.trained_rows import TrainedRows
-from forebay.embedded.http import ConflictError, NotFoundError
+from forebay.embedded.airflow.http import ConflictError, NotFoundError
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home.paths import Home
 

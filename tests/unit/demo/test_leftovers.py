@@ -13,8 +13,8 @@ import pytest
 
 from forebay.demo import leftovers
 from forebay.demo.leftovers import require_nobody_left
+from forebay.embedded.kafka.broker import BROKER_ID
 from forebay.errors import InfrastructureError
-from forebay.executors.broker import BROKER_ID
 from forebay.home.paths import Home
 
 

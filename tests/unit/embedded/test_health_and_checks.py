@@ -13,9 +13,9 @@ import pytest
 
 from forebay import cli
 from forebay.embedded import checks
+from forebay.embedded.airflow.components import NAMES
+from forebay.embedded.airflow.health import component_health, last_beat
 from forebay.embedded.checks import all_checks, essential_checks
-from forebay.embedded.components import NAMES
-from forebay.embedded.health import component_health, last_beat
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded.layout import Layout
-from forebay.embedded.log_files import PARSER_LOG_DAYS, drop_parser_logs, rotate
-from forebay.embedded.ports import LOOPBACK, choose_port, is_free
-from forebay.embedded.restarts import (
+from forebay.embedded.keeper.restarts import (
     DELAY_MAX_SECONDS,
     FIRST_DELAY_SECONDS,
     MEMORY_SECONDS,
     RESTARTS_MAX,
     restart_delay,
 )
+from forebay.embedded.layout import Layout
+from forebay.embedded.log_files import PARSER_LOG_DAYS, drop_parser_logs, rotate
+from forebay.embedded.ports import LOOPBACK, choose_port, is_free
 from forebay.home.paths import Home
 
 

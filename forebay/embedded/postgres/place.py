@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from forebay.embedded.layout import Layout
-from forebay.embedded.postgres_programs import closed_on_the_way, reachable_programs, wheel_programs
+from forebay.embedded.postgres.programs import closed_on_the_way, reachable_programs, wheel_programs
 from forebay.embedded.secret_files import write_private
 from forebay.errors import InfrastructureError
 

@@ -22,8 +22,8 @@ from filelock import FileLock
 
 from forebay.config.base import Spec
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
+from forebay.embedded.kafka.runtime import find_java, kafka_jars
 from forebay.errors import InfrastructureError
-from forebay.executors.broker_runtime import find_java, kafka_jars
 from forebay.executors.files import read_json, write_atomically
 from forebay.home.paths import Home
 from forebay.system.processes import HOME_NAME, JOB_ID_NAME, ProcessIdentity

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from forebay.embedded.airflow.settings import component_environment
 from forebay.embedded.launch import KEEPER_PID_NAME
 from forebay.embedded.layout import Layout
-from forebay.embedded.postgres import server_command
-from forebay.embedded.postgres_place import Account, Place
-from forebay.embedded.settings import component_environment
+from forebay.embedded.postgres.place import Account, Place
+from forebay.embedded.postgres.server import server_command
 
 AIRFLOW = (sys.executable, "-P", "-m", "airflow")
 LAUNCH = (sys.executable, "-P", "-m", "forebay.embedded.launch")

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from forebay.embedded.components import Component
-from forebay.embedded.jobs import left_processes
+from forebay.embedded.airflow.components import Component
+from forebay.embedded.airflow.jobs import left_processes
+from forebay.embedded.airflow.settings import COMPONENT_NAME
+from forebay.embedded.keeper.restarts import restart_delay
 from forebay.embedded.layout import Layout
-from forebay.embedded.restarts import restart_delay
-from forebay.embedded.settings import COMPONENT_NAME
 from forebay.embedded.state import ComponentState, ComponentStatus
 from forebay.errors import InfrastructureError
 from forebay.system.processes import kill_all

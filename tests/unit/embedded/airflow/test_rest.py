@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from forebay.embedded.http import ApiError, ConflictError, Endpoint, NotFoundError
-from forebay.embedded.rest import AirflowApi
+from forebay.embedded.airflow.http import ApiError, ConflictError, Endpoint, NotFoundError
+from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import InfrastructureError
 
 FIRST = datetime(2026, 3, 1, 7, tzinfo=UTC)

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 
-from forebay.embedded.http import direct_opener
+from forebay.embedded.airflow.http import direct_opener
 
 DEADLINE_SECONDS = 180.0
 _ATTEMPT_SECONDS = 60.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from forebay.embedded import components as parts
+from forebay.embedded.airflow import components as parts
 
 # Components that report to the database, by their names in Airflow's report.
 REPORTED = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from forebay.embedded.airflow.settings import MARK_NAME
 from forebay.embedded.layout import Layout
-from forebay.embedded.settings import MARK_NAME
 from forebay.errors import ForebayError
 from forebay.system.processes import (
     JOB_ID_NAME,

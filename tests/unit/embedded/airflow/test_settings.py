@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded import settings
-from forebay.embedded.layout import Layout
-from forebay.embedded.secret_files import load_secrets
-from forebay.embedded.settings import (
+from forebay.embedded.airflow import settings
+from forebay.embedded.airflow.settings import (
     MARK_NAME,
     airflow_settings,
     component_environment,
     render,
     require_airflow,
 )
+from forebay.embedded.layout import Layout
+from forebay.embedded.secret_files import load_secrets
 from forebay.errors import MissingExtraError
 from forebay.home.paths import Home
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded.components import Component
+from forebay.embedded.airflow.components import Component
+from forebay.embedded.keeper.watch import ConfigWatch, signature
 from forebay.embedded.layout import Layout
-from forebay.embedded.watch import ConfigWatch, signature
 from forebay.home.paths import Home
 
 

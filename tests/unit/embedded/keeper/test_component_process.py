@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded import members as members_module
-from forebay.embedded.cluster import Embedded
-from forebay.embedded.components import Component
-from forebay.embedded.crew import Crew
-from forebay.embedded.jobs import cancel_jobs, left_processes
+from forebay.embedded.airflow.cluster import Embedded
+from forebay.embedded.airflow.components import Component
+from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
+from forebay.embedded.airflow.settings import COMPONENT_NAME, component_environment
+from forebay.embedded.keeper import component_process as members_module
+from forebay.embedded.keeper.component_group import Crew
 from forebay.embedded.layout import Layout
-from forebay.embedded.settings import COMPONENT_NAME, component_environment
 from forebay.home.paths import Home
 from forebay.system.processes import JOB_ID_NAME, ProcessIdentity, kill_all
 
@@ -152,9 +152,10 @@ def test_a_component_ends_with_its_keeper(layout: Layout) -> None:
     """The keeper is killed: the kernel ends what it started."""
     code = (
         "import os, signal, sys, time; from pathlib import Path;"
-        "from forebay.embedded.components import Component;"
-        "from forebay.embedded.crew import Crew; from forebay.embedded.layout import Layout;"
-        "from forebay.home import Home;"
+        "from forebay.embedded.airflow.components import Component;"
+        "from forebay.embedded.keeper.component_group import Crew;"
+        "from forebay.embedded.layout import Layout;"
+        "from forebay.home.paths import Home;"
         f"crew = Crew(Layout(Home(Path({str(layout.home.root)!r}))));"
         f"member = crew.start(Component('part', {SLEEP!r}));"
         "print(member.pid, flush=True); time.sleep(600)"

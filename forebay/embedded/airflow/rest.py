@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
-from forebay.embedded.http import Endpoint, HttpSession
+from forebay.embedded.airflow.http import Endpoint, HttpSession
 
 __all__ = ["AirflowApi", "Endpoint", "Reprocess"]
 

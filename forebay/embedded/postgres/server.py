@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from forebay.embedded.postgres_place import DATABASE_USER, Place
+from forebay.embedded.postgres.place import DATABASE_USER, Place
 
 _READY_NAME = "ready"
 _TABLES_NAME = "tables"

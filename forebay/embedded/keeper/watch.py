@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.config.load import SUFFIXES
-from forebay.embedded.components import Component, sync_component
+from forebay.embedded.airflow.components import Component, sync_component
 from forebay.embedded.layout import Layout
 
 SYNC_SECONDS = 60.0

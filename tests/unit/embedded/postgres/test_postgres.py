@@ -12,7 +12,7 @@ import pytest
 
 from forebay.embedded import postgres, postgres_place
 from forebay.embedded.layout import Layout
-from forebay.embedded.postgres_place import (
+from forebay.embedded.postgres.place import (
     SOCKET_NAME,
     SOCKET_PATH_MAX,
     Account,
@@ -22,7 +22,7 @@ from forebay.embedded.postgres_place import (
     prepare_place,
     remove_database,
 )
-from forebay.embedded.postgres_programs import reachable_programs, wheel_programs
+from forebay.embedded.postgres.programs import reachable_programs, wheel_programs
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 
@@ -132,7 +132,7 @@ def test_programs_in_a_closed_folder_are_copied_and_run(tmp_path: Path) -> None:
 def test_programs_that_all_can_reach_are_not_copied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("forebay.embedded.postgres_programs.closed_on_the_way", lambda _path: None)
+    monkeypatch.setattr("forebay.embedded.postgres.programs.closed_on_the_way", lambda _path: None)
     assert reachable_programs(tmp_path / "programs", tmp_path / "copy") == tmp_path / "programs"
     assert not (tmp_path / "copy").exists()
 

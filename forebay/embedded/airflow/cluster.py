@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from forebay.embedded.http import Endpoint
-from forebay.embedded.jobs import cancel_jobs, left_processes
-from forebay.embedded.layout import Layout
-from forebay.embedded.postgres_place import database_place, remove_database
-from forebay.embedded.secret_files import new_password, read_password
-from forebay.embedded.settings import (
+from forebay.embedded.airflow.http import Endpoint
+from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
+from forebay.embedded.airflow.settings import (
     COMPONENT_NAME,
     component_environment,
     require_airflow,
 )
+from forebay.embedded.layout import Layout
+from forebay.embedded.postgres.place import database_place, remove_database
+from forebay.embedded.secret_files import new_password, read_password
 from forebay.embedded.state import ClusterStatus, ComponentStatus, read_status
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import Home

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from forebay.embedded import components as parts
-from forebay.embedded import postgres
-from forebay.embedded.crew import Crew
-from forebay.embedded.health import REPORTED, last_beat
-from forebay.embedded.http import Endpoint
+from forebay.embedded.airflow import components as parts
+from forebay.embedded.airflow.health import REPORTED, last_beat
+from forebay.embedded.airflow.http import Endpoint
+from forebay.embedded.airflow.rest import AirflowApi
+from forebay.embedded.airflow.settings import airflow_settings, write_settings
+from forebay.embedded.airflow.warm import Warming
+from forebay.embedded.keeper.component_group import Crew
 from forebay.embedded.layout import Layout
-from forebay.embedded.postgres_place import database_place, prepare_place
-from forebay.embedded.rest import AirflowApi
+from forebay.embedded.postgres import server
+from forebay.embedded.postgres.place import database_place, prepare_place
 from forebay.embedded.secret_files import USER, load_secrets, read_password
-from forebay.embedded.settings import airflow_settings, write_settings
-from forebay.embedded.warm import Warming
 from forebay.errors import InfrastructureError
 
 INITDB_SECONDS = 120.0
@@ -72,27 +72,27 @@ class Startup:
 
     def _start_database(self) -> None:
         programs = prepare_place(self._layout, self._place)
-        if not postgres.is_initialised(self._place):
-            postgres.empty_data(self._place)
-            initdb = postgres.initdb_command(programs, self._place)
+        if not server.is_initialised(self._place):
+            server.empty_data(self._place)
+            initdb = server.initdb_command(programs, self._place)
             component = parts.Component("initdb", tuple(initdb), account=self._place.account)
             self._run_to_end(component, INITDB_SECONDS)
-            postgres.mark_initialised(self._place)
-        postgres.drop_stale_pid_file(self._place)
+            server.mark_initialised(self._place)
+        server.drop_stale_pid_file(self._place)
         database = self._crew.start(parts.database_component(programs, self._place))
 
         def ready() -> bool:
-            return database.pid is not None and postgres.is_ready(self._place, database.pid)
+            return database.pid is not None and server.is_ready(self._place, database.pid)
 
         self._wait(ready, DATABASE_SECONDS, parts.DATABASE)
 
     def _make_tables(self) -> None:
         """Make or change Airflow's tables where the last start was of another version."""
         installed = version("apache-airflow-core")
-        if postgres.prepared_for(self._place) != installed:
+        if server.prepared_for(self._place) != installed:
             command = (*parts.AIRFLOW, "db", "migrate")
             self._run_to_end(parts.Component("migrate", command), TABLES_SECONDS)
-            postgres.mark_prepared(self._place, installed)
+            server.mark_prepared(self._place, installed)
 
     def _start_api_server(self, url: str) -> None:
         """Tasks need it, so nothing that starts tasks comes before it is warm."""

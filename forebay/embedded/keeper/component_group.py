@@ -7,9 +7,9 @@ import subprocess
 import time
 from collections.abc import Iterable
 
-from forebay.embedded.components import NAMES, Component, start
+from forebay.embedded.airflow.components import NAMES, Component, start
+from forebay.embedded.keeper.component_process import Member
 from forebay.embedded.layout import Layout
-from forebay.embedded.members import Member
 from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
 

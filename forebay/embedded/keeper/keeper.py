@@ -18,17 +18,17 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
-from forebay.embedded import components as parts
-from forebay.embedded.crew import Crew
-from forebay.embedded.jobs import cancel_jobs, left_processes
+from forebay.embedded.airflow import components as parts
+from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
+from forebay.embedded.airflow.warm import Warming
+from forebay.embedded.keeper.component_group import Crew
+from forebay.embedded.keeper.startup import Startup
+from forebay.embedded.keeper.watch import ConfigWatch
 from forebay.embedded.layout import Layout
 from forebay.embedded.log_files import drop_parser_logs, rotate
 from forebay.embedded.ports import LOOPBACK, choose_port
 from forebay.embedded.secret_files import USER
-from forebay.embedded.startup import Startup
 from forebay.embedded.state import ClusterStatus, read_status, write_status
-from forebay.embedded.warm import Warming
-from forebay.embedded.watch import ConfigWatch
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 from forebay.system.locks import FileLock
@@ -197,7 +197,3 @@ def main(arguments: list[str] | None = None) -> None:
         _LOG.info("another keeper runs")
         return
     raise SystemExit(Keeper(layout, asked.config).run())
-
-
-if __name__ == "__main__":
-    main()

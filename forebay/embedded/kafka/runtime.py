@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from forebay.errors import InfrastructureError
 
-POM = Path(__file__).parent / "kafka" / "pom.xml"
+POM = Path(__file__).parent / "pom.xml"
 JAVA_VERSION_MIN = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _MAVEN_SECONDS = 600

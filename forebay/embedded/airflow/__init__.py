@@ -1,0 +1,1 @@
+"""The embedded Airflow: its components, settings, jobs and REST API."""

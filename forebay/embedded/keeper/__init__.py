@@ -1,0 +1,1 @@
+"""The keeper's process: it owns PostgreSQL and Airflow's components, and ends with them."""

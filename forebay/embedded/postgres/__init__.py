@@ -1,0 +1,1 @@
+"""PostgreSQL from a wheel: its programs, the place of its data, the server's command."""
