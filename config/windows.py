@@ -38,7 +38,7 @@ class Interval:
 
     @property
     def hours(self) -> int:
-        """Hours that the span touches, counted from its start: the number of slots."""
+        """Hours that the span touches, counted from its start."""
         return -(-(self.end - self.start) // HOUR)
 
 

@@ -25,7 +25,8 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from forebay.config.datasets import Feed
-from forebay.datatasks.tasks import TASK_SCHEMA, DataTask, Unit, Wire
+from forebay.datatasks.task_table import TASK_SCHEMA
+from forebay.datatasks.tasks import DataTask, RowRange
 from forebay.errors import DataError, FencedError
 from forebay.home.paths import Home
 from forebay.system.files import (
@@ -36,6 +37,7 @@ from forebay.system.files import (
     sync_folder,
     write_file,
 )
+from forebay.system.message import Message
 
 PLAN, TRAINED, LOG = "plan.json", "trained.json", "log.jsonl"
 SKIPPED = "skipped: "
@@ -48,12 +50,12 @@ MANIFEST_SCHEMA = pa.schema(
 )
 
 
-class SourcePlan(Wire):
+class SourcePlan(Message):
     """What one source gives to one window: rows of [data_from, data_to).
 
     rows: None where only reading can tell. reason: why there are no tasks ("before start",
     "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the data behind it.
-    slot_base: hours that the source starts into the window's data.
+    hour_base: hours that the source starts into the window's data.
     """
 
     stream: str
@@ -66,10 +68,10 @@ class SourcePlan(Wire):
     rows: int | None
     reason: str = ""
     fingerprint: str = ""
-    slot_base: int = 0
+    hour_base: int = 0
 
 
-class WindowPlan(Wire):
+class WindowPlan(Message):
     """One generation of one window. `sources` stand in the pipeline's order."""
 
     window: str
@@ -80,7 +82,7 @@ class WindowPlan(Wire):
     fingerprint: str
 
 
-class _PlanFile(Wire):
+class _PlanFile(Message):
     plan: WindowPlan
     checksums: dict[str, str]
     plan_checksum: str
@@ -139,7 +141,7 @@ class Ledger:
         return found.plan
 
     def tasks(self, window: str, generation: int) -> pa.Table:
-        """The tasks of all sources, ordered by (slot, source order, number)."""
+        """The tasks of all sources, ordered by (hour, source order, number)."""
         plan = self.plan(window, generation)
         streams = dict.fromkeys(source.stream for source in plan.sources.values())
         folder = self._at(window, generation)
@@ -147,9 +149,9 @@ class Ledger:
         table = pa.concat_tables([MANIFEST_SCHEMA.empty_table(), *tables]).combine_chunks()
         names = pa.array(list(plan.sources), pa.string())
         order = np.asarray(pc.index_in(table["source"], names))
-        slots = np.asarray(table["slot"])
-        if len(tables) > 1 or (np.diff(slots) < 0).any():
-            table = table.take(pa.array(np.lexsort((np.arange(len(slots)), order, slots))))
+        hours = np.asarray(table["hour"])
+        if len(tables) > 1 or (np.diff(hours) < 0).any():
+            table = table.take(pa.array(np.lexsort((np.arange(len(hours)), order, hours))))
         return table
 
     @staticmethod
@@ -162,14 +164,14 @@ class Ledger:
             source=source.source,
             window=plan.window,
             generation=plan.generation,
-            slot=values["slot"],
+            hour=values["hour"],
             partition=values["partition"],
-            units=tuple(Unit(**unit) for unit in values["units"]),
+            ranges=tuple(RowRange(**row_range) for row_range in values["ranges"]),
             rows=values["rows"],
             cut=values["cut"],
             data_from=source.data_from,
             data_to=source.data_to,
-            slot_base=source.slot_base,
+            hour_base=source.hour_base,
         )
 
     def record_plan(self, plan: WindowPlan, tables: Mapping[str, pa.Table]) -> None:

@@ -20,15 +20,15 @@ from pydantic import ValidationError
 from forebay.datatasks.ledger import TRAINED, Ledger, SourcePlan
 from forebay.datatasks.listing_files import FOLDER, LISTING_SUFFIX
 from forebay.datatasks.operations import Listed
-from forebay.datatasks.tasks import Wire
 from forebay.system.files import disk, sync_folder, write_file
+from forebay.system.message import Message
 
 _LISTING, _ASKED = LISTING_SUFFIX, ".asked"
 # Passes of one window whose first asking is remembered: newer ones push out the oldest.
 _PASSES_MAX = 8
 
 
-class ListingHead(Wire):
+class ListingHead(Message):
     """What a listing is. storage_calls, windows_scanned: of the scan that found it."""
 
     plan: SourcePlan
@@ -46,7 +46,7 @@ class Listing(NamedTuple):
     listed: Listed
 
 
-class _Asked(Wire):
+class _Asked(Message):
     first: dict[str, datetime]
 
 

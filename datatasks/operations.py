@@ -53,7 +53,7 @@ class Share:
     reason: str
 
     @property
-    def slot_base(self) -> int:
+    def hour_base(self) -> int:
         """Hours from the start of the window's data to the source's first instant in it."""
         return 0 if self.span is None else (self.span.start - self.whole.start) // HOUR
 
@@ -70,7 +70,7 @@ class Share:
             "files": 0,
             "rows": 0,
             "reason": self.reason,
-            "slot_base": self.slot_base,
+            "hour_base": self.hour_base,
         }
         return SourcePlan.model_validate(values | facts)
 
@@ -254,8 +254,8 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
     spans = np.asarray(scan.tasks["span"])
     low, high = np.searchsorted(spans, [index, index + 1])
     tasks = scan.tasks.slice(low, high - low)
-    slots = pc.add(tasks["slot"], pa.scalar(share.slot_base, pa.int32()))
-    tasks = tasks.set_column(tasks.schema.get_field_index("slot"), "slot", slots)
+    hours = pc.add(tasks["hour"], pa.scalar(share.hour_base, pa.int32()))
+    tasks = tasks.set_column(tasks.schema.get_field_index("hour"), "hour", hours)
     counts = tasks["rows"]
     rows = None if counts.null_count else int(pc.sum(counts).as_py() or 0)
     plan = share.plan(
@@ -269,8 +269,8 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
 
 
 def _files(tasks: pa.Table) -> int:
-    units = pc.list_flatten(tasks["units"].combine_chunks())
-    return int(pc.count_distinct(units.field("path")).as_py()) if len(units) else 0
+    ranges = pc.list_flatten(tasks["ranges"].combine_chunks())
+    return int(pc.count_distinct(ranges.field("path")).as_py()) if len(ranges) else 0
 
 
 def identity_of(plan: SourcePlan) -> tuple[object, ...]:
@@ -289,7 +289,7 @@ def fingerprint_of(plans: Mapping[str, SourcePlan]) -> str:
 
 
 def by_stream(found: Sequence[Listed]) -> dict[str, pa.Table]:
-    """The joiner: one table for each stream, ordered by (slot, source order)."""
+    """The joiner: one table for each stream, ordered by (hour, source order)."""
     tables: dict[str, list[pa.Table]] = {}
     for each in found:
         tables.setdefault(each.plan.stream, []).append(each.tasks)
@@ -298,7 +298,7 @@ def by_stream(found: Sequence[Listed]) -> dict[str, pa.Table]:
 
 def _ordered(parts: Sequence[pa.Table]) -> pa.Table:
     table = pa.concat_tables(parts).combine_chunks()
-    slots: npt.NDArray[np.int32] = np.asarray(table["slot"])
-    if (np.diff(slots) < 0).any():
-        table = table.take(pa.array(np.argsort(slots, kind="stable")))
+    hours: npt.NDArray[np.int32] = np.asarray(table["hour"])
+    if (np.diff(hours) < 0).any():
+        table = table.take(pa.array(np.argsort(hours, kind="stable")))
     return table

@@ -134,8 +134,8 @@ class _Running:
         if not self._graph.dependencies[operation] <= self._done:
             return False
         busy = self.started.values()
-        lanes = {each.source for each in busy if each.source}
-        return operation not in busy and operation.source not in lanes
+        busy_sources = {each.source for each in busy if each.source}
+        return operation not in busy and operation.source not in busy_sources
 
     def finish(self, operation: Operation, error: Exception | None) -> None:
         """Take an end; what waits for a failed operation never starts."""

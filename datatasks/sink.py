@@ -11,7 +11,7 @@ from forebay.datatasks.operations import Listed, by_stream, fingerprint_of
 
 
 @dataclass(frozen=True)
-class Sunk:
+class RecordedPlan:
     """The plan that a window has now, whether it is a new one, and what a person should know."""
 
     plan: WindowPlan
@@ -19,7 +19,9 @@ class Sunk:
     note: str = ""
 
 
-def sink_window(ledger: Ledger, window: Window, found: Sequence[Listed], *, again: bool) -> Sunk:
+def sink_window(
+    ledger: Ledger, window: Window, found: Sequence[Listed], *, again: bool
+) -> RecordedPlan:
     """Record a window, unless a plan of the same data is there or it is trained.
 
     Args:
@@ -42,9 +44,9 @@ def sink_window(ledger: Ledger, window: Window, found: Sequence[Listed], *, agai
                 f"window {window.key}: its data changed since it was trained; "
                 "run with --reprocess, or clear its run in Airflow, to train it on the new data"
             )
-            return Sunk(newest, recorded=False, note=text)
+            return RecordedPlan(newest, recorded=False, note=text)
         if trained or same:
-            return Sunk(newest, recorded=False)
+            return RecordedPlan(newest, recorded=False)
     plan = WindowPlan(
         window=window.key,
         generation=ledger.next_generation(window.key),
@@ -54,4 +56,4 @@ def sink_window(ledger: Ledger, window: Window, found: Sequence[Listed], *, agai
         fingerprint=fingerprint,
     )
     ledger.record_plan(plan, by_stream(found))
-    return Sunk(plan, recorded=True)
+    return RecordedPlan(plan, recorded=True)

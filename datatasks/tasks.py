@@ -6,55 +6,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
+from forebay.system.message import Message
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-UNIT_TYPE = pa.struct(
-    [
-        ("path", pa.string()),
-        ("first", pa.int64()),
-        ("end", pa.int64()),
-        ("rows", pa.int64()),
-        ("size_bytes", pa.int64()),
-    ]
-)
-# One row per data task. `span` is the index of the interval that was asked for; `rows` is null
-# when only reading can tell; `cut` says that the units hold rows outside the span too.
-TASK_SCHEMA = pa.schema(
-    [
-        ("span", pa.int32()),
-        ("slot", pa.int32()),
-        ("partition", pa.string()),
-        ("units", pa.list_(UNIT_TYPE)),
-        ("rows", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("cut", pa.bool_()),
-    ]
-)
-
-
-class Wire(BaseModel):
-    """Base of values that cross process borders as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    import pyarrow as pa
 
 
 class Position(NamedTuple):
-    """Where the next unread row of a task lies. Ordered: unit first, then row.
+    """Where the next unread row of a task lies. Ordered: part first, then row.
 
-    Files and log segments: `unit` is the index in the task's units, `row` the row number inside
-    that file. Kafka: `unit` is a message's offset, `row` the row inside that message.
+    Files and log segments: `part` is the index in the task's ranges, `row` the row number inside
+    that file. Kafka: `part` is a message's offset, `row` the row inside that message.
     """
 
-    unit: int
+    part: int
     row: int
 
 
-class Unit(Wire):
+class RowRange(Message):
     """A piece of storage: rows [first, end) of a file, or offsets [first, end) of a partition.
 
     `path` is relative to the source's root (files), or `topic/partition` (Kafka).
@@ -67,29 +38,29 @@ class Unit(Wire):
     size_bytes: int
 
 
-class DataTask(Wire):
-    """One source, one window, a few units. `task_id` is unique within (window, generation).
+class DataTask(Message):
+    """One source, one window, a few row ranges. `task_id` is unique within (window, generation).
 
-    slot: whole hours from the start of the window's data to the task's first row: tasks go out in
-    this order. slot_base: hours from there to `data_from`, where the source starts inside the
-    window: what a chunk's slots lack to be comparable with those of other sources.
+    hour: whole hours from the start of the window's data to the task's first row: tasks go out in
+    this order. hour_base: hours from there to `data_from`, where the source starts inside the
+    window: what a chunk's hours lack to be comparable with those of other sources.
     """
 
     task_id: str
     source: str
     window: str
     generation: int
-    slot: int
+    hour: int
     partition: str
-    units: tuple[Unit, ...]
+    ranges: tuple[RowRange, ...]
     rows: int | None
     cut: bool
     data_from: datetime
     data_to: datetime
-    slot_base: int = 0
+    hour_base: int = 0
 
 
-class TaskProgress(Wire):
+class TaskProgress(Message):
     """How far a task got: next unread row, rows counted so far, and whether it is at its end.
 
     The counts are cumulative from the task's start, never from a lease's start.
@@ -101,7 +72,7 @@ class TaskProgress(Wire):
     ended: bool = False
 
 
-class DeadRow(Wire):
+class DeadRow(Message):
     """A row that cannot be learnt from, and why. `rows` > 1 where a whole piece is unreadable."""
 
     position: Position
@@ -117,22 +88,22 @@ class Chunk:
 
     batch: the asked columns in declared Arrow types (`ARROW_TYPES`), N rows.
     row_ids: int64[N], the physical identity of each row (docs/guarantees.md).
-    units, rows: int64[N] each, the position of each row itself.
-    slots: int32[N], whole hours from data_from to the row's time, never negative.
+    parts, rows: int64[N] each, the position of each row itself.
+    hours: int32[N], whole hours from data_from to the row's time, never negative.
     end: the position behind the last row and dead row of this chunk.
     dead: rows of the same stretch that could not be decoded, by position.
     """
 
     batch: pa.RecordBatch
     row_ids: npt.NDArray[np.int64]
-    units: npt.NDArray[np.int64]
+    parts: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
-    slots: npt.NDArray[np.int32]
+    hours: npt.NDArray[np.int32]
     end: Position
     dead: tuple[DeadRow, ...] = ()
 
     def position(self, row: int) -> Position:
         """The position of row number `row`, or the end of the chunk behind its last row."""
-        if row >= len(self.units):
+        if row >= len(self.parts):
             return self.end
-        return Position(int(self.units[row]), int(self.rows[row]))
+        return Position(int(self.parts[row]), int(self.rows[row]))

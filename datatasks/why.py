@@ -15,8 +15,8 @@ from forebay.datatasks.ledger import SKIPPED, Ledger, WindowPlan
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Clock, Share, not_complete, shares_of
-from forebay.datatasks.tasks import Wire
 from forebay.errors import ForebayError
+from forebay.system.message import Message
 
 State = Literal[
     "not over",
@@ -30,12 +30,12 @@ State = Literal[
 ]
 
 
-class Why(Wire):
+class Why(Message):
     """One window's state, the reason for it, and what a person does next (empty: nothing)."""
 
     window: str
     state: State
-    because: str
+    reason: str
     next: str = ""
     generation: int | None = None
 
@@ -54,7 +54,7 @@ def why_not_planned(
         return Why(
             window=window.key,
             state="not over",
-            because=f"the window ends at {_text(window.end)}, now it is {_text(now)}",
+            reason=f"the window ends at {_text(window.end)}, now it is {_text(now)}",
             next="wait until it is over",
         )
     listings = Listings(ledger)
@@ -72,7 +72,7 @@ def why_not_planned(
         return Why(
             window=window.key,
             state="not planned",
-            because=f"its data is complete now; planning it failed before: {last}",
+            reason=f"its data is complete now; planning it failed before: {last}",
             next=run,
         )
     listed = listings.windows().get(window.key)
@@ -82,13 +82,13 @@ def why_not_planned(
         return Why(
             window=window.key,
             state="not planned",
-            because=f"its run plans it: {', '.join(sorted(listed))} listed{still}",
+            reason=f"its run plans it: {', '.join(sorted(listed))} listed{still}",
             next="nothing; if its run has ended without, clear it in Airflow",
         )
     return Why(
         window=window.key,
         state="not planned",
-        because="nobody has asked for it yet; the data of all its sources is complete",
+        reason="nobody has asked for it yet; the data of all its sources is complete",
         next=run,
     )
 
@@ -119,7 +119,7 @@ def _why_source(root: Path, spec: SourceSpec, share: Share, asked: datetime | No
     return Why(
         window=share.window.key,
         state="waiting",
-        because=not_complete(spec.name, share.span, reason),
+        reason=not_complete(spec.name, share.span, reason),
         next=advice,
     )
 

@@ -9,7 +9,7 @@ from forebay.config.windows import Window
 from forebay.errors import ConfigError
 
 
-def asked_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
+def requested_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
     """The windows of a range, inside the dataset's start and end.
 
     Raises:
@@ -24,7 +24,7 @@ def asked_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]
     return windows
 
 
-def asked_window(pipeline: PipelineSpec, key: str) -> Window:
+def requested_window(pipeline: PipelineSpec, key: str) -> Window:
     """The one window of a key, inside the dataset's start and end.
 
     Raises:

@@ -22,25 +22,25 @@ from forebay.datatasks.operations import (
     fingerprint_of,
     shares_of,
 )
-from forebay.datatasks.tasks import Wire
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import ConfigError, NotReadyError
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.projected_chain import ForeseenChain
-from forebay.executors.model_line.start import gap_before, refuse_other_meaning, warm_start_of
+from forebay.executors.model_line.projected_chain import ProjectedChain
+from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.training_pace import Pace, pace_of
 from forebay.home.paths import Home
+from forebay.system.message import Message
 
 State = Literal["trained", "planned", "new"]
 Does = Literal["skip", "train", "train again", "wait"]
 _AT_ONCE = timedelta(0)
 
 
-class WindowCost(Wire):
+class WindowCost(Message):
     """One window of the range.
 
     state: what there is of it now. does: what the backfill does with it. generation: that it will
-    have. rows: by source; None where only reading can tell. because: why it waits.
+    have. rows: by source; None where only reading can tell. reason: why it waits.
     """
 
     window: str
@@ -48,7 +48,7 @@ class WindowCost(Wire):
     does: Does
     generation: int
     rows: dict[str, int | None]
-    because: str = ""
+    reason: str = ""
 
     @property
     def trains(self) -> bool:
@@ -56,7 +56,7 @@ class WindowCost(Wire):
         return self.does in {"train", "train again"}
 
 
-class BackfillCost(Wire):
+class BackfillCost(Message):
     """What a backfill of a range will do.
 
     rows: by source, over the windows that will be trained; None where only reading can tell.
@@ -81,7 +81,7 @@ class BackfillCost(Wire):
 
 
 @dataclass
-class Foresight:
+class BackfillEstimator:
     """Looks at ledger, model chain and storage of one pipeline; writes nothing."""
 
     project: Project
@@ -135,7 +135,7 @@ class Foresight:
 
     def _looked(self, look: _Look, window: str, *, again: bool) -> WindowCost:
         newest = self._ledger.latest_plan(window)
-        because = look.late.get(window, "")
+        reason = look.late.get(window, "")
         sources = look.plans[window]
         fingerprint = fingerprint_of(sources)
         generation = self._ledger.next_generation(window)
@@ -143,7 +143,7 @@ class Foresight:
             generation = newest.generation
         trained = self._chain.newest(window) is not None
         does: Does = "train again" if trained else "train"
-        if because:
+        if reason:
             does = "wait"
         elif self._chain.link(window, generation) is not None:
             does = "skip"  # its job died between the model's link and the ledger's mark
@@ -154,12 +154,12 @@ class Foresight:
             does=does,
             generation=generation,
             rows={name: source.rows for name, source in sources.items()},
-            because=because,
+            reason=reason,
         )
 
     def _cost(self, found: list[WindowCost], storage_calls: int) -> BackfillCost:
         trained = [each for each in found if each.trains]
-        foreseen = ForeseenChain(self._chain)
+        foreseen = ProjectedChain(self._chain)
         for each in trained:
             foreseen.train(each.window, each.generation)
         rows = {name: _total(trained, name) for name in self.pipeline.source_names}
@@ -176,13 +176,13 @@ class Foresight:
             pace=pace,
         )
 
-    def _refused(self, found: Sequence[WindowCost], foreseen: ForeseenChain) -> list[str]:
+    def _refused(self, found: Sequence[WindowCost], foreseen: ProjectedChain) -> list[str]:
         trained = [each.window for each in found if each.trains]
         if not trained:
             return []
         refused = []
         try:
-            refuse_other_meaning(self._chain, self.pipeline, self.project.sources)
+            require_compatible(self._chain, self.pipeline, self.project.sources)
         except ConfigError as error:
             refused.append(str(error))
         gap = gap_before(self._chain, self.pipeline.dataset.grid, trained[0])
@@ -244,7 +244,7 @@ class _Look:
             window,
             self._clock,
         )
-        return f"{why.because}; {why.next}"
+        return f"{why.reason}; {why.next}"
 
 
 def _total(windows: Sequence[WindowCost], source: str) -> int | None:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from forebay.config.base import Spec
 from forebay.errors import (
     ConfigError,
     DataError,
@@ -25,6 +24,7 @@ from forebay.errors import (
     NotReadyError,
 )
 from forebay.executors.files import write_atomically
+from forebay.system.message import Message
 from forebay.system.processes import started_by_supervisor
 
 # A role whose body ended may have threads that do not: it gets this long to close them.
@@ -32,7 +32,7 @@ EXIT_GRACE_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
-class RoleFailure(Spec):
+class RoleFailure(Message):
     """Why a process failed.
 
     error: the exception's class name. exit_code: by remedy, as in `forebay.errors`. final: a

@@ -14,7 +14,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
 from forebay.datatasks.ledger import Ledger, WindowPlan
 from forebay.datatasks.planning import PlanReport, plan_windows
-from forebay.datatasks.window_range import asked_windows
+from forebay.datatasks.window_range import requested_windows
 from forebay.errors import (
     ConfigError,
     DataError,
@@ -28,7 +28,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, submit
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.start import gap_before, refuse_other_meaning, warm_start_of
+from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.training_windows import is_linked, window_request
 from forebay.home.paths import Home
 
@@ -67,7 +67,7 @@ class Run:
         Raises:
             ConfigError: for texts that name no window, or windows outside the dataset.
         """
-        return asked_windows(self.pipeline, first, last)
+        return requested_windows(self.pipeline, first, last)
 
     def execute(self, first: str, last: str, *, reprocess: bool = False) -> Json:
         """Train every window of the range that is not trained, and return the summary.
@@ -85,7 +85,7 @@ class Run:
         report = self._plan(windows, warm, reprocess=reprocess and unfinished is None)
         todo = self._todo(report)
         self._refuse_gap(todo)
-        refuse_other_meaning(self.chain, self.pipeline, self.project.sources)
+        require_compatible(self.chain, self.pipeline, self.project.sources)
         self.watch.planned(report, todo)
         status = None
         if todo:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from forebay.datatasks.tasks import Wire
 from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.system.message import Message
 
 _NEWEST = 20  # older windows may have run with other features, or on another machine
 
 
-class Pace(Wire):
+class Pace(Message):
     """What the newest trained windows took, from the first frame to the link."""
 
     windows: int = 0

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from forebay.errors import ConfigError
-from forebay.mixture.learner import RowSums
 from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.row_sums import RowSums
 
 COUNTS = "counts.json"
 

@@ -8,19 +8,9 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from forebay.mixture.minibatch import Minibatch
-
-
-class RowSums(BaseModel):
-    """Count, sum and sum of squares of the row ids of one source, as wrapping int64."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rows: int = 0
-    sum: int = 0
-    sum_of_squares: int = 0
+from forebay.mixture.row_sums import RowSums
 
 
 class Learner(Protocol):

@@ -19,7 +19,6 @@ from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
-from forebay.config.base import Spec
 from forebay.errors import (
     ConfigError,
     DataError,
@@ -28,9 +27,10 @@ from forebay.errors import (
     NotReadyError,
 )
 from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.system.message import Message
 
 LogLine = Callable[[str], None]
-StageResult = TypeVar("StageResult", bound=Spec)
+StageResult = TypeVar("StageResult", bound=Message)
 OUTPUT_BYTES_MAX = 4 * 2**20
 LOG_LINE_MAX = 4_000
 # What of an option's value is worth a log line: lists of asked windows are long.

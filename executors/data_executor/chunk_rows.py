@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
-from forebay.mixture.queue.buffer import Piece
+from forebay.mixture.queue.buffer import BufferedChunk
 
 Locate = Callable[[Position], dict[str, str | int]]
 NULL_LABEL = "the label is null"
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class ServedChunk:
     """Rows of one chunk that are served, and rows of it that are not.
 
     kept: index in the chunk of each served row. dead: by position.
@@ -42,7 +42,7 @@ class Cut:
         object.__setattr__(self, "_counts", counts)
 
     def progress(self, served: int) -> TaskProgress:
-        """Where the task stands once the first `served` rows of the cut are used."""
+        """Where the task stands once the first `served` rows of the chunk are used."""
         if served < len(self.kept):
             position = self.chunk.position(int(self.kept[served]))
             dead = self._counts[bisect_left(self._positions, position)]
@@ -59,22 +59,24 @@ class Cut:
         """Where the task stands behind the chunk."""
         return self.progress(len(self.kept))
 
-    def piece(self, slot: int) -> Piece:
-        """The served rows for a buffer; `slot` is the latest slot before them."""
-        slots = np.maximum.accumulate(np.maximum(self.chunk.slots[self.kept], np.int32(slot)))
-        return Piece(self.batch, slots, self.progress)
+    def buffered(self, hour: int) -> BufferedChunk:
+        """The served rows for a buffer; `hour` is the latest hour before them."""
+        hours = np.maximum.accumulate(np.maximum(self.chunk.hours[self.kept], np.int32(hour)))
+        return BufferedChunk(self.batch, hours, self.progress)
 
 
-def cut(chunk: Chunk, encoded: Encoded, before: TaskProgress, locate: Locate) -> Cut:
+def served_chunk(
+    chunk: Chunk, encoded: Encoded, before: TaskProgress, locate: Locate
+) -> ServedChunk:
     """Take rows without a label out of a chunk."""
-    count = len(chunk.units)
+    count = len(chunk.parts)
     if not encoded.null_label.any():
-        return Cut(encoded.batch, np.arange(count), list(chunk.dead), chunk, before)
+        return ServedChunk(encoded.batch, np.arange(count), list(chunk.dead), chunk, before)
     unlabelled = np.flatnonzero(encoded.null_label)
     kept = np.flatnonzero(~encoded.null_label)
     dead = [*chunk.dead, *_dead_rows(chunk, unlabelled, locate)]
     dead.sort(key=lambda row: row.position)
-    return Cut(encoded.batch.take(pa.array(kept)), kept, dead, chunk, before)
+    return ServedChunk(encoded.batch.take(pa.array(kept)), kept, dead, chunk, before)
 
 
 def _dead_rows(chunk: Chunk, rows: npt.NDArray[np.int64], locate: Locate) -> list[DeadRow]:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from forebay.datatasks.tasks import DataTask, DeadRow, Wire
+from forebay.datatasks.tasks import DataTask, DeadRow
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
+from forebay.system.message import Message
 
 
-class DeadLetter(Wire):
+class DeadLetter(Message):
     """One line. `row` is the row as far as it could be read; `rows` > 1 for a whole piece."""
 
     source: str

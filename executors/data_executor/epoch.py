@@ -12,7 +12,7 @@ from typing import cast
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.data_executor.task_runner import Outcome, Readers, TaskRunner
 from forebay.executors.wire.messages import FrameHead, Grant, Progress
-from forebay.mixture.queue.queue import Packed, PrioritisedQueue
+from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
 
 
 class ServingEpoch:
@@ -53,26 +53,26 @@ class ServingEpoch:
         """Whether no task is waiting for any executor."""
         self._queue.set_last(is_last)
 
-    def next(self, timeout_seconds: float) -> tuple[FrameHead, Packed] | None:
+    def next(self, timeout_seconds: float) -> tuple[FrameHead, FrameRows] | None:
         """The next minibatch with its head, for the server's thread."""
-        packed = self._queue.pop(timeout_seconds)
-        if packed is None:
+        rows = self._queue.pop(timeout_seconds)
+        if rows is None:
             return None
         head = FrameHead(
             executor=self._executor,
             epoch=self.number,
             sequence=self._sequence,
-            feed=packed.feed,
-            slot=packed.slot,
-            segments=packed.segments,
-            progress=cast("Progress", packed.tokens),
+            feed=rows.feed,
+            hour=rows.hour,
+            segments=rows.segments,
+            progress=cast("Progress", rows.tokens),
         )
         self._sequence += 1
-        return head, packed
+        return head, rows
 
     def reading(self) -> dict[str, int]:
-        """The slot that each task still being read has come to."""
-        return {str(task): slot for task, slot in self._queue.reading().items()}
+        """The hour that each task still being read has come to."""
+        return {str(task): hour for task, hour in self._queue.reading().items()}
 
     def queued(self) -> dict[str, int]:
         """Rows waiting by source."""

@@ -20,9 +20,9 @@ from forebay.errors import FencedError, ForebayError, InfrastructureError
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter, letters_folder
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FrameServer, FrameSource
-from forebay.executors.data_executor.queue_sources import lanes_of, limits_of
+from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
 from forebay.executors.data_executor.task_runner import Outcome, Readers
-from forebay.executors.job.endpoints import tell_registered
+from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.role import role_exit
 from forebay.executors.trainer.remote_reader import PATIENCE_FACTOR
@@ -60,7 +60,7 @@ class DataExecutor:
         self._instance = uuid.uuid4().hex
         self._started_ns = time.time_ns()
         self._home, self._pipeline = Home(Path(request.home)), pipeline
-        self._lanes = lanes_of(pipeline, request.source_specs())
+        self._queue_sources = queue_sources_of(pipeline, request.source_specs())
         self._readers = Readers(request)
         self._client = DriverClient(job_dir, token, patience)
         self._server = FrameServer(token, served_schema(self._readers.layout), self._claim)
@@ -117,7 +117,7 @@ class DataExecutor:
             pid=os.getpid(),
         )
         registered = self._client.call("register", call, Registered)
-        tell_registered(self._job_dir, self._index, self._server.address)
+        mark_registered(self._job_dir, self._index, self._server.address)
         _LOG.info("registered at driver incarnation %d", registered.incarnation)
 
     def _lease(self) -> LeaseReply:
@@ -145,7 +145,7 @@ class DataExecutor:
         return ServingEpoch(
             reply.epoch,
             self._index,
-            PrioritisedQueue(self._lanes, limits_of(self._pipeline)),
+            PrioritisedQueue(self._queue_sources, limits_of(self._pipeline)),
             self._readers,
             DeadLetterWriter(folder),
             # One for each epoch: a read that hangs in a lost one must not hold up the next.
@@ -209,7 +209,7 @@ class DataExecutor:
             instance=self._instance,
             epoch=epoch.number if epoch else 0,
             done=[each.grant.task.task_id for each in outcomes if each.failure is None],
-            slots=epoch.reading() if epoch else {},
+            hours=epoch.reading() if epoch else {},
             queued=epoch.queued() if epoch else {},
             passed_over=epoch.passed_over() if epoch else {},
         )

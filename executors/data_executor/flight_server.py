@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
 from forebay.executors.wire.tokens import HEADER, is_allowed
-from forebay.mixture.queue.queue import Packed, QueueClosedError
+from forebay.mixture.queue.queue import FrameRows, QueueClosedError
 
 POLL_SECONDS = 0.1  # how soon a handler sees that its caller is gone
 
@@ -24,7 +24,7 @@ POLL_SECONDS = 0.1  # how soon a handler sees that its caller is gone
 class FrameSource(Protocol):
     """One epoch's minibatches."""
 
-    def next(self, timeout_seconds: float) -> tuple[FrameHead, Packed] | None:
+    def next(self, timeout_seconds: float) -> tuple[FrameHead, FrameRows] | None:
         """The next minibatch; None when none came in time.
 
         Raises:
@@ -97,14 +97,14 @@ class FrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has
                 return
 
     @staticmethod
-    def _send(writer: flight.MetadataRecordBatchWriter, head: FrameHead, packed: Packed) -> None:
+    def _send(writer: flight.MetadataRecordBatchWriter, head: FrameHead, rows: FrameRows) -> None:
         note = pa.py_buffer(head.model_dump_json().encode())
-        if not packed.batches:
+        if not rows.batches:
             writer.write_metadata(note)
-        elif len(packed.batches) == 1:
-            writer.write_with_metadata(packed.batches[0], note)
+        elif len(rows.batches) == 1:
+            writer.write_with_metadata(rows.batches[0], note)
         else:
-            writer.write_with_metadata(pa.concat_batches(packed.batches), note)
+            writer.write_with_metadata(pa.concat_batches(rows.batches), note)
 
 
 def _credits(chunk: flight.FlightStreamChunk) -> int:

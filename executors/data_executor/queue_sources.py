@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from forebay.config.feeds import stream_feed
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
-from forebay.mixture.queue.queue import Lanes, Limits
+from forebay.mixture.queue.queue import Limits, QueueSources
 
 
-def lanes_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> Lanes:
+def queue_sources_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> QueueSources:
     """Sources in index order; a source named by two streams belongs to the first."""
     streams = list(pipeline.dataset.streams.values())
     groups = [
         next(n for n, stream in enumerate(streams) if name in stream.sources)
         for name in pipeline.source_names
     ]
-    return Lanes(
+    return QueueSources(
         names=pipeline.source_names,
         feeds=[stream_feed(streams[group], sources) for group in groups],
         weights=[streams[group].weight for group in groups],

@@ -14,7 +14,7 @@ from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.chunks import place_text
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
-from forebay.executors.data_executor.chunk_rows import NULL_LABEL, Cut, cut
+from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.wire.messages import ErrorReport, Grant
@@ -99,13 +99,13 @@ class TaskRunner:
         self._ended = ended
         self._index = readers.names.index(grant.task.source)
         self._spec = readers.specs[grant.task.source]
-        self._slot = grant.task.slot
+        self._hour = grant.task.hour
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self._task.task_id, daemon=True)
 
     def announce(self) -> None:
         """Tell the queue that rows of this task will come."""
-        self._queue.open_task(self._index, self._task.task_id, self._task.slot)
+        self._queue.open_task(self._index, self._task.task_id, self._task.hour)
 
     def start(self) -> None:
         """Read the task in a thread."""
@@ -158,26 +158,28 @@ class TaskRunner:
         while not self._queue.settle(self._index, PUT_SECONDS):
             pass  # the queue raises when its epoch ends
 
-    def _decode(self, chunks: Iterator[Chunk], source: Source, done: TaskProgress) -> Cut | None:
+    def _decode(
+        self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
+    ) -> ServedChunk | None:
         with self._decoding:
             chunk = next(chunks, None)
             if chunk is None:
                 return None
-            if self._task.slot_base:
-                chunk = replace(chunk, slots=chunk.slots + self._task.slot_base)
+            if self._task.hour_base:
+                chunk = replace(chunk, hours=chunk.hours + self._task.hour_base)
             encoded = self._readers.encoders[self._task.source].encode(chunk.batch, chunk.row_ids)
-            return cut(chunk, encoded, done, lambda at: source.location(self._task, at))
+            return served_chunk(chunk, encoded, done, lambda at: source.location(self._task, at))
 
-    def _serve(self, found: Cut) -> None:
+    def _serve(self, found: ServedChunk) -> None:
         self._set_aside(found)
         if not len(found.kept):
             return
-        piece = found.piece(self._slot)
-        self._slot = int(piece.slots[-1])
+        piece = found.buffered(self._hour)
+        self._hour = int(piece.hours[-1])
         while not self._queue.put(self._index, self._task.task_id, piece, PUT_SECONDS):
             pass  # the buffer is full; the queue raises when its epoch ends
 
-    def _set_aside(self, found: Cut) -> None:
+    def _set_aside(self, found: ServedChunk) -> None:
         """Write dead letters, unless the declaration wants none of them."""
         if not found.dead:
             return

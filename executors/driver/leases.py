@@ -39,7 +39,7 @@ _PARTITIONS_MAX = 64
 _HELD = (TaskState.READING, TaskState.READ)
 
 
-class Verdict(Enum):
+class FailureAction(Enum):
     """What follows from a report that a task failed."""
 
     STALE = "the lease was lost before"
@@ -49,22 +49,22 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class LeaseRules:
-    """align_slots: how far a task may be ahead of the earliest row that is not read yet.
+    """align_hours: how far a task may be ahead of the earliest row that is not read yet.
 
     It binds several executors; a single one serves its rows in time order by itself.
     """
 
-    align_slots: int
+    align_hours: int
     reading_max: int = 2  # tasks of one source that one executor reads at a time, at least
     attempts_max: int = 3
 
 
 class LeaseTable:
-    """Tasks of one window, by row; rows ascend by slot."""
+    """Tasks of one window, by row; rows ascend by hour."""
 
     def __init__(
         self,
-        slots: npt.NDArray[np.int32],
+        hours: npt.NDArray[np.int32],
         sources: npt.NDArray[np.int32],
         source_count: int,
         rules: LeaseRules,
@@ -76,12 +76,12 @@ class LeaseTable:
         serve them one after the other too.
 
         Raises:
-            ValueError: when slots do not ascend.
+            ValueError: when hours do not ascend.
         """
-        if np.any(np.diff(slots) < 0):
-            raise ValueError("tasks must be ordered by slot")
-        count = len(slots)
-        self.slots = slots
+        if np.any(np.diff(hours) < 0):
+            raise ValueError("tasks must be ordered by hour")
+        count = len(hours)
+        self.hours = hours
         self.sources = sources
         self.state = np.zeros(count, np.int8)
         self.attempts = np.zeros(count, np.int32)
@@ -92,7 +92,7 @@ class LeaseTable:
             max(rules.reading_max, min(count, _PARTITIONS_MAX))
             for count in partitions or [1] * source_count
         ]
-        self._at = slots.astype(np.int64)  # the slot that each task has been read up to
+        self._at = hours.astype(np.int64)  # the hour that each task has been read up to
         self._holder = np.zeros(count, np.int64)
         self._held: dict[int, set[int]] = {}
         self._queues = [np.flatnonzero(sources == source) for source in range(source_count)]
@@ -145,10 +145,10 @@ class LeaseTable:
             if self.state[row] == TaskState.READING
         )
 
-    def advance(self, epoch: int, row: int, slot: int) -> None:
-        """An epoch has read a task up to a slot; a late report changes nothing."""
+    def advance(self, epoch: int, row: int, hour: int) -> None:
+        """An epoch has read a task up to an hour; a late report changes nothing."""
         if self._holder[row] == epoch and self.state[row] == TaskState.READING:
-            self._at[row] = max(slot, int(self._at[row]))
+            self._at[row] = max(hour, int(self._at[row]))
 
     def holds(self, epoch: int, row: int, attempt: int) -> bool:
         """Whether this very lease is the task's."""
@@ -188,13 +188,13 @@ class LeaseTable:
             if progress.ended and self.state[row] == TaskState.USED:
                 self._move(row, TaskState.SEALED)
 
-    def fail(self, epoch: int, row: int, attempt: int) -> Verdict:
+    def fail(self, epoch: int, row: int, attempt: int) -> FailureAction:
         """A lease reports that its task cannot be read on."""
         if not self.holds(epoch, row, attempt):
-            return Verdict.STALE
+            return FailureAction.STALE
         self.failures[row] += 1
         exhausted = self.failures[row] >= self._rules.attempts_max
-        return Verdict.EXHAUSTED if exhausted else Verdict.AGAIN
+        return FailureAction.EXHAUSTED if exhausted else FailureAction.AGAIN
 
     def lose(self, epoch: int) -> None:
         """No lease for this epoch any more, and no report from it; its tasks wait for a fence."""
@@ -218,7 +218,7 @@ class LeaseTable:
             self._move(row, TaskState.USED)
             return
         self._move(row, TaskState.PENDING)
-        self._at[row] = self.slots[row]
+        self._at[row] = self.hours[row]
         heapq.heappush(self._returned[int(self.sources[row])], row)
         self._first_pending = min(self._first_pending, row)
 
@@ -228,32 +228,32 @@ class LeaseTable:
         self.state[row] = state
 
     def _horizon(self, executors: int) -> int:
-        """The last slot whose tasks may be leased now."""
+        """The last hour whose tasks may be leased now."""
         if executors <= 1:
             return _FAR
-        return self._earliest_open() + self._rules.align_slots
+        return self._earliest_open() + self._rules.align_hours
 
     def _earliest_open(self) -> int:
-        """The slot of the earliest row that is not read yet, as far as known."""
+        """The hour of the earliest row that is not read yet, as far as known."""
         state, count = self.state, len(self.state)
         while self._first_pending < count and state[self._first_pending] != TaskState.PENDING:
             self._first_pending += 1
-        slots = [
+        hours = [
             int(self._at[row])
             for rows in self._held.values()
             for row in rows
             if state[row] == TaskState.READING
         ]
         if self._first_pending < count:
-            slots.append(int(self.slots[self._first_pending]))
-        return min(slots, default=_FAR - self._rules.align_slots)
+            hours.append(int(self.hours[self._first_pending]))
+        return min(hours, default=_FAR - self._rules.align_hours)
 
     def _waiting(self, source: int, horizon: int) -> int:
-        """Pending tasks of a source up to a slot."""
+        """Pending tasks of a source up to an hour."""
         place = self._next[source]
         queue = self._queues[source]
-        fresh = bisect_right(queue, horizon, lo=place, key=lambda row: self.slots[row]) - place
-        return fresh + sum(bool(self.slots[row] <= horizon) for row in self._returned[source])
+        fresh = bisect_right(queue, horizon, lo=place, key=lambda row: self.hours[row]) - place
+        return fresh + sum(bool(self.hours[row] <= horizon) for row in self._returned[source])
 
     def _pull(self, source: int) -> int:
         """The earliest pending task of a source; there is one."""

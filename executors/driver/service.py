@@ -7,9 +7,8 @@ import time
 
 import grpc
 
-from forebay.datatasks.tasks import Wire
 from forebay.executors.driver.offset_commits import SealCommitter
-from forebay.executors.driver.state import DriverState, Member
+from forebay.executors.driver.state import DriverState, RegisteredExecutor
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
@@ -27,6 +26,7 @@ from forebay.executors.wire.messages import (
     TrainerBeat,
 )
 from forebay.executors.wire.rpc import Methods, NotKnownError
+from forebay.system.message import Message
 
 WAIT_LONGEST_SECONDS = 2.0
 GONE_POLL_SECONDS = 0.25  # how soon a waiting call sees that its caller is gone
@@ -69,14 +69,14 @@ class DriverService:
             self._changed.notify_all()
         self._commits.stop()
 
-    def register(self, call: Registration, _context: grpc.ServicerContext) -> Wire:
+    def register(self, call: Registration, _context: grpc.ServicerContext) -> Message:
         """A data executor comes in."""
         with self._changed:
             self._state.register(call)
             self._changed.notify_all()
             return Registered(incarnation=self._state.incarnation)
 
-    def lease(self, call: LeaseCall, context: grpc.ServicerContext) -> Wire:
+    def lease(self, call: LeaseCall, context: grpc.ServicerContext) -> Message:
         """Wait for tasks, for another epoch, or for the last task to be taken."""
         deadline = time.monotonic() + min(call.wait_seconds, WAIT_LONGEST_SECONDS)
         with self._changed:
@@ -100,22 +100,22 @@ class DriverService:
                     raise NotKnownError("the caller is gone")
                 self._state.member(call.executor, call.instance)
 
-    def executor_beat(self, call: ExecutorBeat, _context: grpc.ServicerContext) -> Wire:
+    def executor_beat(self, call: ExecutorBeat, _context: grpc.ServicerContext) -> Message:
         """A data executor lives and has read tasks."""
         with self._changed:
             self._state.beat_of_executor(call)
-            if call.done or call.slots:
+            if call.done or call.hours:
                 self._changed.notify_all()
             return Done()
 
-    def failed(self, call: TaskFailure, _context: grpc.ServicerContext) -> Wire:
+    def failed(self, call: TaskFailure, _context: grpc.ServicerContext) -> Message:
         """A data executor cannot read a task on."""
         with self._changed:
             self._state.failed(call)
             self._changed.notify_all()
             return Done()
 
-    def open(self, call: OpenWindow, _context: grpc.ServicerContext) -> Wire:
+    def open(self, call: OpenWindow, _context: grpc.ServicerContext) -> Message:
         """The trainer begins a window, or goes on with it after a restart of either side."""
         with self._changed:
             session = self._state.open(call)
@@ -126,7 +126,7 @@ class DriverService:
                 trainer=session.trainer, session=session.number, tasks=session.served.tasks
             )
 
-    def beat(self, call: TrainerBeat, context: grpc.ServicerContext) -> Wire:
+    def beat(self, call: TrainerBeat, context: grpc.ServicerContext) -> Message:
         """Take the trainer's news; wait until it has other orders to follow."""
         deadline = time.monotonic() + min(call.wait_seconds, WAIT_LONGEST_SECONDS)
         with self._changed:
@@ -144,7 +144,7 @@ class DriverService:
             orders: Orders = self._state.orders(session)
             return orders
 
-    def seal(self, call: SealCall, _context: grpc.ServicerContext) -> Wire:
+    def seal(self, call: SealCall, _context: grpc.ServicerContext) -> Message:
         """A checkpoint is durable. At the window's end storage knows it before the answer."""
         with self._changed:
             session = self._state.session_of(call.trainer, call.session)
@@ -156,7 +156,7 @@ class DriverService:
             self._commits.wait(number, COMMIT_SECONDS)
         return Done()
 
-    def status(self, _call: StatusCall, _context: grpc.ServicerContext) -> Wire:
+    def status(self, _call: StatusCall, _context: grpc.ServicerContext) -> Message:
         """How far the window is."""
         with self._changed:
             facts: StatusReply = self._state.status()
@@ -170,7 +170,7 @@ class DriverService:
                 self._changed.wait(GONE_POLL_SECONDS)
 
 
-def _nothing_new(call: LeaseCall, member: Member) -> LeaseReply:
+def _nothing_new(call: LeaseCall, member: RegisteredExecutor) -> LeaseReply:
     known = member.reply
     return LeaseReply(
         epoch=call.epoch,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from forebay.errors import FencedError, InfrastructureError
 from forebay.executors.driver.journal import Journal
-from forebay.executors.driver.leases import TaskState, Verdict
+from forebay.executors.driver.leases import FailureAction, TaskState
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import (
     ErrorReport,
@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Member:
+class RegisteredExecutor:
     """A registered data executor. epoch 0: it has none in this session (yet)."""
 
     registration: Registration
@@ -84,7 +84,7 @@ class DriverState:
         )
         self._failed = _failures_of_last_open(records)
         self._numbers = 0
-        self._members: dict[int, Member] = {}
+        self._members: dict[int, RegisteredExecutor] = {}
         self.session: Session | None = None
         journal.append("driver", incarnation=self.incarnation)
 
@@ -101,10 +101,10 @@ class DriverState:
             if known.registration.started_ns > call.started_ns:
                 raise FencedError(f"a newer process is data executor {call.executor}")
             self._lose(known)
-        self._members[call.executor] = Member(call, self._clock())
+        self._members[call.executor] = RegisteredExecutor(call, self._clock())
         _LOG.info("data executor %d registered, pid %d", call.executor, call.pid)
 
-    def member(self, executor: int, instance: str) -> Member:
+    def member(self, executor: int, instance: str) -> RegisteredExecutor:
         """The member that calls, which is thereby alive.
 
         Raises:
@@ -116,13 +116,13 @@ class DriverState:
         member.seen = self._clock()
         return member
 
-    def assign_epoch(self, member: Member) -> None:
+    def assign_epoch(self, member: RegisteredExecutor) -> None:
         """Give a member an epoch of the open session, at the start of a call: it lives."""
         if self.session is not None and member.epoch == 0 and self.session.error is None:
             member.epoch = self._number()
             self.session.version += 1
 
-    def lease(self, member: Member, call: LeaseCall) -> LeaseReply | None:
+    def lease(self, member: RegisteredExecutor, call: LeaseCall) -> LeaseReply | None:
         """The answer to a waiting executor, or None while there is nothing to say."""
         session = self.session
         if session is None or member.epoch == 0:
@@ -147,7 +147,7 @@ class DriverState:
         member = self.member(call.executor, call.instance)
         member.queued, member.passed_over = call.queued, call.passed_over
         if self.session is not None and call.epoch and call.epoch == member.epoch:
-            self.session.served.advance(call.epoch, call.slots)
+            self.session.served.advance(call.epoch, call.hours)
             self.session.served.read(call.epoch, call.done)
 
     def failed(self, call: TaskFailure) -> None:
@@ -163,7 +163,7 @@ class DriverState:
         served = session.served
         row = served.row_of(call.task_id)
         verdict = served.leases.fail(call.epoch, row, call.attempt)
-        if verdict is Verdict.STALE:
+        if verdict is FailureAction.STALE:
             raise FencedError(f"task {call.task_id}: attempt {call.attempt} lost its lease")
         _LOG.warning("task %s failed: %s", call.task_id, call.cause.message)
         cause = call.cause
@@ -171,7 +171,7 @@ class DriverState:
             self._stop(session, cause)
             return
         self._journal.append("failure", task=call.task_id, message=cause.message[:500])
-        if verdict is Verdict.EXHAUSTED:
+        if verdict is FailureAction.EXHAUSTED:
             times = served.leases.failures[row]
             message = f"task {call.task_id} failed {times} times, the last time: {cause.message}"
             self._stop(session, report(InfrastructureError(message)))
@@ -320,7 +320,7 @@ class DriverState:
         if number and number < self.trainer:
             raise FencedError(f"trainer {self.trainer} has taken over from trainer {number}")
 
-    def _lose(self, member: Member) -> None:
+    def _lose(self, member: RegisteredExecutor) -> None:
         """No further row of the member's epoch counts: ask the trainer for a fence."""
         epoch, member.epoch = member.epoch, 0
         if epoch and self.session is not None:

@@ -49,11 +49,11 @@ class ServedWindow:
         if sources.null_count:
             raise InfrastructureError(f"the plan of {window} names a source of another pipeline")
         self.leases = LeaseTable(
-            self._table["slot"].to_numpy(),
+            self._table["hour"].to_numpy(),
             sources.to_numpy().astype(np.int32),
             len(source_names),
             LeaseRules(
-                align_slots=job.buffers.align_hours,
+                align_hours=job.buffers.align_hours,
                 attempts_max=job.failover.task_attempts_max,
             ),
             self._partitions(),
@@ -90,10 +90,10 @@ class ServedWindow:
         self.use(positions)
         self.leases.seal(self._by_row(positions))
 
-    def advance(self, epoch: int, slots: Mapping[str, int]) -> None:
-        """An epoch has read these tasks up to these slots."""
-        for row, slot in zip(self._rows_of(list(slots)), slots.values(), strict=True):
-            self.leases.advance(epoch, row, slot)
+    def advance(self, epoch: int, hours: Mapping[str, int]) -> None:
+        """An epoch has read these tasks up to these hours."""
+        for row, hour in zip(self._rows_of(list(hours)), hours.values(), strict=True):
+            self.leases.advance(epoch, row, hour)
 
     def read(self, epoch: int, task_ids: Iterable[str]) -> None:
         """An epoch has read these tasks to their end."""

@@ -75,7 +75,7 @@ def _warm_start(chain: ModelChain) -> Link | None:
 
 def _stale(chain: ModelChain) -> list[str]:
     links = [chain.newest(key) for key in chain.windows()]
-    return [link.window for link in links if link and chain.stale_because(link)]
+    return [link.window for link in links if link and chain.stale_reason(link)]
 
 
 def _published(chain: ModelChain) -> Json | None:

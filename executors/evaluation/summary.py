@@ -69,7 +69,7 @@ def window_facts(plan: WindowPlan, link: Link, chain: ModelChain, evaluation: Ev
         "resumed_from_step": link.resumed_from_step,
         "reread_rows": link.reread_rows,
         "steps": link.steps,
-        "stale": chain.stale_because(link),
+        "stale": chain.stale_reason(link),
         "sources": sources,
         "metrics": evaluation.windows.get(plan.window, {}),
         "label_completeness": evaluation.completeness.get(plan.window),

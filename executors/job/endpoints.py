@@ -12,7 +12,7 @@ from forebay.executors.files import write_atomically
 _FOLDER = "endpoints"
 
 
-def tell_registered(job_dir: Path, index: int, address: str) -> None:
+def mark_registered(job_dir: Path, index: int, address: str) -> None:
     """Written by a data executor once its driver knows it."""
     write_atomically(_path(job_dir, index), address)
 

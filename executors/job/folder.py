@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.config.base import Spec
 from forebay.executors.files import write_atomically
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.system.locks import is_held, locked
+from forebay.system.message import Message
 
 PROGRESS_NAME = "progress.json"
 # Longer than a start of a supervisor, which happens under this lock.
@@ -24,7 +24,7 @@ LAUNCH_LOCK_SECONDS = 90.0
 START_SECONDS = 15.0
 
 
-class CancelRequest(Spec):
+class CancelRequest(Message):
     """Somebody with this epoch wants the job to end."""
 
     epoch: int

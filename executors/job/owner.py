@@ -11,16 +11,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from forebay.config.base import Spec
 from forebay.errors import DataError
 from forebay.executors.files import write_atomically
 from forebay.executors.job.handle import JobHandle
 from forebay.home.paths import Home
+from forebay.system.message import Message
 
 OWNER_NAME = "owner.json"
 
 
-class Owner(Spec):
+class Owner(Message):
     """The run that made `epoch` the newest of a job."""
 
     epoch: int

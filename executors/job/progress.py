@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from forebay.config.base import Spec
 from forebay.executors.job.folder import PROGRESS_NAME
+from forebay.system.message import Message
 
 
-class Progress(Spec):
+class Progress(Message):
     """A trainer's own account, rewritten a few times a second.
 
     lag_seconds: time of data in the open window that is not trained yet.

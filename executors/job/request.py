@@ -9,12 +9,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from forebay.config.base import NAME_PATTERN, Spec
+from forebay.config.base import NAME_PATTERN
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
 from forebay.executors.files import write_atomically
 from forebay.executors.role import RoleFailure
+from forebay.system.message import Message
 
 REQUEST_NAME = "job.json"
 # A job id is a folder's name and part of environments: no separators, no leading dot.
@@ -24,7 +25,7 @@ State = Literal["submitted", "running", "succeeded", "failed", "cancelled", "los
 ENDED_STATES: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
 
 
-class WindowRequest(Spec):
+class WindowRequest(Message):
     """One window to train: rows of [start, end), in UTC, under this generation."""
 
     key: str
@@ -34,7 +35,7 @@ class WindowRequest(Spec):
     warm_start: bool = False
 
 
-class JobRequest(Spec):
+class JobRequest(Message):
     """Everything that a job's processes need to know; nothing is read from YAML later.
 
     home, project_root: absolute paths. pipeline, sources: the specs as JSON, with their names.
@@ -110,7 +111,7 @@ class JobRequest(Spec):
         write_atomically(job_dir / REQUEST_NAME, self.model_dump_json(indent=1))
 
 
-class JobStatus(Spec):
+class JobStatus(Message):
     """How a job stands. Written by its supervisor, `lost` by nobody: it is seen from outside.
 
     state: `lost` means that the supervisor died; submitting the same job again goes on.

@@ -10,29 +10,30 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
-from forebay.datatasks.tasks import TaskProgress, Wire
+from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError
 from forebay.executors.files import write_atomically
 from forebay.home.paths import Home
-from forebay.mixture.learner import RowSums
+from forebay.mixture.row_sums import RowSums
 from forebay.system.locks import locked
+from forebay.system.message import Message
 
 LINK_NAME = "window.json"
 _PUBLISH_LOCK_SECONDS = 30.0
 
 
-class Parent(Wire):
+class Parent(Message):
     """The link that a model was started from."""
 
     window: str
     generation: int
 
 
-class Link(Wire):
+class Link(Message):
     """One trained window.
 
     base_seen and seen: the model's row sums before and after this window, by source name.
-    learns: fingerprint of everything that decides the model's shape and meaning.
+    model_fingerprint: fingerprint of everything that decides the model's shape and meaning.
     """
 
     window: str
@@ -46,7 +47,7 @@ class Link(Wire):
     scores: list[str]
     resumed_from_step: int
     reread_rows: int
-    learns: str
+    model_fingerprint: str
     started_at: datetime
     finished_at: datetime
 
@@ -61,7 +62,7 @@ class Link(Wire):
         )
 
 
-class Published(Wire):
+class Published(Message):
     """The pointer to the model that serves."""
 
     window: str
@@ -121,7 +122,7 @@ class ModelChain:
         path = self.folder(link.window, link.generation) / LINK_NAME
         write_atomically(path, link.model_dump_json(indent=1))
 
-    def stale_because(self, link: Link) -> str | None:
+    def stale_reason(self, link: Link) -> str | None:
         """Why a link no longer stands on the newest models before it; None when it does."""
         current: Link | None = link
         while current is not None:
@@ -165,7 +166,7 @@ class ModelChain:
 
         Publication never moves back to an earlier window, and never to a stale or replaced model.
         """
-        stale, serving = self.stale_because(link), self.published()
+        stale, serving = self.stale_reason(link), self.published()
         if stale:
             return f"generation {link.generation} of window {link.window} is {stale}"
         newest = self.generations(link.window)[-1:]
@@ -175,13 +176,13 @@ class ModelChain:
             return f"window {serving.window}, which is later, serves"
         return ""
 
-    def require_same_meaning(self, parent: Link, learns: str) -> None:
+    def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:
         """Refuse to go on from a model that was made for other features or towers.
 
         Raises:
             ConfigError: when the declaration changed in a way that changes the model.
         """
-        if parent.learns != learns:
+        if parent.model_fingerprint != model_fingerprint:
             raise ConfigError(
                 f"pipeline {self.pipeline!r}: features, label or model changed since window "
                 f"{parent.window} was trained on line {self.line!r}. Train the changed pipeline on "

@@ -13,19 +13,21 @@ from pathlib import Path
 
 from pydantic import Field
 
-from forebay.datatasks.tasks import TaskProgress, Wire
+from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.files import folder_checksums, naming, write_atomically
 from forebay.executors.model_line.chain import Parent
-from forebay.mixture.learner import Learner, RowSums
+from forebay.mixture.learner import Learner
+from forebay.mixture.row_sums import RowSums
 from forebay.system.files import sync_folder
+from forebay.system.message import Message
 
 SEAL_NAME = "seal.json"
 MODEL_FOLDER = "model"
 KEPT_SEALS = 2
 
 
-class Seal(Wire):
+class Seal(Message):
     """What one checkpoint holds.
 
     step counts from the start of the model line, window_step from the start of the window.

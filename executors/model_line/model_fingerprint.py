@@ -19,7 +19,7 @@ _TUNABLE: dict[str, bool | set[str]] = {
 }
 
 
-def learns_fingerprint(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> str:
+def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> str:
     """Hash of features, label, paradigms, model and source order; not of how the job runs."""
     dataset = pipeline.dataset
     columns = {column for name, feature in dataset.features.items()

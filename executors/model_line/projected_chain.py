@@ -10,7 +10,7 @@ from forebay.executors.model_line.checkpoints import CheckpointStore
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
-class ForeseenChain(ModelChain):
+class ProjectedChain(ModelChain):
     """The links of a chain and those that are to come; every rule of the chain holds for both."""
 
     def __init__(self, chain: ModelChain) -> None:
@@ -36,7 +36,7 @@ class ForeseenChain(ModelChain):
             scores=[],
             resumed_from_step=0,
             reread_rows=0,
-            learns=parent.learns if parent else "",
+            model_fingerprint=parent.model_fingerprint if parent else "",
             started_at=_NEVER,
             finished_at=_NEVER,
         )
@@ -44,7 +44,7 @@ class ForeseenChain(ModelChain):
     def stale(self) -> list[str]:
         """Windows whose models will not stand on the newest ones, in order."""
         links = [self.newest(key) for key in self.windows()]
-        return [link.window for link in links if link and self.stale_because(link)]
+        return [link.window for link in links if link and self.stale_reason(link)]
 
     def not_kept(self) -> list[str]:
         """Why windows cannot be built on those before them: their checkpoints are gone."""

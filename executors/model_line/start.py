@@ -14,7 +14,7 @@ from forebay.config.windows import (
     warm_start_window,
 )
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.model_fingerprint import learns_fingerprint
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 
 
 def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> Window | None:
@@ -32,7 +32,7 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
     return warm_start_window(start, first)
 
 
-def refuse_other_meaning(
+def require_compatible(
     chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> None:
     """A line goes on only with the features, label and model that it was trained for so far.
@@ -42,7 +42,7 @@ def refuse_other_meaning(
     """
     windows = chain.windows()
     if windows and (newest := chain.newest(windows[-1])) is not None:
-        chain.require_same_meaning(newest, learns_fingerprint(pipeline, sources))
+        chain.require_same_fingerprint(newest, model_fingerprint_of(pipeline, sources))
 
 
 def gap_before(chain: ModelChain, grid: WindowGrid, first: str) -> str:

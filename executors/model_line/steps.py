@@ -23,15 +23,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from forebay.config.base import Spec
 from forebay.executors.files import write_atomically
+from forebay.system.message import Message
 
 STEPS_NAME = "steps.jsonl"
 POINTS_MAX = 600
 Counts = npt.NDArray[np.int64]
 
 
-class StepPoint(Spec):
+class StepPoint(Message):
     """One line of the file."""
 
     step: int

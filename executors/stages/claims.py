@@ -13,15 +13,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.tasks import Wire
 from forebay.errors import DataError
 from forebay.system.files import disk, write_file
+from forebay.system.message import Message
 
 CLAIMS_NAME = "claims.json"
 CLAIMS_MAX = 64
 
 
-class _ClaimsFile(Wire):
+class _ClaimsFile(Message):
     """Generations by tag, the oldest claim first."""
 
     claims: dict[str, int]

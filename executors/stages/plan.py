@@ -25,22 +25,22 @@ def time_window(
     ledger = Ledger(home, pipeline.name)
     plan = ledger.latest_plan(window.key)
     if plan is None:
-        return TimerResult(state="open", window=window.key, because="it has no plan yet")
+        return TimerResult(state="open", window=window.key, reason="it has no plan yet")
     generation = plan.generation
     linked = ModelChain(home, pipeline.name, line).link(window.key, generation) is not None
     if not linked or ledger.trained(window.key) != generation:
-        because = f"it is planned as generation {generation} and not trained"
-        return TimerResult(state="open", window=window.key, generation=generation, because=because)
+        reason = f"it is planned as generation {generation} and not trained"
+        return TimerResult(state="open", window=window.key, generation=generation, reason=reason)
     trained = f"it is trained in generation {generation}"
     if again:
-        because = f"{trained} and asked for again"
-        return TimerResult(state="open", window=window.key, generation=generation, because=because)
+        reason = f"{trained} and asked for again"
+        return TimerResult(state="open", window=window.key, generation=generation, reason=reason)
     Listings(ledger).drop(window.key)  # nobody goes on to a sink that would take them
     return TimerResult(
         state="trained",
         window=window.key,
         generation=generation,
-        because=trained,
+        reason=trained,
         next='clear this run, or trigger it with the configuration {"reprocess": true}, '
         "to read and train it again",
     )

@@ -29,24 +29,24 @@ def publish_window(
             f"generation {generation} of window {key} is not trained on line {line!r}: "
             "there is nothing to publish"
         )
-    because = ""
+    reason = ""
     if spec.job.publish.when == "never":
-        because = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
-    because = because or chain.unfit_to_serve(link)
+        reason = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
+    reason = reason or chain.unfit_to_serve(link)
     model = chain.saved_model(key, generation)
-    if not because:
+    if not reason:
         if not model.is_dir():
             raise InfrastructureError(
                 f"{model} is missing: the window was trained in the middle of a longer job, or the "
                 "folder was removed. Train the window again to have it exported"
             )
         if not chain.publish(link, model, datetime.now(UTC)):
-            because = chain.unfit_to_serve(link)  # a later one came in between
+            reason = chain.unfit_to_serve(link)  # a later one came in between
     serving = chain.published()
     return PublishResult(
-        state="kept" if because else "published",
+        state="kept" if reason else "published",
         window=key,
         generation=generation,
-        because=because,
+        reason=reason,
         path=serving.path if serving else "",
     )

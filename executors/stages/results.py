@@ -10,10 +10,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from forebay.config.base import Spec
+from forebay.system.message import Message
 
 
-class AskedWindow(Spec):
+class RequestedWindow(Message):
     """A window that somebody waits for at this moment, and in which pass of which run.
 
     asked_by: `<run id>#<clear number>`: a listing that was made for one pass serves no other.
@@ -23,17 +23,17 @@ class AskedWindow(Spec):
     asked_by: str
 
 
-class TimerResult(Spec):
+class TimerResult(Message):
     """Whether a window has to be done. `trained`: it is, in this generation, so nothing runs."""
 
     state: Literal["open", "trained"]
     window: str
     generation: int | None = None
-    because: str
+    reason: str
     next: str = ""
 
 
-class SourceResult(Spec):
+class SourceResult(Message):
     """One source of one window.
 
     state: `waiting` until its data is complete, or until `deadline`. rows: None where only reading
@@ -44,7 +44,7 @@ class SourceResult(Spec):
     state: Literal["listed", "waiting"]
     window: str
     source: str
-    because: str = ""
+    reason: str = ""
     deadline: datetime | None = None
     rows: int | None = None
     tasks: int = 0
@@ -54,7 +54,7 @@ class SourceResult(Spec):
     fingerprint: str = ""
 
 
-class SinkResult(Spec):
+class SinkResult(Message):
     """A recorded window: rows by source (None where only reading can tell)."""
 
     window: str
@@ -66,7 +66,7 @@ class SinkResult(Spec):
     notes: list[str] = Field(default_factory=list)
 
 
-class SubmitResult(Spec):
+class SubmitResult(Message):
     """A job that trains one window, or why there is none yet.
 
     state: `trained` when nothing is left to do; `waiting` for the window before or for the line.
@@ -74,13 +74,13 @@ class SubmitResult(Spec):
 
     state: Literal["submitted", "trained", "waiting"]
     window: str
-    because: str = ""
+    reason: str = ""
     job_id: str = ""
     epoch: int = 0
     generation: int = 0
 
 
-class EvaluateResult(Spec):
+class EvaluateResult(Message):
     """Metrics of one window by paradigm and name, and the file that has all of them."""
 
     window: str
@@ -91,11 +91,11 @@ class EvaluateResult(Spec):
     path: str
 
 
-class PublishResult(Spec):
+class PublishResult(Message):
     """What serves now. `kept`: the pointer stays where it was, and why."""
 
     state: Literal["published", "kept"]
     window: str
     generation: int
-    because: str = ""
+    reason: str = ""
     path: str = ""

@@ -32,11 +32,11 @@ from forebay.datatasks.operations import (
     too_late,
 )
 from forebay.datatasks.sources.common.base import Readiness, Source
-from forebay.datatasks.window_range import asked_window
+from forebay.datatasks.window_range import requested_window
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import warm_start_of
-from forebay.executors.stages.results import AskedWindow, SourceResult
+from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.home.paths import Home
 from forebay.system.locks import locked
 
@@ -80,7 +80,7 @@ class SourceStage:
         self._listings = Listings(self._ledger)
 
     def list_window(
-        self, window: Window, asked_by: str, asked: Sequence[AskedWindow] = ()
+        self, window: Window, asked_by: str, asked: Sequence[RequestedWindow] = ()
     ) -> SourceResult:
         """The window's tasks for this pass: found before, or in a scan now, or not there yet.
 
@@ -113,7 +113,7 @@ class SourceStage:
             raise
 
     def is_ready(
-        self, window: Window, asked_by: str, asked: Sequence[AskedWindow] = ()
+        self, window: Window, asked_by: str, asked: Sequence[RequestedWindow] = ()
     ) -> SourceResult:
         """Whether the data is complete (`listed`) or not (`waiting`); nothing is scanned."""
         wanted = self._wanted(window, asked_by, asked)
@@ -128,10 +128,12 @@ class SourceStage:
                 ready = _readiness(source, each)
                 if not ready.ready:
                     first = self._listings.first_asked(self._spec.name, window.key).get(asked_by)
-                    return self._waiting(window, _because(each.share, ready), first)
+                    return self._waiting(window, _incomplete_reason(each.share, ready), first)
         return SourceResult(state="listed", window=window.key, source=self._spec.name)
 
-    def _wanted(self, window: Window, asked_by: str, asked: Sequence[AskedWindow]) -> list[_Wanted]:
+    def _wanted(
+        self, window: Window, asked_by: str, asked: Sequence[RequestedWindow]
+    ) -> list[_Wanted]:
         """What this call is about and what it may find for others, in order of time."""
         passes = {window: asked_by}
         for each in asked:
@@ -152,7 +154,7 @@ class SourceStage:
     def _other(self, key: str) -> Window | None:
         """A window that another run waits for; None when the pipeline no longer has it."""
         try:
-            return asked_window(self._pipeline, key)
+            return requested_window(self._pipeline, key)
         except ConfigError:
             return None  # its own run says so
 
@@ -203,7 +205,7 @@ class SourceStage:
                     if is_new:
                         facts = {"source": self._spec.name, "reason": ready.reason}
                         self._ledger.note(window.key, "waiting", **facts)
-                    return self._waiting(window, _because(each.share, ready), first)
+                    return self._waiting(window, _incomplete_reason(each.share, ready), first)
                 if self._spec.ready.late == "fail":
                     raise too_late(self._spec, each.share.window.key, ready.reason)
                 self._store(each, left_out(each.share, ready.reason))
@@ -264,12 +266,12 @@ class SourceStage:
             windows_scanned=windows_scanned,
         )
 
-    def _waiting(self, window: Window, because: str, first: datetime | None = None) -> SourceResult:
+    def _waiting(self, window: Window, reason: str, first: datetime | None = None) -> SourceResult:
         return SourceResult(
             state="waiting",
             window=window.key,
             source=self._spec.name,
-            because=because,
+            reason=reason,
             deadline=None if first is None else first + self._spec.ready.wait,
         )
 
@@ -278,7 +280,7 @@ class SourceStage:
             state="listed",
             window=window.key,
             source=self._spec.name,
-            because=head.plan.reason,
+            reason=head.plan.reason,
             rows=head.plan.rows,
             tasks=head.plan.tasks,
             files=head.plan.files,
@@ -294,5 +296,5 @@ def _readiness(source: Source, wanted: _Wanted) -> Readiness:
     return Readiness(ready=True) if span is None else source.readiness(span)
 
 
-def _because(share: Share, ready: Readiness) -> str:
+def _incomplete_reason(share: Share, ready: Readiness) -> str:
     return not_complete(share.source, share.span or share.whole, ready.reason)

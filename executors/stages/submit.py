@@ -14,7 +14,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobRequest, attach, submit
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder
-from forebay.executors.model_line.start import gap_before, refuse_other_meaning, warm_start_of
+from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.training_windows import is_linked, window_request
@@ -93,13 +93,13 @@ class _Submission:
             return self._trained(standing)
         if standing is not None and self._runs(standing):
             return self._attached(standing)
-        refuse_other_meaning(self.chain, self.spec, self.project.sources)
+        require_compatible(self.chain, self.spec, self.project.sources)
         turn = self._turn(previous)
         if turn.action == "refuse":
-            raise ConfigError(turn.because)
-        because = turn.because or self._line_is_busy(planned)
-        if because:
-            return self._waiting(because)
+            raise ConfigError(turn.reason)
+        reason = turn.reason or self._line_is_busy(planned)
+        if reason:
+            return self._waiting(reason)
         with locked(self.ledger.folder / CLAIMS_LOCK, CLAIMS_LOCK_SECONDS):
             generation = self._decided(claim, again=again)
         return self._started(generation)
@@ -203,10 +203,10 @@ class _Submission:
         return SubmitResult(
             state="trained",
             window=self.window.key,
-            because=f"generation {generation} of window {self.window.key} is trained",
+            reason=f"generation {generation} of window {self.window.key} is trained",
             job_id=self._job_id(generation),
             generation=generation,
         )
 
-    def _waiting(self, because: str) -> SubmitResult:
-        return SubmitResult(state="waiting", window=self.window.key, because=because)
+    def _waiting(self, reason: str) -> SubmitResult:
+        return SubmitResult(state="waiting", window=self.window.key, reason=reason)

@@ -41,7 +41,7 @@ class Turn(NamedTuple):
     """go: train now. wait: ask again later. refuse: asking again changes nothing."""
 
     action: Literal["go", "wait", "refuse"]
-    because: str = ""
+    reason: str = ""
 
 
 def behind_failed(window: str, failed: str) -> str:

@@ -27,7 +27,7 @@ REMEDY_CODES = frozenset({1, 2, 3, 4})
 
 
 @dataclass
-class Member:
+class RoleProcess:
     """One process of the crew.
 
     start_at: monotonic seconds of the next start; None while it runs or has ended for good.
@@ -40,13 +40,13 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class JobOutcome:
     """The crew's work is over. error: None when the trainer finished."""
 
     error: RoleFailure | None
 
 
-class Crew:
+class JobProcesses:
     """Starts all processes of a job and again those that end, as their policies say."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Crew:
         self._request = request
         self._plane = plane
         self._members = {
-            command.name: Member(command, _policy(command, limit)) for command in commands
+            command.name: RoleProcess(command, _policy(command, limit)) for command in commands
         }
 
     @property
@@ -78,7 +78,7 @@ class Crew:
             if member.execution is not None
         }
 
-    def tick(self) -> tuple[bool, Verdict | None]:
+    def tick(self) -> tuple[bool, JobOutcome | None]:
         """Take in what ended and start what is due.
 
         Returns:
@@ -97,22 +97,22 @@ class Crew:
                 return True, verdict
         return self._start_due() or bool(ended), None
 
-    def _take(self, event: Ended) -> Verdict | None:
+    def _take(self, event: Ended) -> JobOutcome | None:
         launch = event.execution.launch
         name = f"{launch.role}-{launch.index}"
         member = self._members[name]
         member.execution = None
         _LOG.info("%s %s", name, _describe(event.exit_code))
         if member.command.role == "trainer" and event.exit_code == 0:
-            return Verdict(None)
+            return JobOutcome(None)
         command = member.command
         failure = read_failure(self._folder.path, command.role, command.index)
         if failure is not None and failure.final:
-            return Verdict(failure)
+            return JobOutcome(failure)
         decision = member.policy.decide(self.ends.get(name, 0), event.exit_code)
         self.ends[name] = self.ends.get(name, 0) + decision.counted
         if decision.action == "fail":
-            return Verdict(self._failure(member.command, event.exit_code))
+            return JobOutcome(self._failure(member.command, event.exit_code))
         if decision.action == "restart":
             self.restarts[launch.role] += 1
             pause = backoff_seconds(self.ends[name])

@@ -24,7 +24,7 @@ from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
 from forebay.executors.role import RoleFailure
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
-from forebay.executors.supervisor.processes import Crew, Verdict
+from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
 from forebay.system.locks import FileLock
 from forebay.system.processes import (
     kill_all,
@@ -92,7 +92,7 @@ class Supervisor:
             if lease is not None:
                 lease.release()
 
-    def _gathered(self, status: JobStatus, request: JobRequest) -> Crew:
+    def _gathered(self, status: JobStatus, request: JobRequest) -> JobProcesses:
         """The crew, not started yet; whatever an earlier supervisor left is gone."""
         left_over = processes_of_job(request.job_id, Path(request.home))
         if left_over:
@@ -100,9 +100,11 @@ class Supervisor:
             kill_all(left_over)
         spec = request.pipeline_spec().job
         commands = role_commands(spec, self._folder.path, self._modules)
-        return Crew(self._folder, request, self._plane, commands, status.restarts, status.ends)
+        return JobProcesses(
+            self._folder, request, self._plane, commands, status.restarts, status.ends
+        )
 
-    def _run_crew(self, status: JobStatus, crew: Crew) -> int:
+    def _run_crew(self, status: JobStatus, crew: JobProcesses) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._terminate)
         now = datetime.now(UTC)
@@ -124,7 +126,7 @@ class Supervisor:
         self._finish(end, {**status.phases, "run": ran, "stop": stopped})
         return end.error.exit_code if end.error is not None else 0
 
-    def _supervise(self, crew: Crew, status: JobStatus) -> JobStatus:
+    def _supervise(self, crew: JobProcesses, status: JobStatus) -> JobStatus:
         """Tick until the job is over; the result is the status without its last facts."""
         while True:
             changed, verdict = crew.tick()
@@ -141,7 +143,7 @@ class Supervisor:
                 return self._changed(status, state="cancelled", cancelled_by=epoch)
             time.sleep(_TICK_SECONDS)
 
-    def _judged(self, status: JobStatus, verdict: Verdict) -> JobStatus:
+    def _judged(self, status: JobStatus, verdict: JobOutcome) -> JobStatus:
         if verdict.error is None:
             return self._changed(status, state="succeeded")
         _LOG.error("the job fails: %s", verdict.error.message)
@@ -180,7 +182,7 @@ class Supervisor:
         _LOG.info("the job is over: %s", end.state)
         self._folder.write_status(end)
 
-    def _with_crew(self, status: JobStatus, crew: Crew) -> JobStatus:
+    def _with_crew(self, status: JobStatus, crew: JobProcesses) -> JobStatus:
         return self._changed(
             status,
             restarts=dict(crew.restarts),

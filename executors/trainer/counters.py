@@ -9,7 +9,7 @@ import numpy as np
 from forebay.executors.files import naming
 
 
-class Tally:
+class DurableCounters:
     """Named int64 counters in one file; the page cache keeps them when the process is killed."""
 
     def __init__(self, path: Path, names: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ from forebay.mixture.minibatch import Minibatch
 class Frame:
     """One minibatch and where its tasks stand once it is used.
 
-    minibatch: None where only positions moved. rows: rows of the minibatch. slot: hours from the
+    minibatch: None where only positions moved. rows: rows of the minibatch. hour: hours from the
     window's first data, of its first row. executor and epoch say who sent it, under which lease.
     """
 
@@ -29,12 +29,12 @@ class Frame:
     executor: str
     epoch: int
     rows: int
-    slot: int
+    hour: int
     feed: Feed = "batch"
 
 
 @dataclass
-class _Lane:
+class EpochQueues:
     """Frames of one epoch: one queue for each feed, and how far its rows were handed out."""
 
     queues: dict[Feed, deque[tuple[int, Frame]]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Inbox:
         self.dead_rows: Counter[str] = Counter()
         self.received_rows = 0
         self.dropped_rows = 0
-        self._lanes: dict[int, _Lane] = {}
+        self._epochs: dict[int, EpochQueues] = {}
         self._fenced: dict[int, dict[str, TaskProgress]] = {}
         self._news: dict[str, TaskProgress] = {}
         self._arrivals = 0
@@ -79,36 +79,36 @@ class Inbox:
     def open(self, epoch: int) -> None:
         """Accept frames of an epoch, once."""
         if epoch not in self._fenced:
-            self._lanes.setdefault(epoch, _Lane())
+            self._epochs.setdefault(epoch, EpochQueues())
 
     def is_open(self, epoch: int) -> bool:
         """Whether frames of the epoch are accepted."""
-        return epoch in self._lanes
+        return epoch in self._epochs
 
     def put(self, frame: Frame) -> bool:
         """Queue a frame; False, and the frame is thrown away, when its epoch is not open."""
         self.received_rows += frame.rows
-        lane = self._lanes.get(frame.epoch)
-        if lane is None:
+        queues = self._epochs.get(frame.epoch)
+        if queues is None:
             self.dropped_rows += frame.rows
             return False
         self._arrivals += 1
-        lane.queues.setdefault(frame.feed, deque()).append((self._arrivals, frame))
+        queues.queues.setdefault(frame.feed, deque()).append((self._arrivals, frame))
         return True
 
     def take(self) -> Frame | None:
-        """Hand out the frame of the earliest slot, of several the one that came first."""
+        """Hand out the frame of the earliest hour, of several the one that came first."""
         heads = [
-            (queue[0][1].slot, queue[0][0], lane, queue)
-            for lane in self._lanes.values()
-            for queue in lane.queues.values()
+            (queue[0][1].hour, queue[0][0], queues, queue)
+            for queues in self._epochs.values()
+            for queue in queues.queues.values()
             if queue
         ]
         if not heads:
             return None
-        _, _, lane, queue = min(heads, key=lambda head: head[:2])
+        _, _, queues, queue = min(heads, key=lambda head: head[:2])
         _, frame = queue.popleft()
-        lane.taken.update(frame.progress)
+        queues.taken.update(frame.progress)
         self._taken.update(frame.progress)
         return frame
 
@@ -133,14 +133,14 @@ class Inbox:
 
         Asked again, it answers the same again.
         """
-        lane = self._lanes.pop(epoch, None)
-        if lane is not None:
-            self.dropped_rows += sum(frame.rows for q in lane.queues.values() for _, frame in q)
-            self._fenced[epoch] = lane.taken
+        queues = self._epochs.pop(epoch, None)
+        if queues is not None:
+            self.dropped_rows += sum(frame.rows for q in queues.queues.values() for _, frame in q)
+            self._fenced[epoch] = queues.taken
         return self._fenced.get(epoch, {})
 
     def fence_all(self) -> dict[str, TaskProgress]:
         """Refuse every epoch; how far each task was, or will be, learnt."""
-        for epoch in list(self._lanes):
+        for epoch in list(self._epochs):
             self.fence(epoch)
         return dict(self._taken)

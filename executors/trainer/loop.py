@@ -17,17 +17,18 @@ from forebay.errors import ConfigError, InfrastructureError, TrainingError
 from forebay.executors.job.handle import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.executors.model_line.checkpoints import CheckpointStore, Seal
-from forebay.executors.model_line.model_fingerprint import learns_fingerprint
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.scores import ScoreWriter
 from forebay.executors.model_line.steps import Counts, StepSeries
-from forebay.executors.trainer.counters import Tally
+from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import Frame, RemoteReader
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.learner import Learner, RowSums
+from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.row_sums import RowSums
 
 FRAME_WAIT_SECONDS = 0.5
 SILENCE_SECONDS = 120.0
@@ -44,7 +45,7 @@ class _Open:
     base_seen: list[RowSums]
     store: CheckpointStore
     scores: ScoreWriter | None
-    tally: Tally
+    tally: DurableCounters
     series: StepSeries
     started_at: datetime
     window_step: int = 0
@@ -75,7 +76,7 @@ class WindowTrainer:
         self._learner = learner
         self._names = pipeline.source_names
         self._has_stream = has_stream(pipeline, request.source_specs())
-        self._learns = learns_fingerprint(pipeline, request.source_specs())
+        self._model_fingerprint = model_fingerprint_of(pipeline, request.source_specs())
         self._chain = ModelChain(home, pipeline.name, request.line)
         self._ledger = Ledger(home, pipeline.name)
         self._reader = RemoteReader(job_dir, layout, self._names)
@@ -135,7 +136,7 @@ class WindowTrainer:
             base_seen=seal.base_seen if seal else self._learner.seen(),
             store=store,
             scores=scores,
-            tally=Tally(folder / "tally.bin", COUNTERS),
+            tally=DurableCounters(folder / "tally.bin", COUNTERS),
             series=StepSeries(folder, self._names),
             started_at=datetime.now(UTC),
             last_seal=seal,
@@ -155,7 +156,7 @@ class WindowTrainer:
             if self._standing is not None:
                 raise InfrastructureError("a window without a parent follows a trained window")
             return
-        self._chain.require_same_meaning(parent, self._learns)
+        self._chain.require_same_fingerprint(parent, self._model_fingerprint)
         if self._standing == parent:
             return
         store = CheckpointStore(self._chain.folder(parent.window, parent.generation))
@@ -207,7 +208,7 @@ class WindowTrainer:
             opened.window_step += 1
             opened.tally.add("used_rows", len(minibatch))
             counts = np.bincount(minibatch.sources, minlength=len(self._names))
-            lag_seconds = self._progress.stepped(counts, frame.slot, opened.step)
+            lag_seconds = self._progress.stepped(counts, frame.hour, opened.step)
             opened.series.stepped(counts, lag_seconds)
         self._reader.used(frame)
 
@@ -271,7 +272,7 @@ class WindowTrainer:
             reread_rows=opened.tally.value("used_rows")
             - trained_rows
             + self._reader.dropped_rows(),
-            learns=self._learns,
+            model_fingerprint=self._model_fingerprint,
             started_at=opened.started_at,
             finished_at=datetime.now(UTC),
         )

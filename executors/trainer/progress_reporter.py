@@ -61,14 +61,14 @@ class ProgressReporter:
         self._lag_seconds = self._window_seconds
         self._write(force=True)
 
-    def stepped(self, counts: Counts, slot: int, step: int) -> float:
+    def stepped(self, counts: Counts, hour: int, step: int) -> float:
         """One minibatch was trained, of so many rows by source; the seconds of data still left.
 
-        `slot` is its hour inside the window.
+        `hour` is its hour inside the window.
         """
         self._rows += counts
         self._step = step
-        self._lag_seconds = max(0.0, self._window_seconds - slot * _HOUR_SECONDS)
+        self._lag_seconds = max(0.0, self._window_seconds - hour * _HOUR_SECONDS)
         self._write(force=False)
         return self._lag_seconds
 

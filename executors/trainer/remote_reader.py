@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from forebay.datatasks.tasks import TaskProgress, Wire
+from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.trainer.inbox import Frame, Inbox
@@ -33,6 +33,7 @@ from forebay.executors.wire.rpc import DriverClient, NotKnownError, rebuilt
 from forebay.executors.wire.tokens import read_token
 from forebay.mixture.features.encode import to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.system.message import Message
 
 __all__ = ["Frame", "RemoteReader"]
 
@@ -40,7 +41,7 @@ PATIENCE_FACTOR = 6
 OPEN_SECONDS = 30.0
 SEAL_SECONDS = 60.0
 _LOG = logging.getLogger(__name__)
-Reply = TypeVar("Reply", bound=Wire)
+Reply = TypeVar("Reply", bound=Message)
 
 
 @dataclass(eq=False)
@@ -408,7 +409,7 @@ class RemoteReader:
             executor=head.executor,
             epoch=head.epoch,
             rows=head.rows,
-            slot=head.slot,
+            hour=head.hour,
             feed=head.feed,
         )
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pydantic import Field
 
 from forebay.config.datasets import Feed
-from forebay.datatasks.tasks import DataTask, TaskProgress, Wire
+from forebay.datatasks.tasks import DataTask, TaskProgress
+from forebay.system.message import Message
 
 Progress = dict[str, TaskProgress]
 
 
-class Done(Wire):
+class Done(Message):
     """A call that has nothing to answer."""
 
 
-class ErrorReport(Wire):
+class ErrorReport(Message):
     """An error that crosses a process border: class name, message, exit code."""
 
     error: str
@@ -22,7 +23,7 @@ class ErrorReport(Wire):
     exit_code: int
 
 
-class Endpoint(Wire):
+class Endpoint(Message):
     """endpoints/driver.json: where the driver listens, and its incarnation."""
 
     address: str
@@ -32,7 +33,7 @@ class Endpoint(Wire):
 # Data executor -> driver ---------------------------------------------------------------------
 
 
-class Registration(Wire):
+class Registration(Message):
     """A data executor says that it lives. The process that started later owns the index."""
 
     executor: int
@@ -42,13 +43,13 @@ class Registration(Wire):
     pid: int
 
 
-class Registered(Wire):
+class Registered(Message):
     """The driver's incarnation, for the log."""
 
     incarnation: int
 
 
-class LeaseCall(Wire):
+class LeaseCall(Message):
     """Waits for work. The same `sequence` again gets the same answer again.
 
     `epoch` and `last` are what the executor knows: a difference is answered at once.
@@ -62,7 +63,7 @@ class LeaseCall(Wire):
     wait_seconds: float = 1.0
 
 
-class Grant(Wire):
+class Grant(Message):
     """A lease: the task, which grant of it this is, and where to go on (None: its start)."""
 
     task: DataTask
@@ -71,7 +72,7 @@ class Grant(Wire):
     progress: TaskProgress | None
 
 
-class LeaseReply(Wire):
+class LeaseReply(Message):
     """Grants under `epoch` (0: no window is open). `last`: no task is waiting for anyone now."""
 
     epoch: int
@@ -81,10 +82,10 @@ class LeaseReply(Wire):
     last: bool
 
 
-class ExecutorBeat(Wire):
+class ExecutorBeat(Message):
     """Every 0.2 s, when a task was read, and when rows of a later hour come up.
 
-    done: tasks read to their end. slots: the slot that each task still being read has come to.
+    done: tasks read to their end. hours: the hour that each task still being read has come to.
     The rest are counters for people.
     """
 
@@ -92,12 +93,12 @@ class ExecutorBeat(Wire):
     instance: str
     epoch: int
     done: list[str]
-    slots: dict[str, int] = Field(default_factory=dict)
+    hours: dict[str, int] = Field(default_factory=dict)
     queued: dict[str, int]
     passed_over: dict[str, int]
 
 
-class TaskFailure(Wire):
+class TaskFailure(Message):
     """A lease's task could not be read on. Refused when the lease was lost meanwhile."""
 
     executor: int
@@ -111,7 +112,7 @@ class TaskFailure(Wire):
 # Trainer -> driver ---------------------------------------------------------------------------
 
 
-class OpenWindow(Wire):
+class OpenWindow(Message):
     """Serve this window from `used`. `trainer` 0: a new process, which fences older ones."""
 
     trainer: int
@@ -122,7 +123,7 @@ class OpenWindow(Wire):
     used: Progress
 
 
-class Opened(Wire):
+class Opened(Message):
     """The trainer's number, the session that later calls name, and the window's task count."""
 
     trainer: int
@@ -130,7 +131,7 @@ class Opened(Wire):
     tasks: int
 
 
-class TrainerBeat(Wire):
+class TrainerBeat(Message):
     """Positions used since the last beat, fences answered, epochs whose stream broke.
 
     A `fenced` epoch comes with the positions up to which its rows were handed to the step; no
@@ -148,7 +149,7 @@ class TrainerBeat(Wire):
     wait_seconds: float = 0.2
 
 
-class Serving(Wire):
+class Serving(Message):
     """A data executor to take rows from, under one epoch."""
 
     executor: int
@@ -156,7 +157,7 @@ class Serving(Wire):
     address: str
 
 
-class Orders(Wire):
+class Orders(Message):
     """What the driver wants of the trainer: whom to read from, whom to fence, why to stop."""
 
     version: int
@@ -165,7 +166,7 @@ class Orders(Wire):
     error: ErrorReport | None = None
 
 
-class SealCall(Wire):
+class SealCall(Message):
     """A checkpoint with these positions is on disk."""
 
     trainer: int
@@ -177,11 +178,11 @@ class SealCall(Wire):
 # Anyone -> driver ----------------------------------------------------------------------------
 
 
-class StatusCall(Wire):
+class StatusCall(Message):
     """Asks how far the window is."""
 
 
-class ExecutorFacts(Wire):
+class ExecutorFacts(Message):
     """One data executor as the driver sees it."""
 
     epoch: int
@@ -191,7 +192,7 @@ class ExecutorFacts(Wire):
     passed_over: dict[str, int]
 
 
-class StatusReply(Wire):
+class StatusReply(Message):
     """Facts for people: never the base of a decision."""
 
     incarnation: int
@@ -208,19 +209,19 @@ class StatusReply(Wire):
 # Data executor -> trainer (app_metadata of a frame) ------------------------------------------
 
 
-class StreamCall(Wire):
+class StreamCall(Message):
     """Opens the stream of one epoch; each epoch is served once, to one caller."""
 
     epoch: int
 
 
-class CreditNote(Wire):
+class CreditNote(Message):
     """Room for that many more minibatches."""
 
     credits: int
 
 
-class FrameHead(Wire):
+class FrameHead(Message):
     """What a frame's rows are. `segments`: (source index, rows) in the order of the rows.
 
     Once this frame and the earlier ones of its feed are used, every task in `progress` stands
@@ -231,7 +232,7 @@ class FrameHead(Wire):
     epoch: int
     sequence: int
     feed: Feed
-    slot: int
+    hour: int
     segments: list[tuple[int, int]]
     progress: Progress
 

@@ -17,10 +17,10 @@ import grpc
 from pydantic import ValidationError
 
 from forebay import errors
-from forebay.datatasks.tasks import Wire
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.wire.messages import Endpoint, ErrorReport
 from forebay.executors.wire.tokens import HEADER, bearer, is_allowed
+from forebay.system.message import Message
 
 SERVICE = "forebay.DataTaskService"
 ENDPOINT_FILE = Path("endpoints") / "driver.json"
@@ -38,15 +38,15 @@ _RETRIED = (
     grpc.StatusCode.CANCELLED,
 )
 
-Reply = TypeVar("Reply", bound=Wire)
+Reply = TypeVar("Reply", bound=Message)
 
 
 class NotKnownError(InfrastructureError):
     """The driver does not know the caller or its session (it may have been restarted)."""
 
 
-Handler = Callable[[Any, grpc.ServicerContext], Wire]
-Methods = Mapping[str, tuple[type[Wire], Handler]]
+Handler = Callable[[Any, grpc.ServicerContext], Message]
+Methods = Mapping[str, tuple[type[Message], Handler]]
 
 
 def report(error: BaseException) -> ErrorReport:
@@ -129,7 +129,9 @@ class RpcServer:
         self._server.stop(grace_seconds).wait()
 
 
-def _served(kind: type[Wire], handler: Handler) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+def _served(
+    kind: type[Message], handler: Handler
+) -> Callable[[bytes, grpc.ServicerContext], bytes]:
     def call(message: bytes, context: grpc.ServicerContext) -> bytes:
         try:
             return handler(kind.model_validate_json(message), context).model_dump_json().encode()
@@ -160,7 +162,9 @@ class DriverClient:
         self._channel: grpc.Channel | None = None
         self._address = ""
 
-    def call(self, method: str, request: Wire, reply: type[Reply], timeout: float = 5.0) -> Reply:
+    def call(
+        self, method: str, request: Message, reply: type[Reply], timeout: float = 5.0
+    ) -> Reply:
         """Send until there is an answer.
 
         Raises:

@@ -132,18 +132,20 @@ def _backfill(
     *,
     reprocess: bool,
 ) -> None:
-    from forebay.datatasks.window_range import asked_windows
-    from forebay.executors.backfill_cost import Foresight
+    from forebay.datatasks.window_range import requested_windows
+    from forebay.executors.backfill_cost import BackfillEstimator
 
-    asked = asked_windows(spec, *ends)
-    foresight = Foresight(project, spec, Home.from_environment(), lambda: datetime.now(UTC), line)
+    asked = requested_windows(spec, *ends)
+    foresight = BackfillEstimator(
+        project, spec, Home.from_environment(), lambda: datetime.now(UTC), line
+    )
     cost = foresight.backfill(asked, reprocess=reprocess)
     if printer.is_json:
         printer.json(cost.model_dump())
         return
     columns = ["window", "state", "does", "generation", *(f"{name} rows" for name in cost.rows)]
-    if any(each.because for each in cost.windows):
-        columns.append("because")
+    if any(each.reason for each in cost.windows):
+        columns.append("reason")
     rows = [
         each.model_dump() | {f"{name} rows": count for name, count in each.rows.items()}
         for each in cost.windows

@@ -32,7 +32,7 @@ def ls(
 
     def row(link: Link) -> dict[str, Any]:
         newest = chain.generations(link.window)[-1] == link.generation
-        state = (chain.stale_because(link) or "current") if newest else "replaced"
+        state = (chain.stale_reason(link) or "current") if newest else "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):
             state += ", serves"
         model = chain.folder(link.window, link.generation) / "saved_model"

@@ -50,9 +50,9 @@ def preview(
     opened = open_source(spec, project.root)
     try:
         found = opened.describe()
-        wrong = [] if found.nothing_because else [str(each.message) for each in opened.findings()]
+        wrong = [] if found.empty_reason else [str(each.message) for each in opened.findings()]
         # Rows can be shown only where declaration and storage agree.
-        read = _first_rows(opened, rows) if not (found.nothing_because or wrong) else ([], [])
+        read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
     finally:
         opened.close()
     shown = Output(output)
@@ -61,13 +61,13 @@ def preview(
         shown.json(facts)
     else:
         _print(shown, facts)
-    if found.nothing_because:
-        raise NotReadyError(f"source {source!r}: {found.nothing_because}")
+    if found.empty_reason:
+        raise NotReadyError(f"source {source!r}: {found.empty_reason}")
 
 
 def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:
     """The first rows in declared types, and the reasons of dead rows among them."""
-    from forebay.datatasks.tasks import DataTask, Unit
+    from forebay.datatasks.tasks import DataTask, RowRange
 
     span = Interval(source.spec.starts or _EVER[0], source.spec.ends or _EVER[1])
     tasks = source.scan([span]).tasks
@@ -80,9 +80,9 @@ def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[
         source=source.spec.name,
         window="preview",
         generation=1,
-        slot=first["slot"],
+        hour=first["hour"],
         partition=first["partition"],
-        units=tuple(Unit(**unit) for unit in first["units"]),
+        ranges=tuple(RowRange(**row_range) for row_range in first["ranges"]),
         rows=first["rows"],
         cut=first["cut"],
         data_from=span.start,
@@ -117,7 +117,7 @@ def _facts(
         "columns": columns,
         "partitions": found.partitions,
         "newest": found.newest,
-        "nothing_because": found.nothing_because,
+        "empty_reason": found.empty_reason,
         "problems": wrong,
         "dead": dead,
         "rows": [{key: _plain(value) for key, value in row.items()} for row in rows],
@@ -134,8 +134,8 @@ def _text(value: object) -> object:
 
 def _print(shown: Output, facts: dict[str, Any]) -> None:
     shown.line(f"source      {facts['source']} (kind {facts['kind']})")
-    if facts["nothing_because"]:
-        shown.line(f"nothing     {facts['nothing_because']}")
+    if facts["empty_reason"]:
+        shown.line(f"nothing     {facts['empty_reason']}")
         return
     partitions = facts["partitions"]
     more = f" and {len(partitions) - _PARTITIONS_SHOWN} more" * (

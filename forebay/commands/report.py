@@ -83,14 +83,14 @@ def report(
 def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
     """Facts of windows that anybody trained, and the summary that was written of them."""
     from forebay.config.load import load_project
-    from forebay.datatasks.window_range import asked_windows
+    from forebay.datatasks.window_range import requested_windows
     from forebay.executors.evaluation.range_summary import summarise_windows
     from forebay.executors.files import write_atomically
     from forebay.report.facts import facts_of
 
     home = Home.from_environment()
     spec = load_project(config).pipeline(pipeline)
-    keys = [window.key for window in asked_windows(spec, first, last)]
+    keys = [window.key for window in requested_windows(spec, first, last)]
     summary = summarise_windows(spec, home, line, keys)
     path = home.root / "reports" / f"{pipeline}-{line}-{keys[0]}-{keys[-1]}.json"
     write_atomically(path, json.dumps(summary, indent=1) + "\n")

@@ -22,16 +22,16 @@ from forebay.commands.output import (
     note,
     option,
 )
-from forebay.config.base import Spec
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.registry import kind_named
 from forebay.config.windows import Window
 from forebay.errors import UsageError
 from forebay.home.paths import Home
+from forebay.system.message import Message
 
 if TYPE_CHECKING:
-    from forebay.executors.stages.results import AskedWindow
+    from forebay.executors.stages.results import RequestedWindow
 
 PipelineName = Annotated[str, typer.Argument(help="The pipeline's name.")]
 WindowKey = Annotated[str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.")]
@@ -62,11 +62,11 @@ class _Place:
 
     @classmethod
     def of(cls, config: Path, pipeline: str, window: str) -> _Place:
-        from forebay.datatasks.window_range import asked_window
+        from forebay.datatasks.window_range import requested_window
 
         project = load_project(config)
         spec = project.pipeline(pipeline)
-        return cls(project, spec, asked_window(spec, window), Home.from_environment())
+        return cls(project, spec, requested_window(spec, window), Home.from_environment())
 
 
 def timer(
@@ -81,7 +81,7 @@ def timer(
 
     place = _Place.of(config, pipeline, window)
     result = time_window(place.pipeline, place.home, line, place.window, again=again)
-    _print(result, f"window {result.window}: {result.because}")
+    _print(result, f"window {result.window}: {result.reason}")
     if result.next:
         note(f"next: {result.next}")
 
@@ -115,11 +115,11 @@ def source(
     rows = "an unknown number of" if result.rows is None else f"{result.rows:,}"
     found = f"{rows} rows in {result.tasks:,} tasks ({result.storage_calls} storage calls now)"
     if result.state == "waiting":
-        told = f"waiting: {result.because}"
+        told = f"waiting: {result.reason}"
     elif ready:
         told = "complete"
     else:
-        told = f"{found}{f': {result.because}' if result.because else ''}"
+        told = f"{found}{f': {result.reason}' if result.reason else ''}"
     _print(result, f"window {result.window}, source {source}: {told}")
 
 
@@ -180,7 +180,7 @@ def submit(
         again=again,
         previous=PreviousRun(previous),
     )
-    _print(result, f"window {result.window}: {result.state} {result.because or result.job_id}")
+    _print(result, f"window {result.window}: {result.state} {result.reason or result.job_id}")
 
 
 def evaluate(
@@ -209,16 +209,16 @@ def publish(
 
     place = _Place.of(config, pipeline, window)
     result = publish_window(place.pipeline, place.home, line, place.window.key, generation)
-    _print(result, f"window {result.window}: {result.state} {result.because}".rstrip())
+    _print(result, f"window {result.window}: {result.state} {result.reason}".rstrip())
 
 
-def _asked(text: str) -> list[AskedWindow]:
+def _asked(text: str) -> list[RequestedWindow]:
     from pydantic import TypeAdapter, ValidationError
 
-    from forebay.executors.stages.results import AskedWindow
+    from forebay.executors.stages.results import RequestedWindow
 
     try:
-        return TypeAdapter(list[AskedWindow]).validate_json(text)
+        return TypeAdapter(list[RequestedWindow]).validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageError(
@@ -226,6 +226,6 @@ def _asked(text: str) -> list[AskedWindow]:
         ) from None
 
 
-def _print(result: Spec, told: str) -> None:
+def _print(result: Message, told: str) -> None:
     note(told)
     sys.stdout.write(result.model_dump_json() + "\n")

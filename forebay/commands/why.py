@@ -69,7 +69,7 @@ def why(
         shown.json(found.model_dump())
         return
     shown.line(f"window {found.window}: {found.state}")
-    shown.line(found.because)
+    shown.line(found.reason)
     if found.next:
         shown.line(f"next: {found.next}")
 
@@ -127,33 +127,33 @@ def _running(job: Job, window: str) -> Why:
         )
     restarts = sum(job.status.restarts.values())
     again = f"; {restarts} restarts so far" if restarts else ""
-    because = f"job {job.status.job_id} runs: {place}{again}"
-    return Why(window=window, state="running", because=because, next=f"logs: {job.folder / 'logs'}")
+    reason = f"job {job.status.job_id} runs: {place}{again}"
+    return Why(window=window, state="running", reason=reason, next=f"logs: {job.folder / 'logs'}")
 
 
 def _trained(plan: WindowPlan, chain: ModelChain, window: str) -> Why:
     from forebay.datatasks.why import Why, plan_text, skipped_text
 
     link = chain.newest(window)
-    stale = chain.stale_because(link) if link else None
+    stale = chain.stale_reason(link) if link else None
     missing = skipped_text(plan)
-    because = plan_text(plan) + (f"; without {missing}" if missing else "")
+    reason = plan_text(plan) + (f"; without {missing}" if missing else "")
     if stale:
         first = min(key for key in chain.windows() if _is_stale(chain, key))
         again = f"forebay run {chain.pipeline} --from {first} --to {window} --reprocess"
         return Why(
             window=window,
             state="stale",
-            because=f"it is trained, but {stale}",
+            reason=f"it is trained, but {stale}",
             next=again,
             generation=plan.generation,
         )
-    return Why(window=window, state="trained", because=because, generation=plan.generation)
+    return Why(window=window, state="trained", reason=reason, generation=plan.generation)
 
 
 def _is_stale(chain: ModelChain, window: str) -> bool:
     link = chain.newest(window)
-    return link is not None and chain.stale_because(link) is not None
+    return link is not None and chain.stale_reason(link) is not None
 
 
 def _ended(job: Job, spec: PipelineSpec, window: str) -> Why:
@@ -162,16 +162,16 @@ def _ended(job: Job, spec: PipelineSpec, window: str) -> Why:
     error = job.status.error
     said = f": {error.error}: {error.message}" if error else ""
     ended = "lost its supervisor" if job.status.state == "lost" else job.status.state
-    because = f"job {job.status.job_id} {'was ' if ended == 'cancelled' else ''}{ended}{said}"
+    reason = f"job {job.status.job_id} {'was ' if ended == 'cancelled' else ''}{ended}{said}"
     goes_on = f"(it goes on from the newest checkpoint; logs: {job.folder / 'logs'})"
     if error is not None and error.error == LineBusyError.__name__:
-        because = f"it waits for its line: {error.message}"
-        return Why(window=window, state="planned", because=because, next="wait: it is asked again")
+        reason = f"it waits for its line: {error.message}"
+        return Why(window=window, state="planned", reason=reason, next="wait: it is asked again")
     if not job.request.publishes:  # a run in Airflow publishes by a stage of its own
         return Why(
             window=window,
             state="failed",
-            because=because,
+            reason=reason,
             next=f"clear this window's run in Airflow, from its training on {goes_on}",
         )
     first, last = job.request.windows[0].key, job.request.windows[-1].key
@@ -179,7 +179,7 @@ def _ended(job: Job, spec: PipelineSpec, window: str) -> Why:
     return Why(
         window=window,
         state="failed",
-        because=because,
+        reason=reason,
         next=f"forebay run {spec.name} --from {first} --to {last} {goes_on}",
     )
 
@@ -189,18 +189,18 @@ def _planned(plan: WindowPlan, ledger: Ledger, chain: ModelChain, before: str) -
     from forebay.datatasks.why import Why, plan_text
 
     window = plan.window
-    because = plan_text(plan)
+    reason = plan_text(plan)
     start = last = window.rpartition(WARM_START_SEPARATOR)[2]
     trained = [key for key in chain.windows() if key < window]
     stands = [key for key in trained if key == before or key.endswith("_" + window)]
     earlier = [key for key in (*trained, *ledger.windows()) if key < window]
     if before and earlier and not stands:
-        because += f"; it waits for window {before}, which is not trained"
+        reason += f"; it waits for window {before}, which is not trained"
         start = before
     return Why(
         window=window,
         state="planned",
-        because=because,
+        reason=reason,
         next=f"forebay run {chain.pipeline} --from {start} --to {last}",
         generation=plan.generation,
     )

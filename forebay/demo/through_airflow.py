@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from forebay.config.load import load_project
-from forebay.datatasks.window_range import asked_windows
+from forebay.datatasks.window_range import requested_windows
 from forebay.demo.backfill import Backfill
 from forebay.demo.console import say
 from forebay.demo.live import Shown
@@ -70,7 +70,7 @@ class ThroughAirflow:
         started = time.monotonic()
         self._phases["airflow"] = started - began
         spec = load_project(self._config).pipeline(PIPELINE)
-        windows = asked_windows(spec, FIRST_WINDOW, LAST_WINDOW)
+        windows = requested_windows(spec, FIRST_WINDOW, LAST_WINDOW)
         keys = [window.key for window in windows]
         chain = ModelChain(self._settings.home, PIPELINE, LINE)
         before = set(chain.windows())

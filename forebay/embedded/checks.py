@@ -13,11 +13,11 @@ from typing import Literal
 
 import psutil
 
-from forebay.config.base import Spec
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
 from forebay.embedded.postgres.place import database_place, nearest_folder
 from forebay.errors import ForebayError
+from forebay.system.message import Message
 
 State = Literal["ok", "warning", "failure"]
 PYTHONS = ((3, 11), (3, 14))
@@ -35,7 +35,7 @@ _EXTRAS = {
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-class Check(Spec):
+class Check(Message):
     """One finding.
 
     found: what is so. remedy: what to do about it; empty where it is fine.

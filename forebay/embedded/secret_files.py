@@ -8,9 +8,9 @@ import os
 import secrets
 from pathlib import Path
 
-from forebay.config.base import Spec
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError
+from forebay.system.message import Message
 
 USER = "admin"
 _PRIVATE = 0o600
@@ -19,7 +19,7 @@ _LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _PASSWORD_LENGTH = 20
 
 
-class Secrets(Spec):
+class Secrets(Message):
     """Keys that all components share.
 
     jwt: signs tokens of users and tasks. session: signs cookies.

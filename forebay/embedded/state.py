@@ -7,16 +7,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from forebay.config.base import Spec
 from forebay.embedded.layout import Layout
 from forebay.executors.files import write_atomically
 from forebay.system.locks import is_held
+from forebay.system.message import Message
 
 ComponentState = Literal["waiting", "running", "restarting", "failed", "stopped"]
 ClusterState = Literal["starting", "running", "failed", "stopping", "stopped", "lost"]
 
 
-class ComponentStatus(Spec):
+class ComponentStatus(Message):
     """One component: PostgreSQL or a part of Airflow.
 
     state: `failed` means that it ended too often and is not started again.
@@ -30,7 +30,7 @@ class ComponentStatus(Spec):
     started_at: datetime | None = None
 
 
-class ClusterStatus(Spec):
+class ClusterStatus(Message):
     """All components.
 
     state: `lost` is written by nobody: the keeper died without a word.

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from forebay.config.base import Spec
 from forebay.errors import InfrastructureError
+from forebay.system.message import Message
 
 JOB_ID_NAME = "FOREBAY_JOB_ID"
 HOME_NAME = "FOREBAY_HOME"
@@ -30,7 +30,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _LOG = logging.getLogger(__name__)
 
 
-class ProcessIdentity(Spec):
+class ProcessIdentity(Message):
     """One process, told apart from a later one with the same pid.
 
     create_time: clock ticks from boot to the process's start (field 22 of /proc/PID/stat).

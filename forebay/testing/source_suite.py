@@ -9,7 +9,7 @@ A kind that lives in another package is tested with
             ...store the batches, add to what lies there...
             return {"endpoint": ...}  # options of the kind
 
-Kinds whose stored values may not fit a declared type mix in `BadRowSuite`; kinds whose units can
+Kinds whose stored values may not fit a declared type mix in `BadRowSuite`; kinds whose ranges can
 be damaged mix in `DamageSuite`.
 """
 
@@ -28,7 +28,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import ARROW_TYPES, Scan, Source
-from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, Unit
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError
 from forebay.testing.source_data import (
     COLUMNS,
@@ -50,9 +50,9 @@ def data_task(tasks: pa.Table, index: int, span: Interval, source: str = "suite"
         source=source,
         window="w",
         generation=1,
-        slot=row["slot"],
+        hour=row["hour"],
         partition=row["partition"],
-        units=tuple(Unit(**unit) for unit in row["units"]),
+        ranges=tuple(RowRange(**row_range) for row_range in row["ranges"]),
         rows=row["rows"],
         cut=row["cut"],
         data_from=span.start,
@@ -111,15 +111,15 @@ class SourceBase(ABC):
     def _check(self, chunks: list[Chunk], task: DataTask, columns: Sequence[str]) -> None:
         assert chunks, "a task gives at least one chunk, perhaps an empty one"
         assert chunks[-1].end >= max(chunk.end for chunk in chunks)
-        slots = np.concatenate([chunk.slots for chunk in chunks])
-        assert (np.diff(slots) >= 0).all(), "slots never fall within a task"
+        hours = np.concatenate([chunk.hours for chunk in chunks])
+        assert (np.diff(hours) >= 0).all(), "hours never fall within a task"
         hours_of_task = -(-(task.data_to - task.data_from).total_seconds() // 3600)
-        assert ((slots >= 0) & (slots < hours_of_task)).all()
+        assert ((hours >= 0) & (hours < hours_of_task)).all()
         for chunk in chunks:
             assert chunk.batch.schema.names == list(columns)
             for name in columns:
                 assert chunk.batch.schema.field(name).type == ARROW_TYPES[COLUMNS[name]]
-            sizes = {len(chunk.row_ids), len(chunk.units), len(chunk.rows), len(chunk.slots)}
+            sizes = {len(chunk.row_ids), len(chunk.parts), len(chunk.rows), len(chunk.hours)}
             assert sizes == {chunk.batch.num_rows}
             assert chunk.batch.num_rows <= self.chunk_rows
             positions = [chunk.position(row) for row in range(len(chunk.rows) + 1)]
@@ -177,7 +177,7 @@ class SourceSuite(SourceBase):
 
     def test_tasks_are_ordered(self, source: Source) -> None:
         tasks = source.scan(hours(0, 3)).tasks
-        keys = list(zip(tasks["span"].to_pylist(), tasks["slot"].to_pylist(), strict=True))
+        keys = list(zip(tasks["span"].to_pylist(), tasks["hour"].to_pylist(), strict=True))
         assert keys == sorted(keys)
 
     def test_one_scan_of_all_windows_equals_one_for_each(self, source: Source) -> None:
@@ -187,8 +187,8 @@ class SourceSuite(SourceBase):
             alone = source.scan([span])
             assert alone.fingerprints == [together.fingerprints[index]]
             ours = tasks_of(together, spans, index)
-            assert [task.units for task in tasks_of(alone, [span], 0)] == [
-                task.units for task in ours
+            assert [task.ranges for task in tasks_of(alone, [span], 0)] == [
+                task.ranges for task in ours
             ]
 
     def test_a_wider_window_holds_the_rows_of_its_hours(self, source: Source) -> None:
@@ -264,7 +264,7 @@ class SourceSuite(SourceBase):
         described = source.describe()
         assert set(described.columns) >= set(ALL)
         assert described.newest is not None
-        assert not described.nothing_because
+        assert not described.empty_reason
         assert source.findings() == []
 
     def test_a_finding_names_the_column_that_is_not_there(
@@ -340,11 +340,11 @@ class BadRowSuite(SourceBase):
 
 
 class DamageSuite(SourceBase):
-    """Kinds whose stored units can be damaged in place."""
+    """Kinds whose stored ranges can be damaged in place."""
 
     @abstractmethod
     def damage(self, place: Path) -> None:
-        """Damage the unit that holds hour 0, whose 40 rows were published as one batch."""
+        """Damage the row range that holds hour 0, whose 40 rows were published as one batch."""
 
     def _planned(
         self,

@@ -9,11 +9,17 @@ import tensorflow as tf
 from forebay.config.datasets import Feed
 from forebay.config.models import MixtureSpec, ModelSpec
 from forebay.mixture.models.embeddings import Stack, Tables
-from forebay.mixture.models.paradigm import Inputs, Trained, checked, mean_loss, named_variables
+from forebay.mixture.models.paradigm import (
+    Inputs,
+    ParadigmModel,
+    checked,
+    mean_loss,
+    named_variables,
+)
 from forebay.mixture.models.towers import Output, Tower
 
 
-class Mixture(Trained):
+class Mixture(ParadigmModel):
     """Primus Alg. 1: batch trains the memory tower, stream the adapt tower, which answers."""
 
     def __init__(self, dense: int, stacks: Sequence[Stack], model: ModelSpec) -> None:

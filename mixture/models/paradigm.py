@@ -27,7 +27,7 @@ class Inputs(NamedTuple):
         return tf.concat([self.dense, *pooled], axis=1)
 
 
-class Trained(ABC):
+class ParadigmModel(ABC):
     """One paradigm's model."""
 
     def __init__(self, name: Paradigm) -> None:

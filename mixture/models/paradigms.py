@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from forebay.config.models import ModelSpec, Paradigm
 from forebay.mixture.models.embeddings import Stack
 from forebay.mixture.models.memory_adapt import Mixture
-from forebay.mixture.models.paradigm import Trained
+from forebay.mixture.models.paradigm import ParadigmModel
 from forebay.mixture.models.single_tower import SingleTower
 
 
-def make_paradigm(name: Paradigm, dense: int, stacks: Sequence[Stack], model: ModelSpec) -> Trained:
+def make_paradigm(
+    name: Paradigm, dense: int, stacks: Sequence[Stack], model: ModelSpec
+) -> ParadigmModel:
     """The model of one paradigm for inputs of `dense` numbers and these stacks."""
     if name == "mixture":
         return Mixture(dense, stacks, model)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.tensors import RawEncoder, input_spec
 from forebay.mixture.models.embeddings import Stack, locate
-from forebay.mixture.models.paradigm import Inputs, Trained
+from forebay.mixture.models.paradigm import Inputs, ParadigmModel
 from forebay.mixture.models.step import AUTOGRAPH
 from forebay.mixture.serving.served_features import FEATURES, ServedFeatures
 
@@ -20,7 +20,9 @@ SIGNATURE = "serving_default"
 class Exporter:
     """Writes SavedModels of one learner: the graph is traced once, at the first export."""
 
-    def __init__(self, layout: FeatureLayout, stacks: Sequence[Stack], model: Trained) -> None:
+    def __init__(
+        self, layout: FeatureLayout, stacks: Sequence[Stack], model: ParadigmModel
+    ) -> None:
         """Keep what is served; nothing is traced yet."""
         self._layout = layout
         self._stacks = stacks

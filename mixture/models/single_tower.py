@@ -9,11 +9,17 @@ import tensorflow as tf
 from forebay.config.datasets import Feed
 from forebay.config.models import ModelSpec, Paradigm
 from forebay.mixture.models.embeddings import Stack, Tables
-from forebay.mixture.models.paradigm import Inputs, Trained, checked, mean_loss, named_variables
+from forebay.mixture.models.paradigm import (
+    Inputs,
+    ParadigmModel,
+    checked,
+    mean_loss,
+    named_variables,
+)
 from forebay.mixture.models.towers import Tower
 
 
-class SingleTower(Trained):
+class SingleTower(ParadigmModel):
     """One tower on one set of tables; the paradigms differ in the minibatches that they take."""
 
     def __init__(

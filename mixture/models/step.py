@@ -9,7 +9,7 @@ import tensorflow as tf
 from forebay.config.datasets import Feed
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.embeddings import Stack, locate
-from forebay.mixture.models.paradigm import Inputs, Trained
+from forebay.mixture.models.paradigm import Inputs, ParadigmModel
 
 Function = Callable[..., tf.Tensor]
 # Nothing in the models branches on a tensor, and rewriting their Python takes a process seconds.
@@ -27,7 +27,7 @@ def feature_signature(layout: FeatureLayout) -> tuple[object, ...]:
 
 
 def score_function(
-    layout: FeatureLayout, stacks: Sequence[Stack], paradigms: Sequence[Trained]
+    layout: FeatureLayout, stacks: Sequence[Stack], paradigms: Sequence[ParadigmModel]
 ) -> Function:
     """(dense, ids, lists) -> probabilities float32[N, paradigms]."""
 
@@ -46,7 +46,7 @@ def score_function(
 def learn_function(
     layout: FeatureLayout,
     stacks: Sequence[Stack],
-    learning: Sequence[Trained],
+    learning: Sequence[ParadigmModel],
     feed: Feed,
     row_sums: tf.Variable,
     steps: tf.Variable,

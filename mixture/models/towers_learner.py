@@ -13,13 +13,13 @@ from forebay.config.datasets import Feed
 from forebay.config.models import ModelSpec, Paradigm
 from forebay.errors import TrainingError
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.learner import RowSums
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.models.embeddings import stacks_of
 from forebay.mixture.models.identity import ModelIdentity
 from forebay.mixture.models.paradigms import make_paradigm
 from forebay.mixture.models.saved_model import Exporter
 from forebay.mixture.models.step import Function, learn_function, score_function
+from forebay.mixture.row_sums import RowSums
 
 IDENTITY = "identity.json"
 VARIABLES = "variables"

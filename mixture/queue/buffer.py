@@ -1,7 +1,7 @@
 """Serving buffer: decoded rows of one source, waiting for their turn; bounded in rows and bytes.
 
-Rows of one task keep their order in a *lane*. The buffer's head is the lane with the earliest
-slot, so that a task that is ahead cannot stand in the way of an earlier one. Not safe for use
+Rows of one task keep their order in a *queue*. The buffer's head is the queue with the earliest
+hour, so that a task that is ahead cannot stand in the way of an earlier one. Not safe for use
 from several threads: `PrioritisedQueue` guards all buffers of an executor with one lock.
 """
 
@@ -17,44 +17,44 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class BufferedChunk:
     """Consecutive rows of one task.
 
-    slots: int32[N], never descending. token(k): an opaque value that says where the task stands
+    hours: int32[N], never descending. token(k): an opaque value that says where the task stands
     once the first k rows are used.
     """
 
     batch: pa.RecordBatch
-    slots: npt.NDArray[np.int32]
+    hours: npt.NDArray[np.int32]
     token: Callable[[int], object]
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class TakenRows:
     """Rows that left a buffer: a slice without copy, and where its task then stands."""
 
     task: Hashable
     batch: pa.RecordBatch | None
     rows: int
-    slot: int
+    hour: int
     token: object
 
 
 @dataclass
-class _Lane:
-    """What is waiting of one task. `slot` is the slot of its next row as far as known."""
+class TaskQueue:
+    """What is waiting of one task. `hour` is the hour of its next row as far as known."""
 
-    slot: int
-    pieces: deque[Piece] = field(default_factory=deque)
+    hour: int
+    chunks: deque[BufferedChunk] = field(default_factory=deque)
     cursor: int = 0
     end: object | None = None
 
     def head_run(self) -> int:
-        """Rows at the head that share the head's slot."""
-        if not self.pieces:
+        """Rows at the head that share the head's hour."""
+        if not self.chunks:
             return 0
-        slots = self.pieces[0].slots
-        behind = int(np.searchsorted(slots, slots[self.cursor], side="right"))
+        hours = self.chunks[0].hours
+        behind = int(np.searchsorted(hours, hours[self.cursor], side="right"))
         return behind - self.cursor
 
 
@@ -62,40 +62,40 @@ class ServingBuffer:
     """Waiting rows of one source."""
 
     def __init__(self, rows_max: int, bytes_max: int) -> None:
-        """Bounds. A task whose lane is empty may always add one piece: others may wait for it.
+        """Bounds. A task whose queue is empty may always add one chunk: others may wait for it.
 
-        Bytes are counted by whole pieces until their last row left: a slice keeps its parent
+        Bytes are counted by whole chunks until their last row left: a slice keeps its parent
         alive.
         """
         self.rows = 0
         self.bytes = 0
         self._rows_max = rows_max
         self._bytes_max = bytes_max
-        self._lanes: dict[Hashable, _Lane] = {}
+        self._queues: dict[Hashable, TaskQueue] = {}
 
-    def open_task(self, task: Hashable, slot: int) -> None:
-        """Expect pieces of a task whose first row has this slot or a later one."""
-        self._lanes[task] = _Lane(slot)
+    def open_task(self, task: Hashable, hour: int) -> None:
+        """Expect chunks of a task whose first row has this hour or a later one."""
+        self._queues[task] = TaskQueue(hour)
 
-    def has_room(self, task: Hashable, piece: Piece) -> bool:
-        """Whether the piece may be added now."""
-        if not self._lanes[task].pieces:
+    def has_room(self, task: Hashable, chunk: BufferedChunk) -> bool:
+        """Whether the chunk may be added now."""
+        if not self._queues[task].chunks:
             return True
-        fits_rows = self.rows + piece.batch.num_rows <= self._rows_max
-        return fits_rows and self.bytes + _size(piece) <= self._bytes_max
+        fits_rows = self.rows + chunk.batch.num_rows <= self._rows_max
+        return fits_rows and self.bytes + _size(chunk) <= self._bytes_max
 
-    def put(self, task: Hashable, piece: Piece) -> None:
+    def put(self, task: Hashable, chunk: BufferedChunk) -> None:
         """Add rows behind those of the same task."""
-        lane = self._lanes[task]
-        if not lane.pieces:
-            lane.slot = int(piece.slots[0])
-        lane.pieces.append(piece)
-        self.rows += piece.batch.num_rows
-        self.bytes += _size(piece)
+        queue = self._queues[task]
+        if not queue.chunks:
+            queue.hour = int(chunk.hours[0])
+        queue.chunks.append(chunk)
+        self.rows += chunk.batch.num_rows
+        self.bytes += _size(chunk)
 
     def end_task(self, task: Hashable, token: object) -> None:
-        """No further piece comes; `token` says that the task is at its end."""
-        self._lanes[task].end = token
+        """No further chunk comes; `token` says that the task is at its end."""
+        self._queues[task].end = token
 
     @property
     def is_within_bounds(self) -> bool:
@@ -105,68 +105,68 @@ class ServingBuffer:
     @property
     def open_tasks(self) -> int:
         """Tasks that may still add rows."""
-        return sum(lane.end is None for lane in self._lanes.values())
+        return sum(queue.end is None for queue in self._queues.values())
 
     def reading(self) -> dict[Hashable, int]:
-        """The slot of the next row of each task that is still being read, as far as known."""
-        return {task: lane.slot for task, lane in self._lanes.items() if lane.end is None}
+        """The hour of the next row of each task that is still being read, as far as known."""
+        return {task: queue.hour for task, queue in self._queues.items() if queue.end is None}
 
-    def slot(self) -> int | None:
-        """The earliest slot that is waiting here or may still come; None when nothing is open."""
-        slots = [lane.slot for lane in self._lanes.values() if lane.pieces or lane.end is None]
-        return min(slots, default=None)
+    def hour(self) -> int | None:
+        """The earliest hour that is waiting here or may still come; None when nothing is open."""
+        hours = [queue.hour for queue in self._queues.values() if queue.chunks or queue.end is None]
+        return min(hours, default=None)
 
-    def available(self, slot: int) -> int:
-        """Rows that can be taken of this slot (of its first lane) at once."""
-        lane = self._head(slot)
-        return lane[1].head_run() if lane else 0
+    def available(self, hour: int) -> int:
+        """Rows that can be taken of this hour (of its first queue) at once."""
+        queue = self._head(hour)
+        return queue[1].head_run() if queue else 0
 
-    def take(self, slot: int, rows_max: int) -> Taken:
-        """Remove up to `rows_max` rows of the slot, as one slice."""
-        found = self._head(slot)
+    def take(self, hour: int, rows_max: int) -> TakenRows:
+        """Remove up to `rows_max` rows of the hour, as one slice."""
+        found = self._head(hour)
         if found is None:
-            raise LookupError(f"no row of slot {slot} is waiting")
-        task, lane = found
-        piece = lane.pieces[0]
-        rows = min(rows_max, lane.head_run())
-        batch = piece.batch.slice(lane.cursor, rows)
-        lane.cursor += rows
-        token = piece.token(lane.cursor)
+            raise LookupError(f"no row of hour {hour} is waiting")
+        task, queue = found
+        chunk = queue.chunks[0]
+        rows = min(rows_max, queue.head_run())
+        batch = chunk.batch.slice(queue.cursor, rows)
+        queue.cursor += rows
+        token = chunk.token(queue.cursor)
         self.rows -= rows
-        if lane.cursor == piece.batch.num_rows:
-            self._drop_piece(lane)
-            if lane.end is not None and not lane.pieces:
-                token = lane.end
-                del self._lanes[task]
+        if queue.cursor == chunk.batch.num_rows:
+            self._drop_chunk(queue)
+            if queue.end is not None and not queue.chunks:
+                token = queue.end
+                del self._queues[task]
         else:
-            lane.slot = int(piece.slots[lane.cursor])
-        return Taken(task, batch, rows, slot, token)
+            queue.hour = int(chunk.hours[queue.cursor])
+        return TakenRows(task, batch, rows, hour, token)
 
-    def take_ended(self) -> list[Taken]:
+    def take_ended(self) -> list[TakenRows]:
         """Remove tasks that ended and have no row waiting."""
         ended = [
-            Taken(task, None, 0, lane.slot, lane.end)
-            for task, lane in self._lanes.items()
-            if lane.end is not None and not lane.pieces
+            TakenRows(task, None, 0, queue.hour, queue.end)
+            for task, queue in self._queues.items()
+            if queue.end is not None and not queue.chunks
         ]
         for taken in ended:
-            del self._lanes[taken.task]
+            del self._queues[taken.task]
         return ended
 
-    def _head(self, slot: int) -> tuple[Hashable, _Lane] | None:
-        for task, lane in self._lanes.items():
-            if lane.pieces and lane.slot == slot:
-                return task, lane
+    def _head(self, hour: int) -> tuple[Hashable, TaskQueue] | None:
+        for task, queue in self._queues.items():
+            if queue.chunks and queue.hour == hour:
+                return task, queue
         return None
 
-    def _drop_piece(self, lane: _Lane) -> None:
-        piece = lane.pieces.popleft()
-        self.bytes -= _size(piece)
-        lane.cursor = 0
-        # Without a next piece the last row's slot is the earliest that may still come.
-        lane.slot = int(lane.pieces[0].slots[0] if lane.pieces else piece.slots[-1])
+    def _drop_chunk(self, queue: TaskQueue) -> None:
+        chunk = queue.chunks.popleft()
+        self.bytes -= _size(chunk)
+        queue.cursor = 0
+        # Without a next chunk the last row's hour is the earliest that may still come.
+        queue.hour = int(queue.chunks[0].hours[0] if queue.chunks else chunk.hours[-1])
 
 
-def _size(piece: Piece) -> int:
-    size: int = piece.batch.get_total_buffer_size()
+def _size(chunk: BufferedChunk) -> int:
+    size: int = chunk.batch.get_total_buffer_size()
     return size

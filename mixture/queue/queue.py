@@ -1,8 +1,8 @@
 """The prioritised queue of a data executor: from serving buffers to minibatches of one feed.
 
-Rows leave in time order: only buffers whose head has the earliest slot of all buffers and of all
+Rows leave in time order: only buffers whose head has the earliest hour of all buffers and of all
 tasks that still run are candidates; among them the priority decides, wrapped by the floors. Rows
-go to one of two assembly lists, batch or stream; a list that holds a minibatch is packed. It is
+go to one of two assembly lists, batch or stream; a list that holds a minibatch is frame. It is
 called when the receiver has room and not before, so that the newest rows can still win.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from forebay.config.datasets import Feed
-from forebay.mixture.queue.buffer import Piece, ServingBuffer, Taken
+from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer, TakenRows
 from forebay.mixture.queue.floor import FlooredPriority
 
 
@@ -26,7 +26,7 @@ class QueueClosedError(Exception):
 
 
 @dataclass(frozen=True)
-class Lanes:
+class QueueSources:
     """What the queue serves: for each source its name, feed, weight and group (stream)."""
 
     names: Sequence[str]
@@ -48,11 +48,11 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
+class FrameRows:
     """Rows of one minibatch, `segments` (source, rows) in row order, tokens by task."""
 
     feed: Feed
-    slot: int
+    hour: int
     segments: list[tuple[int, int]]
     batches: list[pa.RecordBatch]
     tokens: dict[Hashable, object]
@@ -69,14 +69,14 @@ class _Assembly:
 
     rows: int = 0
     since: float = 0.0
-    slot: int = 0
+    hour: int = 0
     segments: list[tuple[int, int]] = field(default_factory=list)
     batches: list[pa.RecordBatch] = field(default_factory=list)
     tokens: dict[Hashable, object] = field(default_factory=dict)
 
-    def add(self, source: int, taken: Taken, now: float) -> None:
+    def add(self, source: int, taken: TakenRows, now: float) -> None:
         if not self.rows:
-            self.since, self.slot = now, taken.slot
+            self.since, self.hour = now, taken.hour
         self.tokens[taken.task] = taken.token
         if taken.batch is None:
             return
@@ -92,31 +92,33 @@ class PrioritisedQueue:
     """Buffers of all sources under one lock. Runners put, one server thread pops."""
 
     def __init__(
-        self, lanes: Lanes, limits: Limits, clock: Callable[[], float] = time.monotonic
+        self, sources: QueueSources, limits: Limits, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Empty buffers, nothing running."""
-        self._lanes = lanes
+        self._sources = sources
         self._limits = limits
         self._clock = clock
         self._changed = threading.Condition()
-        self._buffers = [ServingBuffer(limits.rows_max, limits.bytes_max) for _ in lanes.names]
+        self._buffers = [ServingBuffer(limits.rows_max, limits.bytes_max) for _ in sources.names]
         self._priority = FlooredPriority(
-            lanes.weights, lanes.groups, lanes.floors, lanes.queue_unit
+            sources.weights, sources.groups, sources.floors, sources.queue_unit
         )
-        self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in set(lanes.feeds)}
+        self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in set(sources.feeds)}
         self._passed_over: Counter[str] = Counter()
         self._is_last = False
         self._closed = False
 
     # For runners ----------------------------------------------------------------------------
 
-    def open_task(self, source: int, task: Hashable, slot: int) -> None:
-        """A task starts: rows of later slots wait until it is past them or ended."""
+    def open_task(self, source: int, task: Hashable, hour: int) -> None:
+        """A task starts: rows of later hours wait until it is past them or ended."""
         with self._changed:
             self._check_open()
-            self._buffers[source].open_task(task, slot)
+            self._buffers[source].open_task(task, hour)
 
-    def put(self, source: int, task: Hashable, piece: Piece, timeout_seconds: float) -> bool:
+    def put(
+        self, source: int, task: Hashable, chunk: BufferedChunk, timeout_seconds: float
+    ) -> bool:
         """Add rows; blocks while the source's buffer is full. False when it stayed full.
 
         Raises:
@@ -126,11 +128,11 @@ class PrioritisedQueue:
             self._check_open()
             buffer = self._buffers[source]
             free = self._changed.wait_for(
-                lambda: self._closed or buffer.has_room(task, piece), timeout_seconds
+                lambda: self._closed or buffer.has_room(task, chunk), timeout_seconds
             )
             self._check_open()
             if free:
-                buffer.put(task, piece)
+                buffer.put(task, chunk)
                 self._changed.notify_all()
             return free
 
@@ -144,7 +146,7 @@ class PrioritisedQueue:
     def settle(self, source: int, timeout_seconds: float) -> bool:
         """Wait until the source's buffer is within its bounds again; False when it is not.
 
-        A task that others wait for may go beyond the bounds by one piece. Before the next task
+        A task that others wait for may go beyond the bounds by one chunk. Before the next task
         of its source starts that has to be over, or many small tasks would fill the memory.
 
         Raises:
@@ -161,7 +163,7 @@ class PrioritisedQueue:
 
     # For the server -------------------------------------------------------------------------
 
-    def pop(self, timeout_seconds: float) -> Packed | None:
+    def pop(self, timeout_seconds: float) -> FrameRows | None:
         """The next minibatch, or positions alone; None when there was nothing in time.
 
         Raises:
@@ -172,10 +174,10 @@ class PrioritisedQueue:
             while True:
                 self._check_open()
                 self._fill()
-                packed = self._packed()
-                if packed is not None:
+                frame = self._next_frame()
+                if frame is not None:
                     self._changed.notify_all()
-                    return packed
+                    return frame
                 now = self._clock()
                 if now >= deadline:
                     return None
@@ -201,13 +203,13 @@ class PrioritisedQueue:
         """Rows waiting by source."""
         with self._changed:
             rows = [buffer.rows for buffer in self._buffers]
-        return dict(zip(self._lanes.names, rows, strict=False))
+        return dict(zip(self._sources.names, rows, strict=False))
 
     def reading(self) -> dict[Hashable, int]:
-        """The slot that each task still being read has come to."""
+        """The hour that each task still being read has come to."""
         with self._changed:
             return {
-                task: slot for buffer in self._buffers for task, slot in buffer.reading().items()
+                task: hour for buffer in self._buffers for task, hour in buffer.reading().items()
             }
 
     def passed_over(self) -> dict[str, int]:
@@ -222,18 +224,18 @@ class PrioritisedQueue:
             raise QueueClosedError
 
     def _candidates(self) -> tuple[int, list[int]]:
-        """The earliest slot, and by source the rows of it that can go out now (0: none)."""
-        slots = [slot for buffer in self._buffers if (slot := buffer.slot()) is not None]
-        if not slots:
+        """The earliest hour, and by source the rows of it that can go out now (0: none)."""
+        hours = [hour for buffer in self._buffers if (hour := buffer.hour()) is not None]
+        if not hours:
             return 0, [0] * len(self._buffers)
-        slot = min(slots)
-        return slot, [buffer.available(slot) for buffer in self._buffers]
+        hour = min(hours)
+        return hour, [buffer.available(hour) for buffer in self._buffers]
 
     def _fill(self) -> None:
         """Move rows to the assembly lists until one is full or no row may go."""
         now = self._clock()
         while (room := self._room()) > 0:
-            slot, available = self._candidates()
+            hour, available = self._candidates()
             if not any(available):
                 break
             queued = [
@@ -243,8 +245,8 @@ class PrioritisedQueue:
             runs = []
             for source, rows in self._priority.take(queued, room):
                 moved = min(rows, available[source])
-                taken = self._buffers[source].take(slot, moved)
-                self._assemblies[self._lanes.feeds[source]].add(source, taken, now)
+                taken = self._buffers[source].take(hour, moved)
+                self._assemblies[self._sources.feeds[source]].add(source, taken, now)
                 runs.append((source, moved))
                 available[source] -= moved
                 if moved < rows or not available[source]:
@@ -253,7 +255,7 @@ class PrioritisedQueue:
             self._count_passed_over(queued, runs)
         for source, buffer in enumerate(self._buffers):
             for ended in buffer.take_ended():
-                self._assemblies[self._lanes.feeds[source]].add(source, ended, now)
+                self._assemblies[self._sources.feeds[source]].add(source, ended, now)
 
     def _room(self) -> int:
         return self._limits.minibatch_rows - max(a.rows for a in self._assemblies.values())
@@ -263,14 +265,14 @@ class PrioritisedQueue:
         winners = {source for source, _ in runs}
         for source, rows in enumerate(queued):
             if rows and source not in winners:
-                self._passed_over[self._lanes.names[source]] += served
+                self._passed_over[self._sources.names[source]] += served
 
-    def _packed(self) -> Packed | None:
+    def _next_frame(self) -> FrameRows | None:
         for feed, assembly in sorted(self._assemblies.items(), key=lambda item: item[1].since):
             if self._is_due(feed, assembly):
                 self._assemblies[feed] = _Assembly()
-                return Packed(
-                    feed, assembly.slot, assembly.segments, assembly.batches, assembly.tokens
+                return FrameRows(
+                    feed, assembly.hour, assembly.segments, assembly.batches, assembly.tokens
                 )
         return None
 
@@ -292,7 +294,9 @@ class PrioritisedQueue:
     def _can_grow(self, feed: Feed) -> bool:
         available = self._candidates()[1]
         return any(
-            rows for rows, other in zip(available, self._lanes.feeds, strict=True) if other == feed
+            rows
+            for rows, other in zip(available, self._sources.feeds, strict=True)
+            if other == feed
         )
 
     def _is_drained(self) -> bool:

@@ -1,4 +1,4 @@
-"""What Airflow knows about the other runs of a DAG. Asked from inside a running task.
+"""What Airflow knows about the other runs of a DAG. Called from inside a running task.
 
 The task's supervisor answers (`SUPERVISOR_COMMS`), with the rights of that task; nothing here
 opens Airflow's database or needs a login.

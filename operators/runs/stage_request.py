@@ -18,7 +18,7 @@ _AIRFLOWS = "airflow/"
 
 
 @dataclass(frozen=True)
-class Asked:
+class StageRequest:
     """One task of one run.
 
     clear_number: how often anything in the run was cleared. clear_count: how often this task was;
@@ -54,7 +54,7 @@ class Asked:
         return self.reprocess or self.clear_count > 0
 
     @classmethod
-    def of(cls, context: Context, grid: WindowGrid) -> Asked:
+    def of(cls, context: Context, grid: WindowGrid) -> StageRequest:
         """Read Airflow's context.
 
         Raises:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from forebay.config.base import Spec
 from forebay.errors import UsageError
 from forebay.operators.runs.task_ids import DATA_EXECUTORS, TRAINING_EXECUTORS
+from forebay.system.message import Message
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class Handle(Spec):
+class Handle(Message):
     """A submitted job. An empty `job_id`: the window was trained already, nothing was submitted.
 
     epoch: of the submission. asked_by: the pass that submitted. claim: what a submission of the
@@ -29,7 +29,7 @@ class Handle(Spec):
     claim: str
 
 
-class Trained(Spec):
+class Trained(Message):
     """A trained window. rows: by source, as the model's own sums say."""
 
     window: str

@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
 from forebay.operators.failures import failing_as_airflow
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
 from forebay.operators.stage_process import StageCommand, StageProcess, StageResult
 
@@ -72,7 +72,7 @@ class StageOperator(BaseOperator):
         self.stage_seconds = stage_seconds
 
     @abstractmethod
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
         """Do the stage; what it returns is the task's XCom."""
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -80,9 +80,9 @@ class StageOperator(BaseOperator):
         with failing_as_airflow():
             return self.work(self.asked(context), context)
 
-    def asked(self, context: Context) -> Asked:
+    def asked(self, context: Context) -> StageRequest:
         """What this task of this run is asked for."""
-        return Asked.of(context, self.grid)
+        return StageRequest.of(context, self.grid)
 
     @property
     def grid(self) -> WindowGrid:
@@ -94,7 +94,7 @@ class StageOperator(BaseOperator):
         """Where state lies."""
         return home()
 
-    def command(self, asked: Asked, *options: str, stage: str | None = None) -> StageCommand:
+    def command(self, asked: StageRequest, *options: str, stage: str | None = None) -> StageCommand:
         """A call of a stage for the window."""
         named = (self.pipeline, asked.window.key, *options)
         where = ("--config", self.config, "--line", self.line)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from forebay.config.base import Spec
 from forebay.errors import InfrastructureError
 from forebay.executors.job.endpoints import executors_registered
 from forebay.executors.job.handle import JobHandle
@@ -13,10 +12,11 @@ from forebay.executors.stages.results import SubmitResult
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.job.job_end import raise_for_end
 from forebay.operators.links import TrainingLink, WindowBeforeLink
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.runs.xcoms import Handle
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.turn.previous_run import TurnWait
+from forebay.system.message import Message
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.5
 
 
-class _Carried(Spec):
+class _Carried(Message):
     wait: TurnWait
 
 
@@ -44,7 +44,7 @@ class DataExecutorsOperator(JobOperator):
         super().__init__(**job)
         self.executors = executors
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Submit in turn, then wait for the executors."""
         return self._start(asked, TurnWait(deadline=time.time() + self.turn_wait_seconds))
 
@@ -59,12 +59,12 @@ class DataExecutorsOperator(JobOperator):
             wait = _Carried.model_validate(carried).wait.woken(event)
             return self._start(self.asked(context), wait)
 
-    def _start(self, asked: Asked, wait: TurnWait) -> dict[str, Any]:
+    def _start(self, asked: StageRequest, wait: TurnWait) -> dict[str, Any]:
         result = self.submit_in_turn(
             asked, wait, claim=asked.claim, again=asked.again, carried=_Carried(wait=wait)
         )
         if result.state == "trained":
-            self.log.info("window %s: trained already. %s", result.window, result.because)
+            self.log.info("window %s: trained already. %s", result.window, result.reason)
         else:
             self._await_registered(JobHandle(self.home, result.job_id, result.epoch))
         return self._handed_on(asked, result)
@@ -93,7 +93,7 @@ class DataExecutorsOperator(JobOperator):
             f"{self.stage_seconds:g} s: see {self.logs(handle)}"
         )
 
-    def _handed_on(self, asked: Asked, result: SubmitResult) -> dict[str, Any]:
+    def _handed_on(self, asked: StageRequest, result: SubmitResult) -> dict[str, Any]:
         # From here on the job is training_executors': this task must not end it any more.
         self._handle = None
         return Handle(

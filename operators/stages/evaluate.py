@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.executors.stages.results import EvaluateResult
 from forebay.operators.links import TrainingLink
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class EvaluateOperator(StageOperator):
     ui_color = "#fff2cc"
     operator_extra_links = (TrainingLink(),)
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Evaluate."""
         result = self.call(self.command(asked), EvaluateResult)
         for paradigm, metrics in result.metrics.items():

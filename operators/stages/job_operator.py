@@ -13,7 +13,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.owner import own
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.turn import Line, PreviousRun, behind_failed, decide
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.turn import CHANGED, TurnTrigger
@@ -23,7 +23,7 @@ from forebay.operators.turn.windows_ahead import WindowsAhead
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from forebay.config.base import Spec
+    from forebay.system.message import Message
 
 # Turns come when another window has trained: a slot is not held for that.
 _LOOK_SECONDS = 5.0
@@ -53,7 +53,7 @@ class JobOperator(StageOperator):
         """Go on behind a wait for the turn, with what was carried through it."""
 
     def submit_in_turn(
-        self, asked: Asked, wait: TurnWait, *, claim: str, again: bool, carried: Spec
+        self, asked: StageRequest, wait: TurnWait, *, claim: str, again: bool, carried: Message
     ) -> SubmitResult:
         """Submit the window's job when it is its turn; wait for that deferred.
 
@@ -73,7 +73,7 @@ class JobOperator(StageOperator):
         ahead = self._ahead(asked)
         looked: Outlook | None = None
         first: Outlook | None = None
-        because = ""
+        reason = ""
         until = time.monotonic() + min(self.grace_seconds, _LOOK_SECONDS)
         while True:
             outlook = ahead.outlook()
@@ -84,11 +84,11 @@ class JobOperator(StageOperator):
                 result = self._ask(asked, outlook, claim, again=again)
                 if isinstance(result, SubmitResult) and result.state != "waiting":
                     return result
-                because = self._say(asked, because, result)
+                reason = self._say(asked, reason, result)
             self._refuse_blocked(asked, outlook, wait)
             if time.time() >= wait.deadline:
                 raise NotReadyError(
-                    f"{because}; that was the longest wait (schedule.turn_wait): "
+                    f"{reason}; that was the longest wait (schedule.turn_wait): "
                     "clear this task to wait again"
                 )
             if time.monotonic() >= until:
@@ -116,11 +116,11 @@ class JobOperator(StageOperator):
         """Where the job's processes write."""
         return str(handle.folder.path / "logs")
 
-    def _ahead(self, asked: Asked) -> WindowsAhead:
+    def _ahead(self, asked: StageRequest) -> WindowsAhead:
         return WindowsAhead(asked, self.grid, self.home, self.pipeline, self.line)
 
     def _ask(
-        self, asked: Asked, outlook: Outlook, claim: str, *, again: bool
+        self, asked: StageRequest, outlook: Outlook, claim: str, *, again: bool
     ) -> SubmitResult | str:
         """Submit, or the reason why there is no use in asking yet."""
         if outlook.previous is PreviousRun.ACTIVE:
@@ -128,11 +128,11 @@ class JobOperator(StageOperator):
             if failed:
                 raise ConfigError(behind_failed(asked.window.key, failed))
             line = Line(before=outlook.before, trained=None, planned=None, gap="")
-            return decide(asked.window.key, PreviousRun.ACTIVE, line).because
+            return decide(asked.window.key, PreviousRun.ACTIVE, line).reason
         options = ["--claim", claim, "--previous", str(outlook.previous)]
         return self._submit(asked, [*options, *(["--again"] if again else [])])
 
-    def _submit(self, asked: Asked, options: list[str]) -> SubmitResult:
+    def _submit(self, asked: StageRequest, options: list[str]) -> SubmitResult:
         since = datetime.now(UTC)
         try:
             result = self.call(self.command(asked, *options, stage="submit"), SubmitResult)
@@ -164,7 +164,7 @@ class JobOperator(StageOperator):
                 self._handle = JobHandle(self.home, path.name, folder.epoch())
                 self.cancel()
 
-    def _refuse_blocked(self, asked: Asked, outlook: Outlook, wait: TurnWait) -> None:
+    def _refuse_blocked(self, asked: StageRequest, outlook: Outlook, wait: TurnWait) -> None:
         if outlook.blocked and wait.blocked_looks >= BLOCKED_LOOKS_MAX:
             raise ConfigError(
                 f"window {asked.window.key} waits for window {outlook.before}, whose run is queued "
@@ -173,14 +173,14 @@ class JobOperator(StageOperator):
                 f"clear it once window {outlook.before} is trained"
             )
 
-    def _say(self, asked: Asked, said: str, result: SubmitResult | str) -> str:
-        because = result if isinstance(result, str) else result.because
-        if because != said and isinstance(result, str):
-            self.log.info("window %s: waiting. %s", asked.window.key, because)
-        return because
+    def _say(self, asked: StageRequest, said: str, result: SubmitResult | str) -> str:
+        reason = result if isinstance(result, str) else result.reason
+        if reason != said and isinstance(result, str):
+            self.log.info("window %s: waiting. %s", asked.window.key, reason)
+        return reason
 
     def _defer_for_turn(
-        self, asked: Asked, outlook: Outlook, wait: TurnWait, carried: Spec
+        self, asked: StageRequest, outlook: Outlook, wait: TurnWait, carried: Message
     ) -> None:
         now = time.time()
         seconds = min(wait.next_look, max(0.0, wait.deadline - now))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import SourceResult
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class JoinerOperator(StageOperator):
         super().__init__(**stage)
         self.sources = sources
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
         """Read the sources' answers."""
         results = [self._answer(name, asked, context) for name in self.sources]
         rows = {result.source: result.rows for result in results}
@@ -49,7 +49,7 @@ class JoinerOperator(StageOperator):
             "storage_calls": sum(result.storage_calls for result in results),
         }
 
-    def _answer(self, name: str, asked: Asked, context: Context) -> SourceResult:
+    def _answer(self, name: str, asked: StageRequest, context: Context) -> SourceResult:
         told = context["ti"].xcom_pull(task_ids=self.sources[name], default=None)
         if told is None:
             raise InfrastructureError(

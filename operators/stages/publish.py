@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.executors.stages.results import PublishResult
 from forebay.operators.links import MetricsLink, TrainingLink
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.runs.xcoms import trained_generation
 from forebay.operators.stages.base import StageOperator
 
@@ -21,7 +21,7 @@ class PublishOperator(StageOperator):
     ui_color = "#f8cecc"
     operator_extra_links = (TrainingLink(), MetricsLink())
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
         """Publish."""
         generation = trained_generation(context)
         command = self.command(asked, "--generation", str(generation))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from forebay.executors.stages.results import SinkResult
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class SinkOperator(StageOperator):
     stage = "sink"
     ui_color = "#dae8fc"
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Record the plan."""
         options = ["--asked-by", asked.asked_by, *(["--again"] if asked.again else [])]
         return self.call(self.command(asked, *options), SinkResult).model_dump(mode="json")

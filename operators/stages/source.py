@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.datatasks.listing_files import listed_for
 from forebay.errors import InfrastructureError
-from forebay.executors.stages.results import AskedWindow, SourceResult
+from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.operators.runs.airflow_runs import FINISHED_STATES, active_runs_near, task_states
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
@@ -46,7 +46,7 @@ class SourceOperator(StageOperator):
         self.source = source
         self.windows_around = windows_around
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Look, again within the grace, then defer."""
         grace_ends = time.monotonic() + self.grace_seconds
         pause = _FIRST_PAUSE_SECONDS
@@ -69,7 +69,7 @@ class SourceOperator(StageOperator):
         self.log.info("woken: %s", event["state"])
         return self.execute(context)
 
-    def _defer(self, asked: Asked, deadline: float, left: float) -> None:
+    def _defer(self, asked: StageRequest, deadline: float, left: float) -> None:
         command = self.command(asked, self.source, "--asked-by", asked.asked_by)
         trigger = ReadyTrigger(
             python=command.python,
@@ -80,7 +80,7 @@ class SourceOperator(StageOperator):
         )
         self.defer(trigger=trigger, method_name=self.ready.__name__, timeout=defer_timeout(left))
 
-    def _list(self, asked: Asked) -> SourceResult:
+    def _list(self, asked: StageRequest) -> SourceResult:
         options = [self.source, "--asked-by", asked.asked_by]
         if listed_for(self.home, self.pipeline, self.source, asked.window.key) != asked.asked_by:
             others = self._others(asked)
@@ -88,7 +88,7 @@ class SourceOperator(StageOperator):
                 options += ["--asked", others]
         return self.call(self.command(asked, *options), SourceResult)
 
-    def _others(self, asked: Asked) -> str:
+    def _others(self, asked: StageRequest) -> str:
         """Windows whose runs wait for this source too, nearest first, as JSON."""
         runs = active_runs_near(asked.dag_id, asked.window, self.grid, self.windows_around)
         runs = [run for run in runs if run.window.key != asked.window.key]
@@ -102,7 +102,7 @@ class SourceOperator(StageOperator):
         kept: list[dict[str, str]] = []
         size = 0
         for window in near:
-            one = AskedWindow(window=window.key, asked_by=waiting[window]).model_dump()
+            one = RequestedWindow(window=window.key, asked_by=waiting[window]).model_dump()
             size += len(json.dumps(one).encode()) + len(", ")
             if size > _ASKED_BYTES_MAX:
                 break

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import DownstreamTasksSkipped
 from forebay.errors import UsageError
 from forebay.executors.stages.results import TimerResult
 from forebay.operators.failures import failing_as_airflow
-from forebay.operators.runs.stage_request import REPROCESS, Asked
+from forebay.operators.runs.stage_request import REPROCESS, StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.window_over import WindowOverTrigger
@@ -34,7 +34,7 @@ class TimerOperator(StageOperator):
     stage = "timer"
     ui_color = "#e8e3d3"
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
         """Wait until the window is over, then look."""
         now = datetime.now(UTC)
         window = asked.window
@@ -62,7 +62,7 @@ class TimerOperator(StageOperator):
         with failing_as_airflow():
             return self._look(self.asked(context), context)
 
-    def _look(self, asked: Asked, context: Context) -> dict[str, Any]:
+    def _look(self, asked: StageRequest, context: Context) -> dict[str, Any]:
         options = ["--again"] if asked.again else []
         result = self.call(self.command(asked, *options), TimerResult)
         if result.state == "open":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from forebay.config.base import Spec
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.handle import JobHandle, attach
 from forebay.executors.job.owner import own
@@ -14,12 +13,13 @@ from forebay.operators.failures import failing_as_airflow
 from forebay.operators.job.job_end import raise_for_end, trained_summary
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.links import MetricsLink, WindowBeforeLink
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.runs.xcoms import submitted
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.turn.previous_run import TurnWait
+from forebay.system.message import Message
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,7 +28,7 @@ RESUBMISSIONS_MAX = 3
 _POLL_SECONDS = 1.0
 
 
-class _Course(Spec):
+class _Course(Message):
     """What one attempt carries through its deferrals.
 
     claim, again: of a submission, should one be needed. resubmitted: how many there were.
@@ -67,7 +67,7 @@ class TrainingExecutorsOperator(JobOperator):
         super().__init__(**job)
         self.train_seconds = train_seconds
 
-    def work(self, asked: Asked, context: Context) -> dict[str, Any]:
+    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
         """Attach, or submit where there is nothing to attach to; then follow."""
         left = submitted(context)
         now = time.time()
@@ -120,7 +120,7 @@ class TrainingExecutorsOperator(JobOperator):
             self._handle = JobHandle(self.home, course.job_id, course.epoch)
             return self._follow(self.asked(context), course, self._handle)
 
-    def _submit_and_follow(self, asked: Asked, course: _Course) -> dict[str, Any]:
+    def _submit_and_follow(self, asked: StageRequest, course: _Course) -> dict[str, Any]:
         result = self.submit_in_turn(
             asked, course.wait, claim=course.claim, again=course.again, carried=course
         )
@@ -136,7 +136,7 @@ class TrainingExecutorsOperator(JobOperator):
         return self._follow(asked, course.model_copy(update=update), self._handle)
 
     def _follow(
-        self, asked: Asked, course: _Course, handle: JobHandle, *, attached: bool = False
+        self, asked: StageRequest, course: _Course, handle: JobHandle, *, attached: bool = False
     ) -> dict[str, Any]:
         """Poll within the grace, then defer.
 
@@ -165,7 +165,7 @@ class TrainingExecutorsOperator(JobOperator):
                 self._defer_to_end(course)
             self.pause(_POLL_SECONDS)
 
-    def _resubmit(self, asked: Asked, course: _Course, status: JobStatus) -> dict[str, Any]:
+    def _resubmit(self, asked: StageRequest, course: _Course, status: JobStatus) -> dict[str, Any]:
         if course.resubmitted >= RESUBMISSIONS_MAX:
             raise InfrastructureError(
                 f"job {status.job_id} is {status.state} again after {course.resubmitted} "
@@ -205,7 +205,9 @@ class TrainingExecutorsOperator(JobOperator):
             timeout=defer_timeout(course.deadline - time.time()),
         )
 
-    def _summary(self, asked: Asked, generation: int, status: JobStatus | None) -> dict[str, Any]:
+    def _summary(
+        self, asked: StageRequest, generation: int, status: JobStatus | None
+    ) -> dict[str, Any]:
         found = trained_summary(
             self.home, self.pipeline, self.line, asked.window.key, generation, status
         )

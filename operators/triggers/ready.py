@@ -61,8 +61,8 @@ class ReadyTrigger(WakingTrigger):
                 return {"state": "failed"}
             if found.state == "listed":
                 return {"state": "ready"}
-            if found.because != said:
-                said = found.because
+            if found.reason != said:
+                said = found.reason
                 self.log.info("window %s: waiting. %s", found.window, said)
         return {"state": "deadline"}
 

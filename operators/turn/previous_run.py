@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.config.base import Spec
 from forebay.executors.stages.turn import PreviousRun
 from forebay.operators.runs.airflow_runs import FINISHED_STATES, OtherRun
 from forebay.operators.triggers.base import QUIET_SECONDS
 from forebay.operators.triggers.turn import CHANGED
+from forebay.system.message import Message
 
 FIRST_LOOK_SECONDS = 60.0
 LONGEST_LOOK_SECONDS = 300.0
@@ -19,7 +19,7 @@ BLOCKED_LOOKS_MAX = 3
 _TRAINED_STATES = frozenset({"success", "skipped"})
 
 
-class TurnWait(Spec):
+class TurnWait(Message):
     """A wait for the turn, carried from deferral to deferral.
 
     deadline: when to give up, as `time.time` counts. next_look: seconds after which the task

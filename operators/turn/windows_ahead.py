@@ -10,7 +10,7 @@ from forebay.config.windows import WindowGrid
 from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun, any_runs_until, runs_of, task_states
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.runs.task_ids import TRAINING_EXECUTORS
 from forebay.operators.turn.previous_run import Outlook, in_one_word
 from forebay.operators.turn.snapshot import TurnFiles
@@ -22,9 +22,9 @@ _WINDOWS_MAX = 50
 
 @dataclass(frozen=True)
 class WindowsAhead:
-    """Asked from inside a running task, for the window that it is asked for."""
+    """Called from inside a running task, for the window that it is asked for."""
 
-    asked: Asked
+    asked: StageRequest
     grid: WindowGrid
     home: Home
     pipeline: str

@@ -145,7 +145,7 @@ def test_a_late_source_holds_its_window_and_no_other(
         airflow.project.forebay("why", LATE.name, LATE.key(1), "--output", "json").stdout
     )
     assert why["state"] == "waiting"
-    assert why["because"] in airflow.log(waiting, held)
+    assert why["reason"] in airflow.log(waiting, held)
     airflow.task_is(LATE, behind, "data_executors", "deferred", WINDOW_SECONDS)
     states = airflow.states(waiting)
     assert states == dict.fromkeys(STAGES) | {

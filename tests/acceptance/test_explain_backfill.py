@@ -130,9 +130,9 @@ def test_windows_that_have_to_wait(tmp_path: Path) -> None:
     (project.files / "date=2026-02-28" / "_SUCCESS").touch()
     cost = explain(project, "2026-03-01", "2026-03-02")
     assert does(cost) == {"2026-03-01": "train", "2026-03-02": "wait"}
-    because = cost["windows"][1]["because"]
-    assert "source 'history' is not complete for 2026-03-01" in because
-    assert "a run waits 10m, then it goes on without these rows" in because
+    reason = cost["windows"][1]["reason"]
+    assert "source 'history' is not complete for 2026-03-01" in reason
+    assert "a run waits 10m, then it goes on without these rows" in reason
     assert cost["rows"] == {"history": ROWS, "clicks": ROWS}
     text = project.forebay("explain", "ads", "--from", "2026-03-01", "--to", "2026-03-02").stdout
     assert "waiting  2026-03-02: not counted above" in text
@@ -174,5 +174,5 @@ def test_time_that_is_not_over(trained: Project) -> None:
     assert yaml.safe_load((trained.root / "config/pipelines/ads.yaml").read_text()) == pipeline
     cost = explain(trained, "2199-01-01", "2199-01-01")
     assert does(cost) == {"2199-01-01": "wait"}
-    assert cost["windows"][0]["because"].startswith("the window ends at 2199-01-02T00:00Z")
+    assert cost["windows"][0]["reason"].startswith("the window ends at 2199-01-02T00:00Z")
     assert cost["storage_calls"] == 0

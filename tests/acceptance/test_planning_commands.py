@@ -174,8 +174,8 @@ def test_why_waiting_for_a_source(project: Project, forebay: Caller) -> None:
     project.write_source("history", spec)
     found = why(forebay)
     assert found["state"] == "waiting"
-    assert "source 'history' is not complete" in found["because"]
-    assert "no _SUCCESS in" in found["because"]
+    assert "source 'history' is not complete" in found["reason"]
+    assert "no _SUCCESS in" in found["reason"]
     assert "waits 2h, then it fails" in found["next"]
 
 
@@ -185,7 +185,7 @@ def test_why_planning_failed(project: Project, forebay: Caller) -> None:
     forebay.text(*PLAN, code=3)
     found = why(forebay)
     assert found["state"] == "not planned"
-    assert "bad.parquet cannot be read" in found["because"]
+    assert "bad.parquet cannot be read" in found["reason"]
 
 
 def test_why_planned_but_the_window_before_is_not_trained(
@@ -194,10 +194,10 @@ def test_why_planned_but_the_window_before_is_not_trained(
     forebay.text(*PLAN)
     found = why(forebay, "2026-03-03")
     assert found["state"] == "planned"
-    assert "waits for window 2026-03-02, which is not trained" in found["because"]
+    assert "waits for window 2026-03-02, which is not trained" in found["reason"]
     first = why(forebay, "2026-03-01")
     assert first["state"] == "planned"
-    assert "waits" not in first["because"]
+    assert "waits" not in first["reason"]
 
 
 def trained(project: Project, window: str, generation: int, parent: Parent | None) -> None:
@@ -216,7 +216,7 @@ def trained(project: Project, window: str, generation: int, parent: Parent | Non
             scores=[],
             resumed_from_step=0,
             reread_rows=0,
-            learns="x",
+            model_fingerprint="x",
             started_at=at,
             finished_at=at,
         )
@@ -230,12 +230,12 @@ def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
     trained(project, "2026-03-01", 1, None)
     trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
     assert why(forebay)["state"] == "trained"
-    assert "history 500 rows" in why(forebay)["because"]
-    assert "waits" not in why(forebay, "2026-03-03")["because"]
+    assert "history 500 rows" in why(forebay)["reason"]
+    assert "waits" not in why(forebay, "2026-03-03")["reason"]
     trained(project, "2026-03-01", 2, None)
     found = why(forebay)
     assert found["state"] == "stale"
-    assert "generation 1 of 2026-03-01" in found["because"]
+    assert "generation 1 of 2026-03-01" in found["reason"]
     assert found["next"] == "forebay run ads --from 2026-03-02 --to 2026-03-02 --reprocess"
 
 
@@ -321,9 +321,7 @@ def test_why_running(project: Project, forebay: Caller) -> None:
         json.dumps({"window": "2026-03-02", "windows_total": 1, "step": 12, "rows": {"clicks": 9}})
     )
     found = why(forebay)
-    assert (
-        "at step 12 of window 2026-03-02 (0 of 1 windows done; clicks 9 rows)" in found["because"]
-    )
+    assert "at step 12 of window 2026-03-02 (0 of 1 windows done; clicks 9 rows)" in found["reason"]
     forebay.text("forget", "ads", "2026-03-02", code=4)
     assert "ads-1 is working on window 2026-03-02" in forebay.errors
 
@@ -334,7 +332,7 @@ def test_why_failed(project: Project, forebay: Caller) -> None:
     job(project, "failed", error=failure.model_dump())
     found = why(forebay)
     assert found["state"] == "failed"
-    assert "DataError: label is null" in found["because"]
+    assert "DataError: label is null" in found["reason"]
     assert "forebay run ads --from 2026-03-02 --to 2026-03-02" in found["next"]
 
 

@@ -201,7 +201,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     assert "generation 1 is recorded" in stage.errors
     assert not stage.sink("2026-03-01", "r#0", "--again").recorded
     timer = TimerResult.model_validate(stage("timer", "ads", "2026-03-01"))
-    assert timer.because == "it is planned as generation 1 and not trained"
+    assert timer.reason == "it is planned as generation 1 and not trained"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_late_and_bad_data(project: Project, stage: Caller) -> None:
     stage(*call, code=2)
     assert "2026-03-03: source 'clicks' is not complete" in stage.errors
     project.write_source("clicks", late | {"ready": {"marker": "_END", "late": "skip"}})
-    assert stage(*call)["because"].startswith("skipped: partition")
+    assert stage(*call)["reason"].startswith("skipped: partition")
     next((project.files / "date=2026-03-01").glob("*.parquet")).write_bytes(b"nothing")
     stage("source", "ads", "2026-03-02", "history", "--asked-by", "r#0", code=3)
     assert "cannot be read" in stage.errors

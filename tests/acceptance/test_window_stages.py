@@ -94,7 +94,7 @@ class Stages:
         return link
 
     def stale(self) -> list[str]:
-        return [key for key in self.chain.windows() if self.chain.stale_because(self.newest(key))]
+        return [key for key in self.chain.windows() if self.chain.stale_reason(self.newest(key))]
 
 
 def stored(made: Project, day: int) -> dict[str, independent.Sums]:
@@ -151,7 +151,7 @@ def test_the_job_exports_and_leaves_publication_to_its_stage(stages: Stages) -> 
     assert stages.chain.saved_model(FIRST, 1).is_dir()
     assert stages.publish(FIRST, 1).state == "published"
     assert stages.publish(SECOND, 1).state == "published"
-    assert stages.publish(FIRST, 1).because == f"window {SECOND}, which is later, serves"
+    assert stages.publish(FIRST, 1).reason == f"window {SECOND}, which is later, serves"
 
 
 def test_what_is_trained_is_not_trained_again_unless_asked(stages: Stages) -> None:
@@ -173,7 +173,7 @@ def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages:
     assert stages.newest(FIRST).generation == 2
     assert stages.stale() == [SECOND]
     assert stages.submit(FIRST, f"{FIRST}#1", again=True).state == "trained"
-    assert "stale (built on generation 1" in stages.publish(SECOND, 1).because
+    assert "stale (built on generation 1" in stages.publish(SECOND, 1).reason
 
     assert stages.train(SECOND, f"{SECOND}#1", again=True).state == "succeeded"
     assert stages.stale() == []
@@ -231,4 +231,4 @@ def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Pa
     assert not made.chain.saved_model(FIRST, 1).exists()
     why = json.loads(made.made.forebay("why", "ads", FIRST, "--output", "json").stdout)
     assert why["state"] == "failed"
-    assert "not finite" in why["because"]
+    assert "not finite" in why["reason"]

@@ -106,8 +106,8 @@ def test_windows_follow_each_other_without_delay(path: DataPath) -> None:
     assert status.tasks["sealed"] == sum(status.tasks.values()) > 0
     assert status.rows_used == {"history": ROWS, "clicks": ROWS // 2}
     assert reader.dropped_rows() == 0
-    slots = [slot for feed, slot, _ in counter.frames if feed == "batch"]
-    assert max(slots) >= 20
+    hours = [hour for feed, hour, _ in counter.frames if feed == "batch"]
+    assert max(hours) >= 20
 
 
 @pytest.mark.parametrize("victim", ["data-0", "driver-0"])

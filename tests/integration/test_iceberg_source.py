@@ -72,7 +72,7 @@ def read(
             chunks = list(source.open(task, None, columns, 7))
             got = [row for chunk in chunks for row in chunk.batch.to_pylist()]
             assert task.rows == len(got)
-            assert all((chunk.slots >= 0).all() and (chunk.slots < 24).all() for chunk in chunks)
+            assert all((chunk.hours >= 0).all() and (chunk.hours < 24).all() for chunk in chunks)
             values += [row["id"] if columns == ("id",) else tuple(row.values()) for row in got]
         found.append(sorted(values))
     return found
@@ -210,7 +210,7 @@ def test_an_empty_table_is_an_error_unless_starts_says_when_rows_begin(tmp_path:
         catalog.create_namespace("shop")
         catalog.create_table(TABLE, rows(0, 1).schema)
     source = open_at(tmp_path)
-    assert "no snapshot" in source.describe().nothing_because
+    assert "no snapshot" in source.describe().empty_reason
     with pytest.raises(DataError, match="no snapshot"):
         source.scan(DAYS)
     source.close()
@@ -221,7 +221,7 @@ def test_an_empty_table_is_an_error_unless_starts_says_when_rows_begin(tmp_path:
 
 def test_wrong_addresses_say_what_is_there(tmp_path: Path) -> None:
     nowhere = open_at(tmp_path)
-    assert "no catalog file" in nowhere.describe().nothing_because
+    assert "no catalog file" in nowhere.describe().empty_reason
     assert nowhere.findings()[0].path == ("options", "table")
     with pytest.raises(DataError, match="no catalog file"):
         nowhere.scan(DAYS)

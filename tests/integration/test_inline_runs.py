@@ -40,7 +40,7 @@ def answers(key: str, **changes: list[dict[str, Any]]) -> dict[str, list[dict[st
     generation = {"window": key, "generation": 1}
     submitted = {**generation, "state": "submitted", "job_id": job, "epoch": 1}
     return {
-        "timer": [{"prints": {"state": "open", "window": key, "because": "it has no plan yet"}}],
+        "timer": [{"prints": {"state": "open", "window": key, "reason": "it has no plan yet"}}],
         "source": [listed(key)],
         "sink": [{"prints": {**generation, "tasks": 4, "recorded": True}}],
         "submit": [{"prints": submitted, "files": job_files(job, "succeeded", "ads", key)}],
@@ -59,7 +59,7 @@ def answers(key: str, **changes: list[dict[str, Any]]) -> dict[str, list[dict[st
 
 
 def trained(key: str) -> list[dict[str, Any]]:
-    told = {"state": "trained", "window": key, "generation": 3, "because": "it is trained"}
+    told = {"state": "trained", "window": key, "generation": 3, "reason": "it is trained"}
     return [{"prints": told}]
 
 

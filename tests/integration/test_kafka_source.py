@@ -80,13 +80,13 @@ def test_windows_are_cut_by_record_timestamps(
     source = opened(topic)
     scan = source.scan(DAYS)
     assert scan.tasks["partition"].to_pylist() == ["0", "1"] * 3
-    assert scan.tasks["slot"].to_pylist() == [0, 1] * 3
+    assert scan.tasks["hour"].to_pylist() == [0, 1] * 3
     assert scan.tasks["rows"].null_count == 6
     read = [sorted(v for t in tasks_of(scan, DAYS, n) for v in ids(source, t)) for n in range(3)]
     assert read == [list(range(240)), list(range(240, 480)), list(range(480, 600))]
     (task, _) = tasks_of(scan, DAYS, 1)
-    slots = np.concatenate([chunk.slots for chunk in source.open(task, None, ["id"], 7)])
-    assert slots.tolist() == [hour for hour in range(0, 24, 2) for _ in range(10)]
+    hours = np.concatenate([chunk.hours for chunk in source.open(task, None, ["id"], 7)])
+    assert hours.tolist() == [hour for hour in range(0, 24, 2) for _ in range(10)]
     assert scan.storage_calls <= 8, "one lookup for each border, whatever the partitions"
 
 
@@ -172,7 +172,7 @@ def test_a_topic_that_does_not_exist(
     (finding,) = source.findings()
     assert finding.path == ("options", "topic")
     assert f"did you mean {topic!r}" in finding.message
-    assert topic in source.describe().nothing_because
+    assert topic in source.describe().empty_reason
     with pytest.raises(DataError, match="did you mean"):
         source.scan(DAYS)
     with Cluster(kafka_bootstrap) as cluster:
@@ -184,7 +184,7 @@ def test_findings_about_formats_and_types(
 ) -> None:
     topic = new_topic(1)
     assert opened(topic).findings() == []
-    assert "no records" in opened(topic).describe().nothing_because
+    assert "no records" in opened(topic).describe().empty_reason
     publish_batches(kafka_bootstrap, topic, [(pa.table({"id": ["text"]}), START, 0)])
     (finding,) = opened(topic).findings()
     assert (finding.path, finding.code) == (("columns", "id"), "column-type")

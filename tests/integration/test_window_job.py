@@ -26,7 +26,7 @@ from forebay.errors import ConfigError, LineBusyError, UsageError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.model_line.lease import LEASE_NAME
-from forebay.executors.model_line.model_fingerprint import learns_fingerprint
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages import submit
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
@@ -100,7 +100,7 @@ class Windows:
         self.ledger.record_plan(plan, {})
 
     def link(self, key: str, generation: int = 1, *, marked: bool = True) -> None:
-        learns = learns_fingerprint(self.pipeline, self.project.sources)
+        model_fingerprint = model_fingerprint_of(self.pipeline, self.project.sources)
         self.chain.record(
             Link(
                 window=key,
@@ -114,7 +114,7 @@ class Windows:
                 scores=[],
                 resumed_from_step=0,
                 reread_rows=0,
-                learns=learns,
+                model_fingerprint=model_fingerprint,
                 started_at=NOW,
                 finished_at=NOW,
             )
@@ -264,7 +264,7 @@ def test_a_window_waits_for_the_run_before_and_decides_nothing_meanwhile(windows
     windows.link(SECOND)
     waits = windows.submit(SECOND, again=True, previous=PreviousRun.ACTIVE)
     assert waits.state == "waiting"
-    assert FIRST in waits.because
+    assert FIRST in waits.reason
     assert windows.ledger.generations(SECOND) == [1]
     windows.link(FIRST)
     goes = windows.submit(SECOND, again=True, previous=PreviousRun.DONE)
@@ -308,7 +308,7 @@ def test_a_busy_line_is_waited_for_by_name(windows: Windows) -> None:
     windows.link(FIRST)  # as if another line's job had it: only the lease tells now
     waits = windows.submit(SECOND, previous=PreviousRun.DONE)
     assert waits.state == "waiting"
-    assert one.job_id in waits.because
+    assert one.job_id in waits.reason
     windows.handle(one).cancel()
     windows.handle(one).wait(20)
     assert windows.submit(SECOND, previous=PreviousRun.DONE).state == "submitted"
@@ -326,7 +326,7 @@ def test_a_line_taken_between_look_and_start_is_waited_for_too(
     monkeypatch.setattr(submit, "line_holder", lambda *_: "")
     waits = windows.submit()
     assert waits.state == "waiting"
-    assert "forebay-run-by-hand" in waits.because
+    assert "forebay-run-by-hand" in waits.reason
     failed = windows.handle(
         SubmitResult(state="waiting", window=FIRST, job_id=f"ads-main-{FIRST}-g1")
     )

@@ -111,11 +111,11 @@ class Crashes(RuleBasedStateMachine):
         tasks.sort(key=lambda task: task[1])
         numbers = Counter[int]()
         records = []
-        for source, slot, rows in tasks:
+        for source, hour, rows in tasks:
             task_id = f"{SOURCES[source]}/{numbers[source]}"
             numbers[source] += 1
             self.lengths[task_id] = rows
-            records.append((task_id, SOURCES[source], slot, rows))
+            records.append((task_id, SOURCES[source], hour, rows))
         self.ledger = Ledger(Home(self.folder), "ads")
         tables = {name: _table([r for r in records if r[1] == name]) for name in SOURCES}
         plans = {name: _source_plan(name, tables[name]) for name in SOURCES}
@@ -398,7 +398,7 @@ class Crashes(RuleBasedStateMachine):
             executor="data",
             epoch=executor.epoch,
             rows=len(ids),
-            slot=0,
+            hour=0,
             feed="batch" if task.task_id.startswith("history") else "stream",
         )
         self.rows[frame] = ids
@@ -421,16 +421,16 @@ class Crashes(RuleBasedStateMachine):
 
 def _table(records: list[tuple[str, str, int, int]]) -> pa.Table:
     count = len(records)
-    units = [
+    ranges = [
         [{"path": r[0], "first": 0, "end": r[3], "rows": r[3], "size_bytes": 1}] for r in records
     ]
     return pa.table(
         {
             "task_id": pa.array([r[0] for r in records], pa.string()),
             "source": pa.array([r[1] for r in records], pa.string()),
-            "slot": pa.array([r[2] for r in records], pa.int32()),
+            "hour": pa.array([r[2] for r in records], pa.int32()),
             "partition": pa.array([""] * count, pa.string()),
-            "units": pa.array(units, MANIFEST_SCHEMA.field("units").type),
+            "ranges": pa.array(ranges, MANIFEST_SCHEMA.field("ranges").type),
             "rows": pa.array([r[3] for r in records], pa.int64()),
             "size_bytes": pa.array([1] * count, pa.int64()),
             "cut": pa.array([False] * count, pa.bool_()),

@@ -28,7 +28,7 @@ def test_a_window_goes_only_on_a_model_or_where_the_line_begins(
         assert line.trained is not None or begins
         assert previous is not PreviousRun.ACTIVE
     else:
-        assert turn.because
+        assert turn.reason
 
 
 @given(runs, lines)

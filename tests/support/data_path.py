@@ -154,7 +154,7 @@ class Counter:
     def __init__(self, path: DataPath) -> None:
         self.learner = CountingLearner(len(path.pipeline.source_names))
         self.steps = 0
-        self.frames: list[tuple[str, int, int]] = []  # feed, slot, rows
+        self.frames: list[tuple[str, int, int]] = []  # feed, hour, rows
 
     def consume(
         self,
@@ -177,7 +177,7 @@ class Counter:
         if frame.minibatch is not None:
             self.learner.learn(frame.minibatch)
             self.steps += 1
-            self.frames.append((frame.feed, frame.slot, frame.rows))
+            self.frames.append((frame.feed, frame.hour, frame.rows))
         reader.used(frame)
 
     def sums(self) -> list[dict[str, int]]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from forebay.executors.files import write_atomically
-from forebay.executors.job.endpoints import tell_registered
+from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, WindowRequest
 from forebay.executors.job.progress import Progress
@@ -77,7 +77,7 @@ class ToldJob:
         )
 
     def register(self, index: int = 0) -> None:
-        tell_registered(self.folder.path, index, "here")
+        mark_registered(self.folder.path, index, "here")
 
     def link(self, clicks: int, before: int = 0) -> None:
         """The window is trained."""

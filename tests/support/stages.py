@@ -19,7 +19,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.sources.common.base import Readiness, Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.executors.stages.plan import record_window
-from forebay.executors.stages.results import AskedWindow, SinkResult, SourceResult
+from forebay.executors.stages.results import RequestedWindow, SinkResult, SourceResult
 from forebay.executors.stages.source import SourceStage
 from forebay.home.paths import Home
 
@@ -83,8 +83,10 @@ class Stages:
             again=again,
         )
 
-    def asked(self, asked: Sequence[tuple[int, str]]) -> list[AskedWindow]:
-        return [AskedWindow(window=self.window(number).key, asked_by=by) for number, by in asked]
+    def asked(self, asked: Sequence[tuple[int, str]]) -> list[RequestedWindow]:
+        return [
+            RequestedWindow(window=self.window(number).key, asked_by=by) for number, by in asked
+        ]
 
 
 def noon(number: int) -> datetime:

@@ -20,10 +20,12 @@ from urllib.request import urlopen
 
 import psutil
 
-from forebay.embedded import components, postgres, postgres_place
+from forebay.embedded.airflow import components
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
+from forebay.embedded.postgres import place as postgres_place
+from forebay.embedded.postgres import server as postgres
 from forebay.home.paths import Home
 from support.kills import is_alive
 

@@ -59,14 +59,14 @@ class Description:
     columns: dict[str, str]
     partitions: list[str] = field(default_factory=list)
     newest: datetime | None = None
-    nothing_because: str = ""
+    empty_reason: str = ""
 
 
 @dataclass(frozen=True)
 class Scan:
     """Result of one pass over the storage for many spans.
 
-    tasks: a table of TASK_SCHEMA, ordered by (span, slot, first path).
+    tasks: a table of TASK_SCHEMA, ordered by (span, hour, first path).
     fingerprints: one text for each span; equal texts mean equal rows behind the tasks.
     storage_calls: listings, footers and metadata reads that the pass made.
     """
@@ -129,7 +129,7 @@ class Source(ABC):
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """Where a row of a task lies, for dead letters and error texts."""
-        return {"file": task.units[position.unit].path, "row": position.row}
+        return {"file": task.ranges[position.part].path, "row": position.row}
 
     def commit(  # noqa: B027 - most storage has no such notion
         self, group: str, progress: Mapping[str, tuple[DataTask, Position]]

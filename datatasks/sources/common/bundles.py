@@ -1,4 +1,4 @@
-"""Pieces of files become data tasks: small files are bundled, big ones split. All columnar."""
+"""Row ranges of files become data tasks: small files are bundled, big ones split. All columnar."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.datatasks.sources.common.files import Listing
-from forebay.datatasks.tasks import TASK_SCHEMA, UNIT_TYPE
+from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
 
 BUNDLE_ROWS = 64 * 1024
 SPLIT_ROWS = 256 * 1024
@@ -21,15 +21,15 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """Row ranges of files, one array for each property; a piece lies in one span.
+class RowRanges:
+    """Row joined of files, one array for each property; a range lies in one span.
 
     file: index in the sorted list of paths. rows: rows of the range that lie in the span.
-    slot: whole hours from the span's start to the piece's first time.
+    hour: whole hours from the span's start to the range's first time.
     """
 
     span: Ints
-    slot: Ints
+    hour: Ints
     file: Ints
     first: Ints
     end: Ints
@@ -37,18 +37,18 @@ class Pieces:
     size_bytes: Ints
 
     def __len__(self) -> int:
-        """Pieces."""
+        """How many ranges there are."""
         return len(self.span)
 
-    def take(self, order: npt.NDArray[Any]) -> Pieces:
-        """Some pieces, in that order."""
-        return Pieces(*(values[order] for values in self.arrays()))
+    def take(self, order: npt.NDArray[Any]) -> RowRanges:
+        """Some ranges, in that order."""
+        return RowRanges(*(values[order] for values in self.arrays()))
 
     def arrays(self) -> tuple[Ints, ...]:
         """All properties in the order of the fields."""
         return (
             self.span,
-            self.slot,
+            self.hour,
             self.file,
             self.first,
             self.end,
@@ -57,79 +57,79 @@ class Pieces:
         )
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Pieces]) -> Pieces:
-        """All pieces of several sets."""
+    def concatenate(cls, parts: Sequence[RowRanges]) -> RowRanges:
+        """All ranges of several sets."""
         columns = zip(*(part.arrays() for part in parts), strict=True)
         return cls(*(np.concatenate(values) for values in columns))
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int]]) -> Pieces:
-        """Pieces from a few rows of numbers, in the order of the fields."""
+    def of(cls, rows: Sequence[Sequence[int]]) -> RowRanges:
+        """Ranges from a few rows of numbers, in the order of the fields."""
         table = np.array(rows, np.int64).reshape(len(rows), 7)
         return cls(*(table[:, column] for column in range(7)))
 
 
 def to_tasks(
-    pieces: Pieces,
+    ranges: RowRanges,
     paths: pa.Array,
     partitions: pa.Array | None = None,
     bundle_hours: int = 1,
 ) -> pa.Table:
-    """A table of TASK_SCHEMA ordered by (span, slot, partition, first path).
+    """A table of TASK_SCHEMA ordered by (span, hour, partition, first path).
 
     Args:
-        pieces: in any order.
+        ranges: in any order.
         paths: text of each file index; ascending.
         partitions: partition of each file index; files of different ones share no task.
-        bundle_hours: small files whose slots lie within so many hours may share a task, in the
-            order of their slots.
+        bundle_hours: small files whose hours lie within so many hours may share a task, in the
+            order of their hours.
     """
-    if not len(pieces):
+    if not len(ranges):
         return TASK_SCHEMA.empty_table()
     ranks = np.zeros(len(paths), np.int64)
     if partitions is not None:
         ranks = np.unique(np.asarray(partitions.to_pylist()), return_inverse=True)[1]
-    stretch = pieces.slot // bundle_hours
+    stretch = ranges.hour // bundle_hours
     order = np.lexsort(
-        (pieces.first, pieces.file, pieces.slot, ranks[pieces.file], stretch, pieces.span)
+        (ranges.first, ranges.file, ranges.hour, ranks[ranges.file], stretch, ranges.span)
     )
-    units = _merged(pieces.take(order))
-    starts = _task_starts(units, ranks, bundle_hours)
-    table = _table(units, starts, paths, partitions)
+    joined = _merged(ranges.take(order))
+    starts = _task_starts(joined, ranks, bundle_hours)
+    table = _table(joined, starts, paths, partitions)
     if bundle_hours == 1:
         return table
-    slots = table["slot"].to_numpy()
-    return table.take(pa.array(np.lexsort((slots, table["span"].to_numpy()))))
+    hours = table["hour"].to_numpy()
+    return table.take(pa.array(np.lexsort((hours, table["span"].to_numpy()))))
 
 
-def _merged(pieces: Pieces) -> Pieces:
-    """Join whole neighbours of one file and slot, up to SPLIT_ROWS rows."""
-    whole = pieces.rows == pieces.end - pieces.first
-    joined = np.zeros(len(pieces), np.bool_)
+def _merged(ranges: RowRanges) -> RowRanges:
+    """Join whole neighbours of one file and hour, up to SPLIT_ROWS rows."""
+    whole = ranges.rows == ranges.end - ranges.first
+    joined = np.zeros(len(ranges), np.bool_)
     joined[1:] = (
-        _same(pieces.span, pieces.slot, pieces.file)
-        & (pieces.first[1:] == pieces.end[:-1])
+        _same(ranges.span, ranges.hour, ranges.file)
+        & (ranges.first[1:] == ranges.end[:-1])
         & whole[1:]
         & whole[:-1]
-        & (pieces.rows[1:] > 0)
+        & (ranges.rows[1:] > 0)
     )
-    starts = _starts(~joined, pieces.rows, SPLIT_ROWS)
-    last = np.append(starts[1:], len(pieces)) - 1
-    return Pieces(
-        pieces.span[starts],
-        pieces.slot[starts],
-        pieces.file[starts],
-        pieces.first[starts],
-        pieces.end[last],
-        np.add.reduceat(pieces.rows, starts),
-        np.add.reduceat(pieces.size_bytes, starts),
+    starts = _starts(~joined, ranges.rows, SPLIT_ROWS)
+    last = np.append(starts[1:], len(ranges)) - 1
+    return RowRanges(
+        ranges.span[starts],
+        ranges.hour[starts],
+        ranges.file[starts],
+        ranges.first[starts],
+        ranges.end[last],
+        np.add.reduceat(ranges.rows, starts),
+        np.add.reduceat(ranges.size_bytes, starts),
     )
 
 
-def _task_starts(units: Pieces, ranks: Ints, bundle_hours: int) -> Ints:
-    fresh = np.ones(len(units), np.bool_)
-    fresh[1:] = ~_same(units.span, units.slot // bundle_hours, ranks[units.file])
-    return _starts(fresh, units.rows, BUNDLE_ROWS)
+def _task_starts(joined: RowRanges, ranks: Ints, bundle_hours: int) -> Ints:
+    fresh = np.ones(len(joined), np.bool_)
+    fresh[1:] = ~_same(joined.span, joined.hour // bundle_hours, ranks[joined.file])
+    return _starts(fresh, joined.rows, BUNDLE_ROWS)
 
 
 def _same(*keys: Ints) -> npt.NDArray[np.bool_]:
@@ -148,39 +148,41 @@ def _starts(fresh: npt.NDArray[np.bool_], rows: Ints, limit: int) -> Ints:
     return np.flatnonzero(new)
 
 
-def _table(units: Pieces, starts: Ints, paths: pa.Array, partitions: pa.Array | None) -> pa.Table:
+def _table(
+    joined: RowRanges, starts: Ints, paths: pa.Array, partitions: pa.Array | None
+) -> pa.Table:
     columns = [
-        paths.take(pa.array(units.file)),
-        *(pa.array(each) for each in (units.first, units.end, units.rows, units.size_bytes)),
+        paths.take(pa.array(joined.file)),
+        *(pa.array(each) for each in (joined.first, joined.end, joined.rows, joined.size_bytes)),
     ]
-    structs = pa.StructArray.from_arrays(columns, fields=list(UNIT_TYPE))
-    offsets = pa.array(np.append(starts, len(units)).astype(np.int32))
+    structs = pa.StructArray.from_arrays(columns, fields=list(ROW_RANGE_TYPE))
+    offsets = pa.array(np.append(starts, len(joined)).astype(np.int32))
     if partitions is None:
         names = pa.repeat(pa.scalar("", pa.string()), len(starts))
     else:
-        names = partitions.take(pa.array(units.file[starts]))
-    whole = units.rows == units.end - units.first
+        names = partitions.take(pa.array(joined.file[starts]))
+    whole = joined.rows == joined.end - joined.first
     return pa.table(
         [
-            pa.array(units.span[starts].astype(np.int32)),
-            pa.array(units.slot[starts].astype(np.int32)),
+            pa.array(joined.span[starts].astype(np.int32)),
+            pa.array(joined.hour[starts].astype(np.int32)),
             names,
             pa.ListArray.from_arrays(offsets, structs),
-            pa.array(np.add.reduceat(units.rows, starts)),
-            pa.array(np.add.reduceat(units.size_bytes, starts)),
+            pa.array(np.add.reduceat(joined.rows, starts)),
+            pa.array(np.add.reduceat(joined.size_bytes, starts)),
             pa.array(np.logical_or.reduceat(~whole, starts)),
         ],
         schema=TASK_SCHEMA,
     )
 
 
-def fingerprints(spans: int, pieces: Pieces, listing: Listing, salt: str) -> list[str]:
+def fingerprints(spans: int, ranges: RowRanges, listing: Listing, salt: str) -> list[str]:
     """For each span a digest of the files (path, size, version) that hold its rows."""
     texts = []
-    order = np.argsort(pieces.span, kind="stable")
-    bounds = np.searchsorted(pieces.span[order], np.arange(spans + 1))
+    order = np.argsort(ranges.span, kind="stable")
+    bounds = np.searchsorted(ranges.span[order], np.arange(spans + 1))
     for span in range(spans):
-        files = np.unique(pieces.file[order[bounds[span] : bounds[span + 1]]])
+        files = np.unique(ranges.file[order[bounds[span] : bounds[span + 1]]])
         digest = hashlib.sha256(salt.encode())
         part = listing.take(files)
         for column in (part.paths, part.versions):

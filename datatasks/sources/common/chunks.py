@@ -23,20 +23,20 @@ Locate = Callable[[int], dict[str, str | int]]
 
 @dataclass(frozen=True)
 class Stored:
-    """Consecutive stored rows of one unit, before casting.
+    """Consecutive stored rows of one row range, before casting.
 
     batch: stored columns, at least the asked ones.
-    rows: row number of each row inside its unit; row_ids and slots: as in `Chunk`.
+    rows: row number of each row inside its file; row_ids and hours: as in `Chunk`.
     end: the position behind these rows (and behind rows that were cut away after them).
     locate: where a row number lies, for dead letters and error texts.
     bad: rows (index in the batch) that are bad already, and why.
     """
 
     batch: pa.RecordBatch
-    unit: int
+    part: int
     rows: Ints
     row_ids: Ints
-    slots: npt.NDArray[np.int32]
+    hours: npt.NDArray[np.int32]
     end: Position
     locate: Locate
     bad: Mapping[int, str]
@@ -55,8 +55,8 @@ def to_chunk(
     """
     fitted = fit(stored.batch, columns, declared)
     bad = {**fitted.bad, **stored.bad}
-    units = np.full(len(stored.rows), stored.unit, np.int64)
-    chunk = Chunk(fitted.batch, stored.row_ids, units, stored.rows, stored.slots, stored.end)
+    parts = np.full(len(stored.rows), stored.part, np.int64)
+    chunk = Chunk(fitted.batch, stored.row_ids, parts, stored.rows, stored.hours, stored.end)
     if not bad:
         return chunk
     if policy == "fail":
@@ -76,7 +76,7 @@ def _dead_row(stored: Stored, index: int, reason: str) -> DeadRow:
     row = int(stored.rows[index])
     values = stored.batch.slice(index, 1).to_pylist()[0]
     return DeadRow(
-        position=Position(stored.unit, row),
+        position=Position(stored.part, row),
         location=stored.locate(row),
         reason=reason,
         row=json.dumps(values, default=str, ensure_ascii=False),
@@ -88,9 +88,9 @@ def _take(chunk: Chunk, rows: Ints) -> Chunk:
         chunk,
         batch=chunk.batch.take(pa.array(rows)),
         row_ids=chunk.row_ids[rows],
-        units=chunk.units[rows],
+        parts=chunk.parts[rows],
         rows=chunk.rows[rows],
-        slots=chunk.slots[rows],
+        hours=chunk.hours[rows],
     )
 
 
@@ -108,16 +108,16 @@ def empty_chunk(
 
 
 def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Chunk]:
-    """Chunks of up to `chunk_rows` rows with slots that never fall; small ones are joined.
+    """Chunks of up to `chunk_rows` rows with hours that never fall; small ones are joined.
 
     `last` (without rows) says where the task ends and is given out when nothing else got there.
     """
     waiting: list[Chunk] = []
-    slot = 0
+    hour = 0
     end: Position | None = None
     for each in chunks:
-        chunk = _rising(each, slot)
-        slot = int(chunk.slots[-1]) if len(chunk.slots) else slot
+        chunk = _rising(each, hour)
+        hour = int(chunk.hours[-1]) if len(chunk.hours) else hour
         if waiting and _rows(waiting) + _rows([chunk]) > chunk_rows:
             yield _join(waiting)
             waiting = []
@@ -136,11 +136,11 @@ def _rows(chunks: list[Chunk]) -> int:
     return sum(len(chunk.rows) + len(chunk.dead) for chunk in chunks)
 
 
-def _rising(chunk: Chunk, slot: int) -> Chunk:
-    if not len(chunk.slots):
+def _rising(chunk: Chunk, hour: int) -> Chunk:
+    if not len(chunk.hours):
         return chunk
-    rising = np.maximum(np.maximum.accumulate(chunk.slots), np.int32(slot))
-    return replace(chunk, slots=rising)
+    rising = np.maximum(np.maximum.accumulate(chunk.hours), np.int32(hour))
+    return replace(chunk, hours=rising)
 
 
 def _join(chunks: list[Chunk]) -> Chunk:
@@ -151,9 +151,9 @@ def _join(chunks: list[Chunk]) -> Chunk:
     return Chunk(
         _concatenate([chunk.batch for chunk in full]),
         np.concatenate([chunk.row_ids for chunk in full]),
-        np.concatenate([chunk.units for chunk in full]),
+        np.concatenate([chunk.parts for chunk in full]),
         np.concatenate([chunk.rows for chunk in full]),
-        np.concatenate([chunk.slots for chunk in full]),
+        np.concatenate([chunk.hours for chunk in full]),
         chunks[-1].end,
         dead,
     )

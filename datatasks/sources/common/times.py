@@ -109,13 +109,13 @@ class Spans:
         starts = self.starts[np.minimum(first, len(self) - 1)]
         return np.asarray(found & (starts <= high))
 
-    def slots(self, spans: npt.NDArray[np.integer], times: Times) -> npt.NDArray[np.int32]:
+    def hours(self, spans: npt.NDArray[np.integer], times: Times) -> npt.NDArray[np.int32]:
         """Whole hours from each time's span start, kept inside the span."""
         starts, ends = self.starts[spans], self.ends[spans]
-        return slots_within(times, starts, ends)
+        return hours_within(times, starts, ends)
 
 
-def slots_within(times: Times, start: Times | int, end: Times | int) -> npt.NDArray[np.int32]:
+def hours_within(times: Times, start: Times | int, end: Times | int) -> npt.NDArray[np.int32]:
     """Whole hours from `start` to each time, clamped to the span [start, end)."""
     clamped = np.clip(times, start, np.asarray(end) - 1)
     return ((clamped - start) // HOUR_US).astype(np.int32)

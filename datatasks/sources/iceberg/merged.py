@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.sources.common.bundles import Pieces
+from forebay.datatasks.sources.common.bundles import RowRanges
 from forebay.datatasks.sources.common.casting import fit
 from forebay.datatasks.sources.common.chunks import Ints, Stored, empty_chunk, joined, to_chunk
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Spans, slots_within, times_of, to_us
+from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of, to_us
 from forebay.datatasks.sources.iceberg.files import DataFile
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -49,8 +49,8 @@ def merged_pieces(
     files: Sequence[tuple[int, DataFile]],
     event_time: str,
     spans: Spans,
-) -> Pieces:
-    """One piece for each file and span, counted by reading the event times."""
+) -> RowRanges:
+    """One range for each file and span, counted by reading the event times."""
     rows = []
     for index, file in files:
         parts = [
@@ -61,10 +61,10 @@ def merged_pieces(
         found = spans.index(times)
         for span in np.unique(found[found >= 0]):
             at = np.flatnonzero(found == span)
-            slot = int(spans.slots(np.array([span]), times[at].min(keepdims=True))[0])
+            hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
             size = file.size_bytes * len(at) // len(times)
-            rows.append((int(span), slot, index, int(at[0]), int(at[-1]) + 1, len(at), size))
-    return Pieces.of(rows)
+            rows.append((int(span), hour, index, int(at[0]), int(at[-1]) + 1, len(at), size))
+    return RowRanges.of(rows)
 
 
 def event_times(batch: pa.RecordBatch, event_time: str) -> Ints:
@@ -82,7 +82,7 @@ def _filled(times: Ints, path: str, event_time: str) -> Ints:
 
 
 class MergedReader:
-    """Reads the units of one task through pyiceberg."""
+    """Reads the ranges of one task through pyiceberg."""
 
     def __init__(self, spec: SourceSpec, table: Any, scan_tasks: dict[str, Any]) -> None:  # noqa: ANN401
         """`scan_tasks` holds pyiceberg's task of each relative path."""
@@ -95,12 +95,12 @@ class MergedReader:
     ) -> Iterator[Chunk]:
         """Chunks of the task from `position`; see `Source.open`."""
         start = position or Position(0, 0)
-        last = empty_chunk(columns, self._spec.columns, Position(len(task.units), 0))
+        last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
         chunks = (
             chunk
-            for index in range(start.unit, len(task.units))
+            for index in range(start.part, len(task.ranges))
             for chunk in self._unit(
-                task, index, start.row if index == start.unit else 0, columns, chunk_rows
+                task, index, start.row if index == start.part else 0, columns, chunk_rows
             )
         )
         return joined(chunks, chunk_rows, last)
@@ -108,36 +108,38 @@ class MergedReader:
     def _unit(
         self, task: DataTask, index: int, start: int, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        unit = task.units[index]
+        row_range = task.ranges[index]
         name = str(self._spec.event_time)
         wanted = list(dict.fromkeys([*columns, name]))
-        if unit.path not in self._scan_tasks:
-            raise DataError(f"{unit.path} is not in the planned snapshot any more: plan it again")
+        if row_range.path not in self._scan_tasks:
+            raise DataError(
+                f"{row_range.path} is not in the planned snapshot any more: plan it again"
+            )
         span = (to_us(task.data_from), to_us(task.data_to))
         whole = [
             (batch, event_times(batch, name))
-            for batch in merged_batches(self._table, self._scan_tasks[unit.path], wanted)
+            for batch in merged_batches(self._table, self._scan_tasks[row_range.path], wanted)
         ]
         times = _filled(
-            np.concatenate([np.zeros(0, np.int64), *(t for _, t in whole)]), unit.path, name
+            np.concatenate([np.zeros(0, np.int64), *(t for _, t in whole)]), row_range.path, name
         )
         first = 0
         for batch, known in whole:
             for low in range(0, batch.num_rows, chunk_rows):
                 rows = np.arange(first + low, first + min(low + chunk_rows, batch.num_rows))
-                kept = (rows >= max(unit.first, start)) & (rows < unit.end)
+                kept = (rows >= max(row_range.first, start)) & (rows < row_range.end)
                 kept &= (times[rows] >= span[0]) & (times[rows] < span[1])
                 if kept.any():
                     chosen = rows[kept]
                     missing = np.flatnonzero(known[chosen - first] == UNKNOWN).tolist()
                     stored = Stored(
                         batch=batch.take(pa.array(chosen - first)),
-                        unit=index,
+                        part=index,
                         rows=chosen,
-                        row_ids=row_ids(unit.path, chosen),
-                        slots=slots_within(times[chosen], *span),
+                        row_ids=row_ids(row_range.path, chosen),
+                        hours=hours_within(times[chosen], *span),
                         end=Position(index, int(chosen[-1]) + 1),
-                        locate=lambda row: {"file": unit.path, "row": row},
+                        locate=lambda row: {"file": row_range.path, "row": row},
                         bad=dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
                     )
                     yield to_chunk(stored, columns, self._spec.columns, self._spec.bad_rows)

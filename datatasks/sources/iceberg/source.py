@@ -22,7 +22,7 @@ from forebay.datatasks.sources.common.base import (
     Source,
     ended,
 )
-from forebay.datatasks.sources.common.bundles import Pieces, to_tasks
+from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.times import Spans, from_us
 from forebay.datatasks.sources.iceberg.files import (
@@ -37,7 +37,8 @@ from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError
 from forebay.datatasks.sources.parquet.footers import RowGroups
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import ParquetReader
-from forebay.datatasks.tasks import TASK_SCHEMA, Chunk, DataTask, Position
+from forebay.datatasks.task_table import TASK_SCHEMA
+from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 
 if TYPE_CHECKING:
@@ -69,11 +70,11 @@ class IcebergSource(Source):
         try:
             table = self.table.load()
         except NoTableError as error:
-            return Description({}, nothing_because=str(error))
+            return Description({}, empty_reason=str(error))
         schema = _arrow_schema(table)
         columns = {field.name: str(field.type) for field in schema}
         if table.current_snapshot() is None:
-            return Description(columns, nothing_because=f"{self.table.identifier} has no snapshot")
+            return Description(columns, empty_reason=f"{self.table.identifier} has no snapshot")
         if self._event_time not in columns:
             return Description(columns)
         from pyiceberg.expressions import AlwaysTrue
@@ -138,11 +139,11 @@ class IcebergSource(Source):
         chooser = PlainFiles(table, self._needed(), self.table.opened)
         plain = [index for index, file in enumerate(files) if chooser.plain(file)]
         merged = sorted(set(range(len(files))) - set(plain))
-        parts = self._plain_pieces(files, plain, bounds)
+        parts = self._plain_ranges(files, plain, bounds)
         rest = merged_pieces(
             table, [(index, files[index]) for index in merged], self._event_time, bounds
         )
-        pieces = Pieces.concatenate([parts, rest])
+        ranges = RowRanges.concatenate([parts, rest])
         paths = pa.array([file.path for file in files], pa.string())
         ways = [
             "" if index in set(plain) else f"{_MERGED}{snapshot.snapshot_id}"
@@ -150,9 +151,9 @@ class IcebergSource(Source):
         ]
         schema_id = table.schema().schema_id
         return Scan(
-            to_tasks(pieces, paths, pa.array(ways, pa.string())),
+            to_tasks(ranges, paths, pa.array(ways, pa.string())),
             [
-                _digest(_held(files, pieces, span, set(merged), schema_id))
+                _digest(_held(files, ranges, span, set(merged), schema_id))
                 for span in range(len(spans))
             ],
             self.table.calls - before + 1 + manifests,
@@ -182,7 +183,7 @@ class IcebergSource(Source):
         if task.partition.startswith(_MERGED):
             return super().location(task, position)
         with self._lock:
-            return self._row_groups.location(task.units[position.unit].path, position.row)
+            return self._row_groups.location(task.ranges[position.part].path, position.row)
 
     def close(self) -> None:
         """See `Source.close`."""
@@ -213,25 +214,25 @@ class IcebergSource(Source):
                 f"source {self.spec.name!r}: {self.table.identifier} cannot be planned: {error}"
             ) from error
 
-    def _plain_pieces(self, files: list[DataFile], plain: list[int], spans: Spans) -> Pieces:
+    def _plain_ranges(self, files: list[DataFile], plain: list[int], spans: Spans) -> RowRanges:
         chosen = [files[index] for index in plain]
         planner = ParquetPlanner(
             self.table.opened, self._event_time, self.spec.bad_rows, self.table.full
         )
         if not chosen:
-            return Pieces.of([])
+            return RowRanges.of([])
         paths = pa.array([file.path for file in chosen], pa.string())
         known = footers(chosen, spans, self._event_time, self.table.opened)
-        pieces = planner.pieces(Candidates(paths, known, None, None), spans)
-        files_of_table = np.array(plain, np.int64)[pieces.file]
-        return Pieces(
-            pieces.span,
-            pieces.slot,
+        ranges = planner.ranges(Candidates(paths, known, None, None), spans)
+        files_of_table = np.array(plain, np.int64)[ranges.file]
+        return RowRanges(
+            ranges.span,
+            ranges.hour,
             files_of_table,
-            pieces.first,
-            pieces.end,
-            pieces.rows,
-            pieces.size_bytes,
+            ranges.first,
+            ranges.end,
+            ranges.rows,
+            ranges.size_bytes,
         )
 
     def _tasks_of(self, table: Any, snapshot_id: int) -> dict[str, Any]:  # noqa: ANN401
@@ -265,10 +266,10 @@ def _partitions(table: Any, files: list[DataFile]) -> list[str]:  # noqa: ANN401
 
 
 def _held(
-    files: list[DataFile], pieces: Pieces, span: int, merged: set[int], schema_id: int
+    files: list[DataFile], ranges: RowRanges, span: int, merged: set[int], schema_id: int
 ) -> list[str]:
     """The files of a span, and for merged ones what else decides on their rows."""
-    indices = np.unique(pieces.file[pieces.span == span]).tolist()
+    indices = np.unique(ranges.file[ranges.span == span]).tolist()
     return [
         f"{files[index].path}|{files[index].size_bytes}"
         + (f"|{files[index].version}|{schema_id}" if index in merged else "")

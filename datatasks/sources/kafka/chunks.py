@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.common.chunks import Ints, place_text
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
-from forebay.datatasks.sources.common.times import slots_within, to_us
+from forebay.datatasks.sources.common.times import hours_within, to_us
 from forebay.datatasks.sources.formats.decoders import Decoded, Decoder, without_columns
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.records import MessageBatch
@@ -72,12 +72,12 @@ class ChunkMaker:
 
     def _split(self, group: Group, decoded: Decoded) -> Iterator[Chunk]:
         offsets = np.array(group.offsets, np.int64)[decoded.messages]
-        resumed = (offsets == self.start.unit) & (decoded.rows < self.start.row)
+        resumed = (offsets == self.start.part) & (decoded.rows < self.start.row)
         dead = self._dead(group, decoded, offsets, resumed)
         bad = np.zeros(len(offsets), np.bool_)
         bad[list(decoded.bad_rows)] = True
         kept = np.flatnonzero(~resumed & ~bad)
-        units, rows = offsets[kept], decoded.rows[kept]
+        parts, rows = offsets[kept], decoded.rows[kept]
         batch = decoded.batch
         if len(kept) < batch.num_rows:
             batch = batch.take(pa.array(kept)) if batch.num_columns else without_columns(len(kept))
@@ -85,16 +85,16 @@ class ChunkMaker:
         start, end = to_us(self.task.data_from), to_us(self.task.data_to)
         whole = Chunk(
             batch=batch,
-            row_ids=self._row_ids(units, rows),
-            units=units,
+            row_ids=self._row_ids(parts, rows),
+            parts=parts,
             rows=rows,
-            slots=slots_within(stamps, start, end),
+            hours=hours_within(stamps, start, end),
             end=Position(group.offsets[-1] + 1, 0),
         )
         yield from _pieces(whole, dead, self.chunk_rows)
 
-    def _row_ids(self, units: Ints, rows: Ints) -> Ints:
-        messages = row_ids(self.stretch.path, units)
+    def _row_ids(self, parts: Ints, rows: Ints) -> Ints:
+        messages = row_ids(self.stretch.path, parts)
         if self.decoder.one_row:
             return messages
         return splitmix64(messages.view(np.uint64) + rows.astype(np.uint64)).view(np.int64)
@@ -122,7 +122,7 @@ class ChunkMaker:
         location: dict[str, str | int] = {
             "topic": self.stretch.topic,
             "partition": self.stretch.partition,
-            "offset": position.unit,
+            "offset": position.part,
         }
         if not self.decoder.one_row:
             location["row"] = position.row
@@ -145,16 +145,16 @@ def _pieces(whole: Chunk, dead: list[DeadRow], chunk_rows: int) -> Iterator[Chun
     """Cut a chunk; each piece takes the dead rows that lie before its end."""
     positions = [row.position for row in dead]
     taken = 0
-    for first in range(0, max(len(whole.units), 1), chunk_rows):
+    for first in range(0, max(len(whole.parts), 1), chunk_rows):
         last = first + chunk_rows
         end = whole.position(last)
         until = bisect_left(positions, end)
         yield Chunk(
             whole.batch.slice(first, chunk_rows),
             whole.row_ids[first:last],
-            whole.units[first:last],
+            whole.parts[first:last],
             whole.rows[first:last],
-            whole.slots[first:last],
+            whole.hours[first:last],
             end,
             tuple(dead[taken:until]),
         )

@@ -37,7 +37,7 @@ class Stretch:
 
     @property
     def path(self) -> str:
-        """`topic/partition`, as units and row ids name it."""
+        """`topic/partition`, as ranges and row ids name it."""
         return f"{self.topic}/{self.partition}"
 
 

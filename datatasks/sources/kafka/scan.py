@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.times import from_us, slots_within, to_us
+from forebay.datatasks.sources.common.times import from_us, hours_within, to_us
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
 from forebay.datatasks.sources.kafka.read import Stretch
-from forebay.datatasks.tasks import TASK_SCHEMA
+from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.errors import DataError
 
 
@@ -94,19 +94,19 @@ def task_table(borders: Borders, spans: Sequence[Interval], uncounted: set[int])
             first = borders.first(partition, span)
             if stretch.first < stretch.end and first is not None:
                 stamp = np.array([first.timestamp_ms * 1000])
-                found.append((number, int(slots_within(stamp, start, end)[0]), stretch))
+                found.append((number, int(hours_within(stamp, start, end)[0]), stretch))
     found.sort(key=lambda task: (task[0], task[1], task[2].path))
     return pa.Table.from_pylist([_row(*task, uncounted) for task in found], schema=TASK_SCHEMA)
 
 
-def _row(span: int, slot: int, stretch: Stretch, uncounted: set[int]) -> dict[str, object]:
+def _row(span: int, hour: int, stretch: Stretch, uncounted: set[int]) -> dict[str, object]:
     rows = None if stretch.partition in uncounted else stretch.end - stretch.first
-    unit = {"path": stretch.path, "first": stretch.first, "end": stretch.end}
+    row_range = {"path": stretch.path, "first": stretch.first, "end": stretch.end}
     return {
         "span": span,
-        "slot": slot,
+        "hour": hour,
         "partition": str(stretch.partition),
-        "units": [{**unit, "rows": rows, "size_bytes": 0}],
+        "ranges": [{**row_range, "rows": rows, "size_bytes": 0}],
         "rows": rows,
         "size_bytes": 0,
         "cut": False,

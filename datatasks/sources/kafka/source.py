@@ -48,21 +48,21 @@ class KafkaSource(Source):
         """See `Source.describe`."""
         topic = self._cluster.topic(self._options.topic)
         if topic is None:
-            return Description({}, nothing_because=self._no_topic())
+            return Description({}, empty_reason=self._no_topic())
         newest = self._cluster.newest_ms(topic)
         values = self._sample(topic)
         decoder = decoder_named(self._options.format, [], {})
         columns: dict[str, str] = {}
         for value in values:
             columns.update(decoder.described(value))
-        because = "" if newest is not None else f"topic {topic.name} has no records"
+        reason = "" if newest is not None else f"topic {topic.name} has no records"
         if values and not columns:
-            because = f"the newest messages of {topic.name} are not {self._options.format}"
+            reason = f"the newest messages of {topic.name} are not {self._options.format}"
         return Description(
             columns,
             [str(partition) for partition in topic.partitions],
             from_us(newest * 1000) if newest is not None else None,
-            because,
+            reason,
         )
 
     def findings(self) -> list[Finding]:
@@ -129,10 +129,10 @@ class KafkaSource(Source):
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         """See `Source.open`. A consumer of its own for each call: runner threads share nothing."""
-        (unit,) = task.units
-        start = position or Position(unit.first, 0)
-        topic, _, partition = unit.path.rpartition("/")
-        stretch = Stretch(topic, int(partition), max(start.unit, unit.first), unit.end)
+        (row_range,) = task.ranges
+        start = position or Position(row_range.first, 0)
+        topic, _, partition = row_range.path.rpartition("/")
+        stretch = Stretch(topic, int(partition), max(start.part, row_range.first), row_range.end)
         maker = ChunkMaker(
             decoder=decoder_named(self._options.format, columns, self.spec.columns),
             stretch=stretch,
@@ -141,16 +141,16 @@ class KafkaSource(Source):
             policy=self.spec.bad_rows,
             chunk_rows=chunk_rows,
         )
-        last = empty_chunk(columns, self.spec.columns, Position(unit.end, 0))
+        last = empty_chunk(columns, self.spec.columns, Position(row_range.end, 0))
         yield from joined(maker.chunks(read_messages(self.access, stretch)), chunk_rows, last)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """See `Source.location`."""
-        topic, _, partition = task.units[0].path.rpartition("/")
+        topic, _, partition = task.ranges[0].path.rpartition("/")
         place: dict[str, str | int] = {
             "topic": topic,
             "partition": int(partition),
-            "offset": position.unit,
+            "offset": position.part,
         }
         if self._options.format != "json":
             place["row"] = position.row
@@ -160,9 +160,9 @@ class KafkaSource(Source):
         """See `Source.commit`: the offset of the first message that is not sealed as a whole."""
         offsets: dict[tuple[str, int], int] = {}
         for task, position in progress.values():
-            topic, _, partition = task.units[0].path.rpartition("/")
+            topic, _, partition = task.ranges[0].path.rpartition("/")
             key = (topic, int(partition))
-            offsets[key] = max(offsets.get(key, 0), position.unit)
+            offsets[key] = max(offsets.get(key, 0), position.part)
         if offsets:
             self._cluster.commit(group, offsets)
 

@@ -19,7 +19,7 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import slots_within, to_us
+from forebay.datatasks.sources.common.times import hours_within, to_us
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
@@ -37,32 +37,32 @@ class LogReader:
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         """Chunks of the task from `position`; see `Source.open`."""
-        last = empty_chunk(columns, self._spec.columns, Position(len(task.units), 0))
+        last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
         return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
 
     def _chunks(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         start = position or Position(0, 0)
-        for index in range(start.unit, len(task.units)):
-            row = start.row if index == start.unit else 0
+        for index in range(start.part, len(task.ranges)):
+            row = start.row if index == start.part else 0
             yield from _Segment(self._spec, self._folder, task, index).chunks(
                 row, columns, chunk_rows
             )
 
 
 class _Segment:
-    """One unit of one task: a whole segment."""
+    """One row range of one task: a whole segment."""
 
     def __init__(self, spec: SourceSpec, folder: Path, task: DataTask, index: int) -> None:
         self.spec = spec
         self.index = index
-        self.unit = task.units[index]
-        self.path = folder / self.unit.path
-        self.partition, _, name = self.unit.path.rpartition("/")
+        self.row_range = task.ranges[index]
+        self.path = folder / self.row_range.path
+        self.partition, _, name = self.row_range.path.rpartition("/")
         self.base, self.rows, commit_ms = parse_segment(name)
         time = np.array([commit_ms * 1000], np.int64)
-        self.slot = slots_within(time, to_us(task.data_from), to_us(task.data_to))[0]
+        self.hour = hours_within(time, to_us(task.data_from), to_us(task.data_to))[0]
 
     def chunks(self, start: int, columns: Sequence[str], chunk_rows: int) -> Iterator[Chunk]:
         at = start
@@ -94,10 +94,10 @@ class _Segment:
         rows = np.arange(first, first + batch.num_rows)
         return Stored(
             batch=batch,
-            unit=self.index,
+            part=self.index,
             rows=rows,
             row_ids=row_ids(self.partition, rows + self.base),
-            slots=np.full(len(rows), self.slot, np.int32),
+            hours=np.full(len(rows), self.hour, np.int32),
             end=self._position(first + batch.num_rows),
             locate=self._location,
             bad={},
@@ -134,7 +134,7 @@ class _Segment:
         return Position(self.index, row) if row < self.rows else Position(self.index + 1, 0)
 
     def _location(self, row: int) -> dict[str, str | int]:
-        return segment_location(self.unit.path, row)
+        return segment_location(self.row_range.path, row)
 
 
 def segment_location(path: str, row: int) -> dict[str, str | int]:

@@ -28,7 +28,7 @@ from forebay.datatasks.sources.common.base import (
     Source,
     ended,
 )
-from forebay.datatasks.sources.common.bundles import Ints, Pieces, to_tasks
+from forebay.datatasks.sources.common.bundles import Ints, RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.path_times import matching
@@ -84,13 +84,13 @@ class LogSource(Source):
         """Schema of the newest segment, partitions, newest commit time."""
         segments = self._segments()
         if not len(segments.base):
-            return Description({}, nothing_because=self._nothing())
+            return Description({}, empty_reason=self._nothing())
         newest = int(np.argmax(segments.commit_us))
         try:
             schema = self._schema(segments.listing.paths[newest].as_py())
         except READ_ERRORS as error:
             path = segments.listing.paths[newest].as_py()
-            return Description({}, nothing_because=f"segment {path} cannot be read: {error}")
+            return Description({}, empty_reason=f"segment {path} cannot be read: {error}")
         return Description(
             {field.name: str(field.type) for field in schema},
             pc.unique(segments.partitions).to_pylist(),
@@ -164,16 +164,16 @@ class LogSource(Source):
         found = bounds.index(segments.commit_us)
         chosen = np.flatnonzero((found >= 0) & (segments.rows > 0))
         span = found[chosen].astype(np.int64)
-        pieces = Pieces(
+        ranges = RowRanges(
             span=span,
-            slot=bounds.slots(span, segments.commit_us[chosen]).astype(np.int64),
+            hour=bounds.hours(span, segments.commit_us[chosen]).astype(np.int64),
             file=chosen,
             first=np.zeros(len(chosen), np.int64),
             end=segments.rows[chosen],
             rows=segments.rows[chosen],
             size_bytes=segments.listing.sizes[chosen],
         )
-        tasks = to_tasks(pieces, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
+        tasks = to_tasks(ranges, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
         texts = [_fingerprint(segments, chosen[span == index]) for index in range(len(spans))]
         return Scan(tasks, texts, self._files.calls - before)
 
@@ -187,7 +187,7 @@ class LogSource(Source):
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """File, partition and offset."""
-        return segment_location(task.units[position.unit].path, position.row)
+        return segment_location(task.ranges[position.part].path, position.row)
 
     def _segments(self) -> _Segments:
         return _Segments.of(self._files.listing())

@@ -13,7 +13,7 @@ from forebay.config.sources import ColumnType
 from forebay.config.windows import Interval
 from forebay.datatasks.kinds import MemoryOptions
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
-from forebay.datatasks.sources.common.bundles import Pieces, to_tasks
+from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem, fit
 from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
 from forebay.datatasks.sources.common.row_ids import row_ids
@@ -22,7 +22,7 @@ from forebay.datatasks.sources.common.times import (
     Spans,
     Times,
     from_us,
-    slots_within,
+    hours_within,
     times_of,
     to_us,
 )
@@ -43,7 +43,7 @@ class MemorySource(Source):
     def describe(self) -> Description:
         """The table's schema and newest event time."""
         if self.key not in MEMORY:
-            return Description({}, nothing_because=f"MEMORY has no table {self.key!r}")
+            return Description({}, empty_reason=f"MEMORY has no table {self.key!r}")
         table = MEMORY[self.key]
         times = self._times(table)
         newest = from_us(int(times.max())) if len(times) else None
@@ -52,8 +52,8 @@ class MemorySource(Source):
     def findings(self) -> list[Finding]:
         """Compare declared columns with the table."""
         if self.key not in MEMORY:
-            because = self.describe().nothing_because
-            return [Finding(("options", "table"), "nothing-matched", because)]
+            reason = self.describe().empty_reason
+            return [Finding(("options", "table"), "nothing-matched", reason)]
         schema = MEMORY[self.key].schema
         problems = {
             name: column_problem(schema, name, declared)
@@ -70,29 +70,29 @@ class MemorySource(Source):
         return Readiness(ready=True)
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One piece for each run of rows with one span and hour."""
+        """One range for each run of rows with one span and hour."""
         table = self._table()
         times = self._times(table)
         bounds = Spans(spans)
         found = bounds.index(times)
         inside = np.flatnonzero(found >= 0)
         span = found[inside].astype(np.int64)
-        slot = bounds.slots(span, times[inside]).astype(np.int64)
+        hour = bounds.hours(span, times[inside]).astype(np.int64)
         fresh = np.ones(len(inside), np.bool_)
-        fresh[1:] = (np.diff(inside) != 1) | (np.diff(span) != 0) | (np.diff(slot) != 0)
+        fresh[1:] = (np.diff(inside) != 1) | (np.diff(span) != 0) | (np.diff(hour) != 0)
         starts = np.flatnonzero(fresh)
         last = np.append(starts[1:], len(inside)) - 1 if len(starts) else starts
         first, end = inside[starts], inside[last] + 1
         zeros = np.zeros(len(starts), np.int64)
-        pieces = Pieces(span[starts], slot[starts], zeros, first, end, end - first, zeros)
+        ranges = RowRanges(span[starts], hour[starts], zeros, first, end, end - first, zeros)
         texts = [self._fingerprint(table, inside[span == index]) for index in range(len(spans))]
-        return Scan(to_tasks(pieces, pa.array([self.key])), texts, 1)
+        return Scan(to_tasks(ranges, pa.array([self.key])), texts, 1)
 
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         """Slice by slice."""
-        end = Position(len(task.units), 0)
+        end = Position(len(task.ranges), 0)
         last = empty_chunk(columns, self.spec.columns, end)
         return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
 
@@ -102,21 +102,21 @@ class MemorySource(Source):
         start = position or Position(0, 0)
         table = self._table()
         times = self._times(table)
-        for index in range(start.unit, len(task.units)):
-            unit = task.units[index]
-            low = max(unit.first, start.row if index == start.unit else 0)
-            for first in range(low, unit.end, chunk_rows):
-                stop = min(first + chunk_rows, unit.end)
+        for index in range(start.part, len(task.ranges)):
+            row_range = task.ranges[index]
+            low = max(row_range.first, start.row if index == start.part else 0)
+            for first in range(low, row_range.end, chunk_rows):
+                stop = min(first + chunk_rows, row_range.end)
                 rows = np.arange(first, stop)
                 stored = Stored(
                     batch=table.slice(first, stop - first).combine_chunks().to_batches()[0],
-                    unit=index,
+                    part=index,
                     rows=rows,
-                    row_ids=row_ids(unit.path, rows),
-                    slots=slots_within(
+                    row_ids=row_ids(row_range.path, rows),
+                    hours=hours_within(
                         times[first:stop], to_us(task.data_from), to_us(task.data_to)
                     ),
-                    end=Position(index, stop) if stop < unit.end else Position(index + 1, 0),
+                    end=Position(index, stop) if stop < row_range.end else Position(index + 1, 0),
                     locate=lambda row: {"table": self.key, "row": row},
                     bad={},
                 )

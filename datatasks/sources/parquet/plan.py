@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.datatasks.sources.common.bundles import Ints, Pieces
+from forebay.datatasks.sources.common.bundles import Ints, RowRanges
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.times import UNKNOWN, Spans, Times
 from forebay.datatasks.sources.parquet.footers import (
@@ -78,7 +78,7 @@ class ParquetPlanner:
         self._policy = policy
         self._place = place
 
-    def pieces(self, files: Candidates, spans: Spans) -> Pieces:
+    def ranges(self, files: Candidates, spans: Spans) -> RowRanges:
         """Row ranges of all files, by span.
 
         An unreadable file counts one row in each span that it could belong to: nobody can say
@@ -106,7 +106,7 @@ class ParquetPlanner:
             ),
             *(self._unreadable(files, index, 0, spans) for index in bad),
         ]
-        return Pieces.concatenate(parts)
+        return RowRanges.concatenate(parts)
 
     def _groups(self, files: Candidates) -> _Groups:
         known = [
@@ -157,15 +157,15 @@ class ParquetPlanner:
             state,
         )
 
-    def _whole(self, groups: _Groups, chosen: Ints, spans: Spans) -> Pieces:
+    def _whole(self, groups: _Groups, chosen: Ints, spans: Spans) -> RowRanges:
         span = spans.index(groups.low[chosen]).astype(np.int64)
-        slot = spans.slots(span, groups.low[chosen]).astype(np.int64)
+        hour = spans.hours(span, groups.low[chosen]).astype(np.int64)
         first, rows = groups.first[chosen], groups.rows[chosen]
-        return Pieces(
-            span, slot, groups.file[chosen], first, first + rows, rows, groups.size_bytes[chosen]
+        return RowRanges(
+            span, hour, groups.file[chosen], first, first + rows, rows, groups.size_bytes[chosen]
         )
 
-    def _crossing(self, files: Candidates, groups: _Groups, index: int, spans: Spans) -> Pieces:
+    def _crossing(self, files: Candidates, groups: _Groups, index: int, spans: Spans) -> RowRanges:
         """Count the rows of each span in one row group by reading its event times."""
         file = int(groups.file[index])
         path = files.paths[file].as_py()
@@ -185,11 +185,11 @@ class ParquetPlanner:
         for span in np.unique(found[found >= 0]):
             at = np.flatnonzero(found == span)
             first, end = int(at[0]), int(at[-1]) + 1
-            slot = int(spans.slots(np.array([span]), times[at].min(keepdims=True))[0])
+            hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
             size = int(groups.size_bytes[index]) * len(at) // len(times)
             start = int(groups.first[index])
-            rows.append((span, slot, file, start + first, start + end, len(at), size))
-        return Pieces.of(rows)
+            rows.append((span, hour, file, start + first, start + end, len(at), size))
+        return RowRanges.of(rows)
 
     def _times(self, path: str, group: int, bounds: tuple[int, int] | None) -> Times | None:
         self.reads += 1
@@ -212,7 +212,7 @@ class ParquetPlanner:
 
     def _unreadable_group(
         self, files: Candidates, groups: _Groups, index: int, spans: Spans
-    ) -> Pieces:
+    ) -> RowRanges:
         """A row group that cannot be cut goes whole to the span of its earliest known time."""
         if groups.low[index] == UNKNOWN:
             first = int(groups.first[index])
@@ -221,9 +221,9 @@ class ParquetPlanner:
         inside = spans.index(groups.low[one]) >= 0
         return self._whole(groups, one[inside], spans)
 
-    def _unreadable(self, files: Candidates, file: int, first: int, spans: Spans) -> Pieces:
+    def _unreadable(self, files: Candidates, file: int, first: int, spans: Spans) -> RowRanges:
         every = np.arange(len(spans))
         if files.low is not None and files.high is not None:
             near = (spans.starts < files.high[file]) & (spans.ends > files.low[file])
             every = every[near]
-        return Pieces.of([(int(span), 0, file, first, first, 1, 0) for span in every])
+        return RowRanges.of([(int(span), 0, file, first, first, 1, 0) for span in every])

@@ -24,9 +24,9 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Times, slots_within, times_of, to_us
+from forebay.datatasks.sources.common.times import UNKNOWN, Times, hours_within, times_of, to_us
 from forebay.datatasks.sources.parquet.footers import group_ends, group_times
-from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, Unit
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError
 
 Bounds = tuple[int, int]
@@ -36,7 +36,7 @@ Bounds = tuple[int, int]
 class _Run:
     """Row groups read in one go: rows [first, end) of the file, of which [start, stop) count.
 
-    mask, times: for one row group of a unit that is cut: which of its rows count, and when.
+    mask, times: for one row group of a row range that is cut: which of its rows count, and when.
     """
 
     groups: tuple[int, ...]
@@ -57,9 +57,9 @@ class _UnreadableError(Exception):
 
 
 class ParquetReader:
-    """Reads units of Parquet files.
+    """Reads ranges of Parquet files.
 
-    opened: opens a unit's path for Arrow; place: its full name for error texts.
+    opened: opens the path of a row range for Arrow; place: its full name for error texts.
     bounds: the span in microseconds that a path names, or None where paths are mute.
     """
 
@@ -82,12 +82,12 @@ class ParquetReader:
         """Chunks of the task from `position`; see `Source.open`."""
         start = position or Position(0, 0)
         declared = self._spec.columns
-        last = empty_chunk(columns, declared, Position(len(task.units), 0))
+        last = empty_chunk(columns, declared, Position(len(task.ranges), 0))
         chunks = (
             chunk
-            for index in range(start.unit, len(task.units))
+            for index in range(start.part, len(task.ranges))
             for chunk in _UnitReader(self, task, index, columns, chunk_rows).chunks(
-                max(task.units[index].first, start.row if index == start.unit else 0)
+                max(task.ranges[index].first, start.row if index == start.part else 0)
             )
         )
         return joined(chunks, chunk_rows, last)
@@ -112,7 +112,7 @@ class ParquetReader:
 
 
 class _UnitReader:
-    """Reads one unit of one task."""
+    """Reads one row range of one task."""
 
     def __init__(
         self,
@@ -125,36 +125,38 @@ class _UnitReader:
         self.reader = reader
         self.spec = reader.spec
         self.index = index
-        self.unit: Unit = task.units[index]
+        self.row_range: RowRange = task.ranges[index]
         self.columns = list(columns)
         self.chunk_rows = chunk_rows
         self.span = (to_us(task.data_from), to_us(task.data_to))
-        self.bounds = reader.bounds(self.unit.path)
+        self.bounds = reader.bounds(self.row_range.path)
         self.path_time = self.bounds[0] if self.bounds else self.span[0]
         # An empty range with rows stands for a file that could not be read when it was planned.
-        self.lost = self.unit.end == self.unit.first and bool(self.unit.rows)
-        self.cut = not self.lost and self.unit.rows != self.unit.end - self.unit.first
+        self.lost = self.row_range.end == self.row_range.first and bool(self.row_range.rows)
+        self.cut = (
+            not self.lost and self.row_range.rows != self.row_range.end - self.row_range.first
+        )
 
     def chunks(self, start: int) -> Iterator[Chunk]:
-        """Chunks from row `start` of the file to the unit's end."""
-        if start >= self.unit.end and not self.lost:
+        """Chunks from row `start` of the file to the end of the row range."""
+        if start >= self.row_range.end and not self.lost:
             return
         with ExitStack() as stack:
             try:
-                file = self.reader.open_file(self.unit.path, stack)
+                file = self.reader.open_file(self.row_range.path, stack)
             except READ_ERRORS as error:
-                yield self._dead(error, start, self.unit.end, self._rest(start), {})
+                yield self._dead(error, start, self.row_range.end, self._rest(start), {})
                 return
             if self.lost:
                 reason = pa.ArrowInvalid("its rows could not be read when the window was planned")
-                yield self._dead(reason, start, self.unit.end, self.unit.rows or 0, {})
+                yield self._dead(reason, start, self.row_range.end, self.row_range.rows or 0, {})
                 return
             self._check(file)
             for groups, first, end in self._runs(file, start):
                 yield from self._run(file, groups, first, max(first, start), end)
 
     def _check(self, file: pq.ParquetFile) -> None:
-        schema, place = file.schema_arrow, self.reader.place(self.unit.path)
+        schema, place = file.schema_arrow, self.reader.place(self.row_range.path)
         wanted = {name: self.spec.columns[name] for name in self.columns}
         if self.spec.event_time is not None:
             wanted.setdefault(self.spec.event_time, ColumnType.TIMESTAMP)
@@ -164,10 +166,10 @@ class _UnitReader:
                 raise DataError(
                     f"{place}: {problem} (rewrite the file, or correct source {self.spec.name!r})"
                 )
-        if file.metadata.num_rows < self.unit.end:
+        if file.metadata.num_rows < self.row_range.end:
             raise DataError(
-                f"{place} has {file.metadata.num_rows} rows and had at least {self.unit.end} when "
-                "it was planned: plan the window again"
+                f"{place} has {file.metadata.num_rows} rows and had at least {self.row_range.end} "
+                "when it was planned: plan the window again"
             )
 
     def _runs(self, file: pq.ParquetFile, start: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
@@ -176,7 +178,7 @@ class _UnitReader:
         first = at = 0
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
-            skipped = at + rows <= start or at >= self.unit.end or not rows
+            skipped = at + rows <= start or at >= self.row_range.end or not rows
             if waiting and (skipped or self.cut or at + rows - first > self.chunk_rows):
                 yield tuple(waiting), first, at
                 waiting = []
@@ -190,7 +192,7 @@ class _UnitReader:
     def _run(
         self, file: pq.ParquetFile, groups: tuple[int, ...], first: int, start: int, end: int
     ) -> Iterator[Chunk]:
-        stop = min(end, self.unit.end)
+        stop = min(end, self.row_range.end)
         run = _Run(groups, first, start, stop)
         if self.cut:
             try:
@@ -228,7 +230,7 @@ class _UnitReader:
         times = group_times(file, run.groups[0], name, self.bounds)
         mask = (times >= self.span[0]) & (times < self.span[1])
         rows = np.arange(run.first, run.first + len(times))
-        mask &= (rows >= self.unit.first) & (rows < self.unit.end)
+        mask &= (rows >= self.row_range.first) & (rows < self.row_range.end)
         return _Run(run.groups, run.first, run.start, run.stop, mask, times)
 
     def _chunks(self, file: pq.ParquetFile, run: _Run) -> Iterator[Chunk]:
@@ -272,17 +274,17 @@ class _UnitReader:
             times, bad = self._times(batch)
         return Stored(
             batch=batch,
-            unit=self.index,
+            part=self.index,
             rows=rows,
-            row_ids=row_ids(self.unit.path, rows),
-            slots=slots_within(times, *self.span),
+            row_ids=row_ids(self.row_range.path, rows),
+            hours=hours_within(times, *self.span),
             end=self._position(high),
             locate=lambda row: self._location(row, file),
             bad=bad,
         )
 
     def _times(self, batch: pa.RecordBatch) -> tuple[Ints, Mapping[int, str]]:
-        """Event times for the slots, and the rows that have none where time cuts rows."""
+        """Event times for the hours, and the rows that have none where time cuts rows."""
         name = self.spec.event_time
         if name is None:
             return np.full(batch.num_rows, self.path_time), {}
@@ -295,20 +297,21 @@ class _UnitReader:
         return times, {row: fitted.bad.get(row, reason) for row in missing}
 
     def _rest(self, start: int) -> int:
-        """Rows of the unit that are not read yet; only known when nothing is cut before."""
-        if self.lost or start <= self.unit.first:
-            return self.unit.rows or 0
+        """Rows of the row range that are not read yet; only known when nothing is cut before."""
+        if self.lost or start <= self.row_range.first:
+            return self.row_range.rows or 0
         if self.cut:
             raise DataError(
-                f"{self.reader.place(self.unit.path)} became unreadable while it was being read"
+                f"{self.reader.place(self.row_range.path)} became unreadable while it was "
+                "being read"
             )
-        return self.unit.end - start
+        return self.row_range.end - start
 
     def _dead(
         self, error: Exception, start: int, stop: int, rows: int, more: dict[str, str | int]
     ) -> Chunk:
         """The piece [start, stop) as one dead row, or the error that stops the job."""
-        place = self.reader.place(self.unit.path)
+        place = self.reader.place(self.row_range.path)
         raised = read_failure(error, place)
         if raised is None and self.spec.bad_rows == "fail":
             where = place_text({"row": start, **more})
@@ -320,7 +323,7 @@ class _UnitReader:
             raise raised from error
         dead = DeadRow(
             position=Position(self.index, start),
-            location={"file": self.unit.path, **more, "row": start},
+            location={"file": self.row_range.path, **more, "row": start},
             reason=f"cannot be read: {str(error).strip()}",
             rows=rows,
         )
@@ -330,9 +333,9 @@ class _UnitReader:
 
     def _position(self, row: int) -> Position:
         """The position behind everything before `row`."""
-        inside = row < self.unit.end
+        inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
 
     def _location(self, row: int, file: pq.ParquetFile) -> dict[str, str | int]:
         group = int(np.searchsorted(group_ends(file.metadata), row, side="right"))
-        return {"file": self.unit.path, "row_group": group, "row": row}
+        return {"file": self.row_range.path, "row_group": group, "row": row}

@@ -24,7 +24,7 @@ from forebay.datatasks.sources.common.base import (
     Source,
     ended,
 )
-from forebay.datatasks.sources.common.bundles import Pieces, fingerprints, to_tasks
+from forebay.datatasks.sources.common.bundles import RowRanges, fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
 from forebay.datatasks.sources.common.markers import Markers
@@ -34,7 +34,8 @@ from forebay.datatasks.sources.common.times import Spans, Times, from_us
 from forebay.datatasks.sources.parquet.footers import KNOWN, Footer, RowGroups, read_footers
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
-from forebay.datatasks.tasks import TASK_SCHEMA, Chunk, DataTask, Position
+from forebay.datatasks.task_table import TASK_SCHEMA
+from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 
 _NEWEST_FILES = 16
@@ -62,10 +63,10 @@ class ParquetSource(Source):
         listing = self._files.listing()
         matched = self._matched(listing)
         if not len(matched):
-            return Description({}, nothing_because=self._nothing(listing))
+            return Description({}, empty_reason=self._nothing(listing))
         schema, broken = self._schema(matched.paths[len(matched) - 1].as_py())
         if schema is None:
-            return Description({}, nothing_because=broken)
+            return Description({}, empty_reason=broken)
         folders = pc.unique(pc.replace_substring_regex(matched.paths, r"/?[^/]*$", ""))
         return Description(
             {field.name: str(field.type) for field in schema},
@@ -116,7 +117,7 @@ class ParquetSource(Source):
         if not len(matched):
             self._refuse_nothing(listing)
         if not len(matched) or not spans:
-            texts = fingerprints(len(spans), _no_pieces(), matched, self._salt)
+            texts = fingerprints(len(spans), _no_ranges(), matched, self._salt)
             return Scan(TASK_SCHEMA.empty_table(), texts, self._files.calls - before)
         bounds = Spans(spans)
         chosen, low, high = self._near(matched, bounds)
@@ -124,11 +125,11 @@ class ParquetSource(Source):
         planner = ParquetPlanner(
             self._files.opened, self.spec.event_time, self.spec.bad_rows, self._files.full
         )
-        pieces = planner.pieces(Candidates(chosen.paths, footers, low, high), bounds)
+        ranges = planner.ranges(Candidates(chosen.paths, footers, low, high), bounds)
         self._files.calls += planner.reads
         return Scan(
-            to_tasks(pieces, chosen.paths),
-            fingerprints(len(spans), pieces, chosen, self._salt),
+            to_tasks(ranges, chosen.paths),
+            fingerprints(len(spans), ranges, chosen, self._salt),
             self._files.calls - before,
         )
 
@@ -141,7 +142,7 @@ class ParquetSource(Source):
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """File, row group and row."""
-        return self._row_groups.location(task.units[position.unit].path, position.row)
+        return self._row_groups.location(task.ranges[position.part].path, position.row)
 
     @property
     def _salt(self) -> str:
@@ -238,5 +239,5 @@ class ParquetSource(Source):
         return from_us(max(known)) if known else None
 
 
-def _no_pieces() -> Pieces:
-    return Pieces.of([])
+def _no_ranges() -> RowRanges:
+    return RowRanges.of([])

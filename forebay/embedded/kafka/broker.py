@@ -20,12 +20,12 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from forebay.config.base import Spec
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
 from forebay.embedded.kafka.runtime import find_java, kafka_jars
 from forebay.errors import InfrastructureError
 from forebay.executors.files import read_json, write_atomically
 from forebay.home.paths import Home
+from forebay.system.message import Message
 from forebay.system.processes import HOME_NAME, JOB_ID_NAME, ProcessIdentity
 
 BOOTSTRAP_NAME = "KAFKA_BOOTSTRAP"
@@ -76,7 +76,7 @@ broker.heartbeat.interval.ms=500
 """
 
 
-class _Running(Spec):
+class _Running(Message):
     """What `broker.json` remembers of the last start."""
 
     process: ProcessIdentity

@@ -8,25 +8,25 @@ import time
 from collections.abc import Iterable
 
 from forebay.embedded.airflow.components import NAMES, Component, start
-from forebay.embedded.keeper.component_process import Member
+from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
 
 
-class Crew:
+class ComponentGroup:
     """Components by name. Each is started again when it ends, until it is stopped."""
 
     def __init__(self, layout: Layout) -> None:
         """Nothing is started yet. Components inherit this process's environment."""
         self._layout = layout
         self._environment = dict(os.environ)
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ComponentProcess] = {}
         self._own: list[subprocess.Popen[bytes]] = []
 
-    def start(self, component: Component) -> Member:
+    def start(self, component: Component) -> ComponentProcess:
         """Start a component and keep it running."""
-        member = Member(component, self._layout, self.launch)
+        member = ComponentProcess(component, self._layout, self.launch)
         self._members[component.name] = member
         member.start()
         return member

@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 Starter = Callable[[Component], "subprocess.Popen[bytes]"]
 
 
-class Member:
+class ComponentProcess:
     """One component, kept running until it is stopped or ends too often."""
 
     def __init__(self, component: Component, layout: Layout, starter: Starter) -> None:

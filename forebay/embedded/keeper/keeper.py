@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from forebay.embedded.airflow import components as parts
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
 from forebay.embedded.airflow.warm import Warming
-from forebay.embedded.keeper.component_group import Crew
+from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.keeper.startup import Startup
 from forebay.embedded.keeper.watch import ConfigWatch
 from forebay.embedded.layout import Layout
@@ -55,7 +55,7 @@ class Keeper:
     def __init__(self, layout: Layout, config_dirs: Sequence[Path]) -> None:
         """Nothing is started yet."""
         self._layout = layout
-        self._crew = Crew(layout)
+        self._crew = ComponentGroup(layout)
         self._watch = ConfigWatch(layout, config_dirs, self._crew.launch)
         self._told_to_stop = False
         self._warming: Warming | None = None

@@ -14,7 +14,7 @@ from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.embedded.airflow.settings import airflow_settings, write_settings
 from forebay.embedded.airflow.warm import Warming
-from forebay.embedded.keeper.component_group import Crew
+from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.layout import Layout
 from forebay.embedded.postgres import server
 from forebay.embedded.postgres.place import database_place, prepare_place
@@ -37,7 +37,7 @@ Wait = Callable[[Callable[[], bool], float, str], None]
 class Startup:
     """Starts components in their order. `wait` keeps the caller's own work going meanwhile."""
 
-    def __init__(self, layout: Layout, crew: Crew, port: int, wait: Wait) -> None:
+    def __init__(self, layout: Layout, crew: ComponentGroup, port: int, wait: Wait) -> None:
         """Nothing is started yet.
 
         Args:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan, with_ids
-from forebay.datatasks.tasks import TASK_SCHEMA, UNIT_TYPE
+from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
 from forebay.errors import DataError, FencedError
 from forebay.home.paths import Home
 
@@ -25,26 +25,26 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(Home(tmp_path), "ads")
 
 
-def tasks(slots: list[int], prefix: str = "f") -> pa.Table:
-    count = len(slots)
+def tasks(hours: list[int], prefix: str = "f") -> pa.Table:
+    count = len(hours)
     names = [f"{prefix}{n}" for n in range(count)]
-    return many_tasks(names, np.array(slots, np.int32))
+    return many_tasks(names, np.array(hours, np.int32))
 
 
-def many_tasks(names: list[str], slots: np.ndarray) -> pa.Table:
+def many_tasks(names: list[str], hours: np.ndarray) -> pa.Table:
     count = len(names)
     ten = pa.array(np.full(count, 10))
-    units = pa.StructArray.from_arrays(
+    ranges = pa.StructArray.from_arrays(
         [pa.array(names), pa.array(np.zeros(count, np.int64)), ten, ten, ten],
-        fields=list(UNIT_TYPE),
+        fields=list(ROW_RANGE_TYPE),
     )
     offsets = pa.array(np.arange(count + 1, dtype=np.int32))
     return pa.table(
         [
             pa.array(np.zeros(count, np.int32)),
-            pa.array(slots),
+            pa.array(hours),
             pa.repeat(pa.scalar(""), count),
-            pa.ListArray.from_arrays(offsets, units),
+            pa.ListArray.from_arrays(offsets, ranges),
             ten,
             ten,
             pa.repeat(pa.scalar(value=False), count),
@@ -64,7 +64,7 @@ def source_plan(name: str, stream: str, count: int) -> SourcePlan:
         files=count,
         rows=10 * count,
         fingerprint="f",
-        slot_base=2 if name == "b" else 0,
+        hour_base=2 if name == "b" else 0,
     )
 
 
@@ -107,11 +107,11 @@ def test_tasks_come_back_in_order(ledger: Ledger) -> None:
     assert ledger.plan("2026-03-01", 1) == plan
     table = ledger.tasks("2026-03-01", 1)
     assert table["task_id"].to_pylist() == ["a/0", "b/0", "a/1", "c/0", "a/2", "b/1"]
-    assert table["slot"].to_pylist() == [0, 2, 4, 4, 7, 7]
+    assert table["hour"].to_pylist() == [0, 2, 4, 4, 7, 7]
     task = Ledger.data_task(table, 1, plan)
     assert (task.task_id, task.source, task.generation) == ("b/0", "b", 1)
-    assert (task.slot, task.slot_base, task.rows, task.cut) == (2, 2, 10, False)
-    assert task.units[0].path == "f0"
+    assert (task.hour, task.hour_base, task.rows, task.cut) == (2, 2, 10, False)
+    assert task.ranges[0].path == "f0"
     assert (task.data_from, task.data_to) == (START, START + DAY)
 
 

@@ -145,14 +145,14 @@ def test_starts_and_ends_clip_windows(ledger: Ledger) -> None:
     assert rows(report) == [{"a": 0}, {"a": 18}, {"a": 18}, {"a": 0}]
     assert reasons(report, "a") == ["before start", "", "", "after end"]
     second = report.plans[1].sources["a"]
-    assert (second.data_from, second.data_to, second.slot_base) == (
+    assert (second.data_from, second.data_to, second.hour_base) == (
         at("2020-03-02T06:00"),
         at("2020-03-03"),
         6,
     )
     table = ledger.tasks("2020-03-02", 1)
-    assert table["slot"].to_pylist() == list(range(6, 24))
-    assert Ledger.data_task(table, 0, report.plans[1]).slot_base == 6
+    assert table["hour"].to_pylist() == list(range(6, 24))
+    assert Ledger.data_task(table, 0, report.plans[1]).hour_base == 6
 
 
 def test_changed_data_makes_a_new_generation_of_a_window_that_is_not_trained(
@@ -347,7 +347,7 @@ def test_primus_5_an_hourly_range_in_daily_windows_is_clipped_to_it(ledger: Ledg
     spec = pipeline({"s": {"sources": ["A", "B"]}})
     report = plan(ledger, spec, [daily, hourly], "2020-01-01", "2020-01-03")
     assert rows(report) == [{"A": 1, "B": 11}, {"A": 0, "B": 13}, {"A": 0, "B": 0}]
-    assert ledger.tasks("2020-01-01", 1)["slot"].to_pylist() == [12, *range(13, 24)]
+    assert ledger.tasks("2020-01-01", 1)["hour"].to_pylist() == [12, *range(13, 24)]
 
 
 def test_primus_6_no_windows_is_nothing_to_do(ledger: Ledger) -> None:

@@ -16,7 +16,7 @@ from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus, State
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.home.paths import Home
-from forebay.mixture.learner import RowSums
+from forebay.mixture.row_sums import RowSums
 
 NOW = datetime(2013, 7, 1, tzinfo=UTC)
 WARM = "2013-01-01_2013-06-01"
@@ -50,7 +50,7 @@ def trained(home: Home, window: str, parent: str | None, rows: int) -> Path:
             scores=[],
             resumed_from_step=0,
             reread_rows=0,
-            learns="same",
+            model_fingerprint="same",
             started_at=NOW,
             finished_at=NOW,
         )

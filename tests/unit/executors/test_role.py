@@ -27,9 +27,9 @@ from pathlib import Path
 from forebay.errors import DataError
 from forebay.executors import role
 from forebay.system.processes import start_role
-exits.EXIT_GRACE_SECONDS = 0.3
+role.EXIT_GRACE_SECONDS = 0.3
 start_role("data", 0, Path(sys.argv[1]))
-with exits.role_exit("data", 0, Path(sys.argv[1])):
+with role.role_exit("data", 0, Path(sys.argv[1])):
     threading.Thread(target=time.sleep, args=[60], name="deaf-thread").start()
     exec(sys.argv[2])
 """

@@ -18,7 +18,7 @@ from forebay.home.paths import Home
 from forebay.operators import stage_process
 from forebay.operators.stage_process import StageCommand, StageProcess, error_text
 
-OPEN = {"state": "open", "window": "2026-03-01", "because": "it is over"}
+OPEN = {"state": "open", "window": "2026-03-01", "reason": "it is over"}
 
 
 @pytest.fixture

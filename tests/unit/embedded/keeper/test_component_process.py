@@ -17,7 +17,7 @@ from forebay.embedded.airflow.components import Component
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
 from forebay.embedded.airflow.settings import COMPONENT_NAME, component_environment
 from forebay.embedded.keeper import component_process as members_module
-from forebay.embedded.keeper.component_group import Crew
+from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
 from forebay.system.processes import JOB_ID_NAME, ProcessIdentity, kill_all
@@ -47,8 +47,8 @@ def layout(tmp_path: Path) -> Iterator[Layout]:
 
 
 @pytest.fixture
-def crew(layout: Layout) -> Iterator[Crew]:
-    crew = Crew(layout)
+def crew(layout: Layout) -> Iterator[ComponentGroup]:
+    crew = ComponentGroup(layout)
     yield crew
     crew.stop(("part", "other"), 0.0)
 
@@ -60,11 +60,11 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def states(crew: Crew) -> dict[str, str]:
+def states(crew: ComponentGroup) -> dict[str, str]:
     return {one.component.name: one.status.state for one in crew._members.values()}
 
 
-def test_a_component_that_is_killed_comes_back(crew: Crew) -> None:
+def test_a_component_that_is_killed_comes_back(crew: ComponentGroup) -> None:
     member = crew.start(Component("part", SLEEP))
     first = member.pid
     assert first is not None
@@ -74,7 +74,7 @@ def test_a_component_that_is_killed_comes_back(crew: Crew) -> None:
     assert (member.status.state, member.status.restarts) == ("running", 1)
 
 
-def test_what_it_left_behind_is_ended_before(crew: Crew, layout: Layout) -> None:
+def test_what_it_left_behind_is_ended_before(crew: ComponentGroup, layout: Layout) -> None:
     """LocalExecutor's workers live for ever when their scheduler is killed."""
     member = crew.start(Component("part", PARENT))
     until(lambda: len(left_processes(layout)) == 2)
@@ -86,7 +86,7 @@ def test_what_it_left_behind_is_ended_before(crew: Crew, layout: Layout) -> None
 
 
 def test_one_that_ends_again_and_again_is_given_up(
-    crew: Crew, monkeypatch: pytest.MonkeyPatch
+    crew: ComponentGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         members_module, "restart_delay", lambda ends, _now: 0.0 if len(ends) < 3 else None
@@ -97,7 +97,7 @@ def test_one_that_ends_again_and_again_is_given_up(
 
 
 def test_one_that_cannot_be_started_is_tried_again(
-    crew: Crew, monkeypatch: pytest.MonkeyPatch
+    crew: ComponentGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(members_module, "restart_delay", lambda _ends, _now: 0.0)
     member = crew.start(Component("part", ("/bin/true",)))
@@ -112,7 +112,7 @@ def no_memory(_: Component) -> subprocess.Popen[bytes]:
     raise OSError(12, "Cannot allocate memory")
 
 
-def test_a_deaf_component_is_killed_at_the_deadline(crew: Crew, layout: Layout) -> None:
+def test_a_deaf_component_is_killed_at_the_deadline(crew: ComponentGroup, layout: Layout) -> None:
     member = crew.start(Component("part", DEAF))
     until(lambda: b"deaf" in layout.log("part").read_bytes())
     pid = member.pid
@@ -125,7 +125,7 @@ def test_a_deaf_component_is_killed_at_the_deadline(crew: Crew, layout: Layout) 
 
 
 def test_work_below_is_ended_first_where_a_component_waits_for_it(
-    crew: Crew, layout: Layout
+    crew: ComponentGroup, layout: Layout
 ) -> None:
     crew.start(Component("part", PARENT, waits_for_work=True))
     until(lambda: len(left_processes(layout)) == 2)
@@ -133,14 +133,14 @@ def test_work_below_is_ended_first_where_a_component_waits_for_it(
     assert left_processes(layout) == []
 
 
-def test_a_stopped_component_stays_down(crew: Crew) -> None:
+def test_a_stopped_component_stays_down(crew: ComponentGroup) -> None:
     crew.start(Component("part", SLEEP))
     crew.stop(("part",), PATIENCE_SECONDS)
     assert crew.tick() == []
     assert states(crew) == {"part": "stopped"}
 
 
-def test_a_failure_names_the_log_and_its_last_line(crew: Crew, layout: Layout) -> None:
+def test_a_failure_names_the_log_and_its_last_line(crew: ComponentGroup, layout: Layout) -> None:
     crew.start(Component("part", ("/bin/echo", "no space left")))
     until(lambda: layout.log("part").stat().st_size)
     text = str(crew.failure("part", "is not ready"))
@@ -153,10 +153,10 @@ def test_a_component_ends_with_its_keeper(layout: Layout) -> None:
     code = (
         "import os, signal, sys, time; from pathlib import Path;"
         "from forebay.embedded.airflow.components import Component;"
-        "from forebay.embedded.keeper.component_group import Crew;"
+        "from forebay.embedded.keeper.component_group import ComponentGroup;"
         "from forebay.embedded.layout import Layout;"
         "from forebay.home.paths import Home;"
-        f"crew = Crew(Layout(Home(Path({str(layout.home.root)!r}))));"
+        f"crew = ComponentGroup(Layout(Home(Path({str(layout.home.root)!r}))));"
         f"member = crew.start(Component('part', {SLEEP!r}));"
         "print(member.pid, flush=True); time.sleep(600)"
     )

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded import postgres, postgres_place
 from forebay.embedded.layout import Layout
+from forebay.embedded.postgres import place as postgres_place
+from forebay.embedded.postgres import server as postgres
 from forebay.embedded.postgres.place import (
     SOCKET_NAME,
     SOCKET_PATH_MAX,

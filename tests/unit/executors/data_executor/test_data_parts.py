@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from forebay import errors
-from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, TaskProgress, Unit
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange, TaskProgress
 from forebay.errors import ConfigError, DataError, InfrastructureError
-from forebay.executors.data_executor.chunk_rows import Cut, cut
+from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter, read_letters
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.wire.messages import ErrorReport
@@ -26,9 +26,9 @@ TASK = DataTask(
     source="clicks",
     window="2026-03-01",
     generation=2,
-    slot=0,
+    hour=0,
     partition="",
-    units=(Unit(path="a.parquet", first=0, end=20, rows=20, size_bytes=1),),
+    ranges=(RowRange(path="a.parquet", first=0, end=20, rows=20, size_bytes=1),),
     rows=20,
     cut=False,
     data_from=DAY,
@@ -36,16 +36,18 @@ TASK = DataTask(
 )
 
 
-def chunk_of(rows: list[int], dead: list[tuple[int, int]], null: list[int], end: int) -> Cut:
+def chunk_of(
+    rows: list[int], dead: list[tuple[int, int]], null: list[int], end: int
+) -> ServedChunk:
     """Rows by number; dead rows as (row number, rows that it stands for)."""
     numbers = np.array(rows, np.int64)
     batch = pa.record_batch([pa.array(numbers)], names=["row"])
     chunk = Chunk(
         batch=batch,
         row_ids=numbers,
-        units=np.zeros(len(rows), np.int64),
+        parts=np.zeros(len(rows), np.int64),
         rows=numbers,
-        slots=np.arange(len(rows), dtype=np.int32) // 2,
+        hours=np.arange(len(rows), dtype=np.int32) // 2,
         end=Position(0, end),
         dead=tuple(
             DeadRow(position=Position(0, row), location={"row": row}, reason="bad", rows=count)
@@ -54,7 +56,7 @@ def chunk_of(rows: list[int], dead: list[tuple[int, int]], null: list[int], end:
     )
     encoded = Encoded(batch, np.isin(numbers, null))
     before = TaskProgress(position=Position(0, 0), rows_read=100, dead_rows=10)
-    return cut(chunk, encoded, before, lambda position: {"row": position.row})
+    return served_chunk(chunk, encoded, before, lambda position: {"row": position.row})
 
 
 def test_positions_count_every_row_once_wherever_a_cut_falls() -> None:
@@ -72,7 +74,7 @@ def test_positions_count_every_row_once_wherever_a_cut_falls() -> None:
 def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
     found = chunk_of([0, 1, 2, 3], dead=[], null=[], end=4)
     assert found.batch.num_rows == 4
-    assert found.piece(1).slots.tolist() == [1, 1, 1, 1]
+    assert found.buffered(1).hours.tolist() == [1, 1, 1, 1]
     assert found.progress(2).rows_read == 102
 
 
@@ -103,9 +105,9 @@ def test_dead_letters_are_told_once_and_outlive_a_torn_line(tmp_path: Path) -> N
         writer.write(TASK, rows)
 
 
-def frame(epoch: int, task: str, until: int, slot: int = 0, *, ended: bool = False) -> Frame:
+def frame(epoch: int, task: str, until: int, hour: int = 0, *, ended: bool = False) -> Frame:
     progress = TaskProgress(position=Position(0, until), rows_read=until, ended=ended)
-    return Frame(None, {task: progress}, "data-0", epoch, 5, slot)
+    return Frame(None, {task: progress}, "data-0", epoch, 5, hour)
 
 
 def test_a_fence_counts_what_was_handed_out_and_drops_the_rest() -> None:
@@ -131,10 +133,10 @@ def test_frames_leave_in_time_order_and_in_order_of_arrival() -> None:
     inbox = Inbox({})
     inbox.open(1)
     inbox.open(2)
-    for each in (frame(1, "a/0", 5, slot=3), frame(2, "a/1", 5, slot=2), frame(1, "a/0", 9, 1)):
+    for each in (frame(1, "a/0", 5, hour=3), frame(2, "a/1", 5, hour=2), frame(1, "a/0", 9, 1)):
         inbox.put(each)
     taken = [inbox.take() for _ in range(4)]
-    assert [each.slot if each else None for each in taken] == [2, 3, 1, None]
+    assert [each.hour if each else None for each in taken] == [2, 3, 1, None]
 
 
 def test_ends_and_dead_rows_are_counted_from_the_seal_on() -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 from forebay.executors.job.endpoints import (
     executors_registered,
     forget_registered,
-    tell_registered,
+    mark_registered,
 )
 
 
 def test_all_current_executors_count(tmp_path: Path) -> None:
     assert not executors_registered(tmp_path, 1)
-    tell_registered(tmp_path, 0, "127.0.0.1:1")
+    mark_registered(tmp_path, 0, "127.0.0.1:1")
     assert executors_registered(tmp_path, 1)
     assert not executors_registered(tmp_path, 2)
-    tell_registered(tmp_path, 1, "127.0.0.1:2")
+    mark_registered(tmp_path, 1, "127.0.0.1:2")
     assert executors_registered(tmp_path, 2)
     forget_registered(tmp_path, 0)
     forget_registered(tmp_path, 0)

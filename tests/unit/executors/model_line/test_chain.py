@@ -10,7 +10,7 @@ import pytest
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.home.paths import Home
-from forebay.mixture.learner import RowSums
+from forebay.mixture.row_sums import RowSums
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ def link(window: str, generation: int, parent: tuple[str, int] | None, rows: int
         scores=[],
         resumed_from_step=0,
         reread_rows=0,
-        learns="same",
+        model_fingerprint="same",
         started_at=NOW,
         finished_at=NOW,
     )
@@ -70,7 +70,7 @@ def test_a_warm_start_comes_before_the_first_window(chain: ModelChain) -> None:
 def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: ModelChain) -> None:
     three_windows(chain)
     chain.record(link("2026-03-01", 2, None))
-    stale = {key: chain.stale_because(chain.newest(key)) for key in chain.windows()}  # type: ignore[arg-type]
+    stale = {key: chain.stale_reason(chain.newest(key)) for key in chain.windows()}  # type: ignore[arg-type]
     assert stale == {
         "2026-03-01": None,
         "2026-03-02": "stale (built on generation 1 of 2026-03-01)",
@@ -79,7 +79,7 @@ def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: Mod
     chain.record(link("2026-03-02", 2, ("2026-03-01", 2), 20))
     newest = chain.newest("2026-03-03")
     assert newest is not None
-    assert chain.stale_because(newest) == "stale (built on generation 1 of 2026-03-02)"
+    assert chain.stale_reason(newest) == "stale (built on generation 1 of 2026-03-02)"
 
 
 def test_a_window_trained_after_its_successor_makes_the_successor_stale(
@@ -87,9 +87,9 @@ def test_a_window_trained_after_its_successor_makes_the_successor_stale(
 ) -> None:
     second = link("2026-03-02", 1, None)
     chain.record(second)
-    assert chain.stale_because(second) is None
+    assert chain.stale_reason(second) is None
     chain.record(link("2026-03-01", 1, None))
-    assert chain.stale_because(second) == "stale (built before 2026-03-01 was trained)"
+    assert chain.stale_reason(second) == "stale (built before 2026-03-01 was trained)"
 
 
 def test_publishing_never_moves_to_an_earlier_or_stale_model(
@@ -137,4 +137,4 @@ def test_checkpoints_of_the_newest_windows_are_kept(chain: ModelChain) -> None:
 
 def test_a_changed_model_is_refused_with_the_way_out(chain: ModelChain) -> None:
     with pytest.raises(ConfigError, match="--line NAME"):
-        chain.require_same_meaning(link("2026-03-01", 1, None), "other")
+        chain.require_same_fingerprint(link("2026-03-01", 1, None), "other")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
-from forebay.executors.model_line.projected_chain import ForeseenChain
+from forebay.executors.model_line.projected_chain import ProjectedChain
 from forebay.executors.training_pace import Pace, pace_of
 from forebay.home.paths import Home
-from forebay.mixture.learner import RowSums
+from forebay.mixture.row_sums import RowSums
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ def record(chain: ModelChain, window: str, parent: str, rows: int, seconds: floa
             scores=[],
             resumed_from_step=0,
             reread_rows=0,
-            learns="same",
+            model_fingerprint="same",
             started_at=START,
             finished_at=START + timedelta(seconds=seconds),
         )
@@ -52,14 +52,14 @@ def chain(tmp_path: Path) -> ModelChain:
 
 
 def test_nothing_is_written(chain: ModelChain) -> None:
-    foreseen = ForeseenChain(chain)
+    foreseen = ProjectedChain(chain)
     foreseen.train("2026-03-05", 1)
     assert foreseen.windows()[-1] == "2026-03-05"
     assert chain.windows()[-1] == "2026-03-04"
 
 
 def test_later_windows_go_stale(chain: ModelChain) -> None:
-    foreseen = ForeseenChain(chain)
+    foreseen = ProjectedChain(chain)
     assert foreseen.stale() == []
     foreseen.train("2026-03-03", 2)
     assert foreseen.stale() == ["2026-03-04"]
@@ -68,14 +68,14 @@ def test_later_windows_go_stale(chain: ModelChain) -> None:
 
 
 def test_a_window_before_the_line_makes_all_of_it_stale(chain: ModelChain) -> None:
-    foreseen = ForeseenChain(chain)
+    foreseen = ProjectedChain(chain)
     foreseen.train("2026-03-01", 1)
     assert foreseen.stale() == ["2026-03-02", "2026-03-03", "2026-03-04"]
     assert foreseen.not_kept() == []
 
 
 def test_a_checkpoint_that_is_not_kept(chain: ModelChain) -> None:
-    foreseen = ForeseenChain(chain)
+    foreseen = ProjectedChain(chain)
     foreseen.train("2026-03-04", 2)
     foreseen.train("2026-03-05", 1)
     (why,) = foreseen.not_kept()

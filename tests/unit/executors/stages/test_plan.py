@@ -38,7 +38,7 @@ def list_all(found: Stages, by: str = "r#0", number: int = 0) -> None:
 def train(found: Stages, generation: int = 1) -> None:
     """What a job leaves behind."""
     now = datetime.now(UTC)
-    facts: dict[str, Any] = {"started_at": now, "finished_at": now, "learns": ""}
+    facts: dict[str, Any] = {"started_at": now, "finished_at": now, "model_fingerprint": ""}
     nothing: dict[str, Any] = {"base_seen": {}, "seen": {}, "progress": {}, "scores": []}
     counts = {"step": 1, "steps": 1, "resumed_from_step": 0, "reread_rows": 0}
     link = Link(window=KEY, generation=generation, parent=None, **nothing, **counts, **facts)
@@ -60,7 +60,7 @@ def test_the_timer_says_how_a_window_stands(found: Stages) -> None:
     assert timer(found).state == "open"
     list_all(found)
     found.sink(0)
-    assert timer(found).because == "it is planned as generation 1 and not trained"
+    assert timer(found).reason == "it is planned as generation 1 and not trained"
     train(found)
     trained = timer(found)
     assert (trained.state, trained.generation) == ("trained", 1)
@@ -207,16 +207,16 @@ def why(found: Stages) -> Why:
 def test_why_tells_of_windows_that_are_planned_this_way(tmp_path: Path) -> None:
     with stages(tmp_path, ("a", "b"), source={"ready": {"wait": "2h"}}) as found:
         MEMORY["a"] = MEMORY["b"] = table([noon(0)])
-        assert "nobody has asked" in why(found).because
+        assert "nobody has asked" in why(found).reason
         found.late["b"] = found.window(0).start
         found.source(0, "a")
         found.source(0, "b")
         waits = why(found)
         assert waits.state == "waiting"
-        assert "source 'b' is not complete" in waits.because
+        assert "source 'b' is not complete" in waits.reason
         until = found.now.replace(hour=2)
         assert waits.next == f"its run waits until {until:%Y-%m-%dT%H:%M:%SZ}, then it fails"
         found.late.clear()
-        assert why(found).because == "its run plans it: a listed; b not yet"
+        assert why(found).reason == "its run plans it: a listed; b not yet"
         found.source(0, "b")
-        assert why(found).because == "its run plans it: a, b listed and wait for the sink"
+        assert why(found).reason == "its run plans it: a, b listed and wait for the sink"

@@ -36,7 +36,7 @@ def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, i
             scores=[],
             resumed_from_step=0,
             reread_rows=0,
-            learns="same",
+            model_fingerprint="same",
             started_at=NOW,
             finished_at=NOW,
         )
@@ -55,11 +55,11 @@ def home(tmp_path: Path) -> Home:
 
 def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
     second = publish_window(pipeline(), home, "main", "2026-03-02", 1)
-    assert (second.state, second.because) == ("published", "")
+    assert (second.state, second.reason) == ("published", "")
     assert second.path == str(ModelChain(home, "ads").saved_model("2026-03-02", 1))
     first = publish_window(pipeline(), home, "main", "2026-03-01", 1)
     assert first.state == "kept"
-    assert first.because == "window 2026-03-02, which is later, serves"
+    assert first.reason == "window 2026-03-02, which is later, serves"
     assert first.path == second.path
     assert publish_window(pipeline(), home, "main", "2026-03-02", 1) == second
 
@@ -67,18 +67,18 @@ def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
 def test_stale_and_replaced_models_are_kept_back(home: Home) -> None:
     record(ModelChain(home, "ads"), "2026-03-01", 2, None)
     stale = publish_window(pipeline(), home, "main", "2026-03-02", 1)
-    assert stale.because == (
+    assert stale.reason == (
         "generation 1 of window 2026-03-02 is stale (built on generation 1 of 2026-03-01)"
     )
     replaced = publish_window(pipeline(), home, "main", "2026-03-01", 1)
-    assert replaced.because == "window 2026-03-01 has been trained anew, as generation 2"
+    assert replaced.reason == "window 2026-03-01 has been trained anew, as generation 2"
     assert publish_window(pipeline(), home, "main", "2026-03-01", 2).state == "published"
 
 
 def test_a_pipeline_may_publish_nothing(home: Home) -> None:
     kept = publish_window(pipeline(publish={"when": "never"}), home, "main", "2026-03-02", 1)
     assert (kept.state, kept.path) == ("kept", "")
-    assert "job.publish.when: never" in kept.because
+    assert "job.publish.when: never" in kept.reason
 
 
 def test_what_is_not_there_is_an_error(home: Home) -> None:

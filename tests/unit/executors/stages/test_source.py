@@ -75,7 +75,7 @@ def test_a_window_that_is_not_over_waits(found: Stages) -> None:
     found.now = START + HOUR
     for result in (found.source(0), found.ready(0)):
         assert (result.state, result.deadline) == ("waiting", START + DAY)
-        assert "2026-03-01 is not over" in result.because
+        assert "2026-03-01 is not over" in result.reason
     assert found.scans == []
 
 
@@ -83,7 +83,7 @@ def test_outside_the_source_s_time_nothing_is_asked(tmp_path: Path) -> None:
     with stages(tmp_path, source={"starts": "2026-03-03"}) as found:
         MEMORY["a"] = table([noon(5)])
         result = found.source(1, asked=[(0, "r#0")])
-        assert (result.because, result.rows, result.storage_calls) == ("before start", 0, 0)
+        assert (result.reason, result.rows, result.storage_calls) == ("before start", 0, 0)
         assert found.ready(0).state == "listed"
         assert found.scans == []
 
@@ -95,8 +95,8 @@ def test_late_data_waits_until_a_deadline_that_outlives_the_process(tmp_path: Pa
         found.late["a"] = START
         first = found.source(0)
         span = "2026-03-01T00:00Z to 2026-03-02T00:00Z"
-        because = f"source 'a' is not complete for {span}: no marker"
-        assert (first.state, first.because) == ("waiting", because)
+        reason = f"source 'a' is not complete for {span}: no marker"
+        assert (first.state, first.reason) == ("waiting", reason)
         assert first.deadline == asked + 2 * HOUR
         found.now += HOUR
         assert found.source(0) == first
@@ -120,9 +120,9 @@ def test_late_data_is_skipped_by_policy(tmp_path: Path) -> None:
         MEMORY["a"] = table([noon(0)])
         found.late["a"] = START
         result = found.source(0)
-        assert (result.state, result.because, result.rows) == ("listed", "skipped: no marker", 0)
+        assert (result.state, result.reason, result.rows) == ("listed", "skipped: no marker", 0)
         found.late.clear()
-        assert found.source(0).because == "skipped: no marker", "a retry does not look again"
+        assert found.source(0).reason == "skipped: no marker", "a retry does not look again"
         assert found.scans == []
         assert found.source(0, by="r#1").rows == 1
 
@@ -130,9 +130,9 @@ def test_late_data_is_skipped_by_policy(tmp_path: Path) -> None:
 def test_looking_whether_data_is_there_scans_nothing(found: Stages) -> None:
     assert found.ready(3).state == "listed"
     found.late["a"] = START
-    assert found.ready(3).model_dump(include={"state", "because", "deadline"}) == {
+    assert found.ready(3).model_dump(include={"state", "reason", "deadline"}) == {
         "state": "waiting",
-        "because": "source 'a' is not complete for "
+        "reason": "source 'a' is not complete for "
         "2026-03-04T00:00Z to 2026-03-05T00:00Z: no marker",
         "deadline": None,
     }

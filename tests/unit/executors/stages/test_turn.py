@@ -41,5 +41,5 @@ MISSING = Line(before="B", trained=None, planned=None, gap=GAP)
 def test_each_case(previous: PreviousRun, line: Line, action: str, words: str) -> None:
     turn = decide("C", previous, line)
     assert turn.action == action
-    assert words in turn.because
-    assert bool(turn.because) == (action != "go")
+    assert words in turn.reason
+    assert bool(turn.reason) == (action != "go")

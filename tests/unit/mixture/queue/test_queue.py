@@ -9,14 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from forebay.mixture.queue.buffer import Piece, ServingBuffer
-from forebay.mixture.queue.queue import Lanes, Limits, Packed, PrioritisedQueue, QueueClosedError
+from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer
+from forebay.mixture.queue.queue import (
+    FrameRows,
+    Limits,
+    PrioritisedQueue,
+    QueueClosedError,
+    QueueSources,
+)
 
 
-def piece(slots: list[int], first: int = 0) -> Piece:
-    values = np.arange(first, first + len(slots))
+def chunk(hours: list[int], first: int = 0) -> BufferedChunk:
+    values = np.arange(first, first + len(hours))
     batch = pa.record_batch([pa.array(values)], names=["row"])
-    return Piece(batch, np.array(slots, np.int32), lambda served: first + served)
+    return BufferedChunk(batch, np.array(hours, np.int32), lambda served: first + served)
 
 
 def queue(
@@ -26,23 +32,23 @@ def queue(
     flush_seconds: float = 30.0,
     floors: tuple[float, float] = (0.0, 0.0),
 ) -> PrioritisedQueue:
-    lanes = Lanes(["old", "new"], ["batch", "stream"], weights, [0, 1], floors)
-    return PrioritisedQueue(lanes, Limits(minibatch_rows, rows_max, 1 << 20, flush_seconds))
+    sources = QueueSources(["old", "new"], ["batch", "stream"], weights, [0, 1], floors)
+    return PrioritisedQueue(sources, Limits(minibatch_rows, rows_max, 1 << 20, flush_seconds))
 
 
-def popped(found: Packed | None) -> tuple[str, int, list[tuple[int, int]], dict[object, object]]:
+def popped(found: FrameRows | None) -> tuple[str, int, list[tuple[int, int]], dict[object, object]]:
     assert found is not None
     assert found.rows == sum(batch.num_rows for batch in found.batches)
-    return found.feed, found.slot, found.segments, dict(found.tokens)
+    return found.feed, found.hour, found.segments, dict(found.tokens)
 
 
 def test_rows_go_out_in_time_order_whatever_the_weight() -> None:
     served = queue(weights=(1.0, 100.0))
     served.open_task(0, "a", 0)
     served.open_task(1, "b", 1)
-    served.put(1, "b", piece([1] * 4), 1)
-    assert served.pop(0) is None  # task a is at slot 0 and may still bring rows of it
-    served.put(0, "a", piece([0] * 4 + [1] * 4), 1)
+    served.put(1, "b", chunk([1] * 4), 1)
+    assert served.pop(0) is None  # task a is at hour 0 and may still bring rows of it
+    served.put(0, "a", chunk([0] * 4 + [1] * 4), 1)
     assert popped(served.pop(0)) == ("batch", 0, [(0, 4)], {"a": 4})
     assert popped(served.pop(0)) == ("stream", 1, [(1, 4)], {"b": 4})
     assert popped(served.pop(0)) == ("batch", 1, [(0, 4)], {"a": 8})
@@ -52,9 +58,9 @@ def test_a_task_that_is_ahead_does_not_hold_up_an_earlier_one() -> None:
     served = queue(rows_max=4)
     served.open_task(0, "late", 5)
     served.open_task(0, "early", 0)
-    assert served.put(0, "late", piece([5] * 4), 1)
-    assert not served.put(0, "late", piece([5] * 4, 4), 0.01)  # the buffer is full
-    assert served.put(0, "early", piece([0] * 4, 100), 0.01)  # and yet it may bring what is due
+    assert served.put(0, "late", chunk([5] * 4), 1)
+    assert not served.put(0, "late", chunk([5] * 4, 4), 0.01)  # the buffer is full
+    assert served.put(0, "early", chunk([0] * 4, 100), 0.01)  # and yet it may bring what is due
     assert popped(served.pop(0))[3] == {"early": 104}
     served.end_task(0, "early", "end")
     assert popped(served.pop(0)) == ("batch", 5, [(0, 4)], {"late": 4, "early": "end"})
@@ -63,7 +69,7 @@ def test_a_task_that_is_ahead_does_not_hold_up_an_earlier_one() -> None:
 def test_tokens_follow_the_rows_and_the_end_comes_last() -> None:
     served = queue(minibatch_rows=3)
     served.open_task(0, "a", 0)
-    served.put(0, "a", piece([0, 0, 0, 0]), 1)
+    served.put(0, "a", chunk([0, 0, 0, 0]), 1)
     assert popped(served.pop(0))[3] == {"a": 3}
     served.end_task(0, "a", "end")
     assert served.pop(0) is None  # one row waits for company
@@ -77,19 +83,19 @@ def test_tokens_follow_the_rows_and_the_end_comes_last() -> None:
 def test_a_partial_minibatch_waits_no_longer_than_it_may() -> None:
     served = queue(minibatch_rows=100, flush_seconds=0.1)
     served.open_task(1, "b", 0)
-    served.put(1, "b", piece([0] * 7), 1)
+    served.put(1, "b", chunk([0] * 7), 1)
     started = time.monotonic()
     assert popped(served.pop(5))[2] == [(1, 7)]
     assert 0.05 < time.monotonic() - started < 2
 
 
-def test_priority_decides_inside_a_slot_and_the_floor_corrects_it() -> None:
+def test_priority_decides_inside_a_hour_and_the_floor_corrects_it() -> None:
     served = queue(minibatch_rows=10, weights=(1.0, 2.0))
     floored = queue(minibatch_rows=10, weights=(1.0, 2.0), floors=(0.5, 0.0))
     for each in (served, floored):
         for source, task in ((0, "a"), (1, "b")):
             each.open_task(source, task, 0)
-            each.put(source, task, piece([0] * 40), 1)
+            each.put(source, task, chunk([0] * 40), 1)
     order = [popped(served.pop(0))[0] for _ in range(8)]
     assert order == ["stream"] * 4 + ["batch"] * 4
     assert served.passed_over()["old"] >= 40 > served.passed_over().get("new", 0)
@@ -101,13 +107,13 @@ def test_puts_wait_for_room_and_closing_lets_everyone_go() -> None:
     served = queue(minibatch_rows=4, rows_max=8)
     served.open_task(0, "a", 0)
     for first in (0, 4):
-        assert served.put(0, "a", piece([0] * 4, first), 1)
+        assert served.put(0, "a", chunk([0] * 4, first), 1)
     threading.Timer(0.1, served.pop, [1.0]).start()
-    assert served.put(0, "a", piece([0] * 4, 8), 5)
+    assert served.put(0, "a", chunk([0] * 4, 8), 5)
     assert served.queued() == {"old": 8, "new": 0}
     threading.Timer(0.1, served.close).start()
     with pytest.raises(QueueClosedError):
-        served.put(0, "a", piece([0] * 4, 12), 5)
+        served.put(0, "a", chunk([0] * 4, 12), 5)
     with pytest.raises(QueueClosedError):
         served.pop(1)
     with pytest.raises(QueueClosedError):
@@ -117,13 +123,13 @@ def test_puts_wait_for_room_and_closing_lets_everyone_go() -> None:
 def test_bytes_are_counted_until_the_last_row_of_a_piece_left() -> None:
     buffer = ServingBuffer(rows_max=1_000, bytes_max=2_000)
     buffer.open_task("a", 0)
-    first, second = piece([0] * 200), piece([0] * 200, 200)
+    first, second = chunk([0] * 200), chunk([0] * 200, 200)
     buffer.put("a", first)
     assert buffer.bytes >= 1_600
     assert not buffer.has_room("a", second)
     buffer.take(0, 199)
     assert buffer.rows == 1
-    assert not buffer.has_room("a", second)  # a slice of one row keeps the whole piece alive
+    assert not buffer.has_room("a", second)  # a slice of one row keeps the whole chunk alive
     buffer.take(0, 1)
     assert buffer.bytes == 0
     assert buffer.has_room("a", second)
@@ -132,9 +138,9 @@ def test_bytes_are_counted_until_the_last_row_of_a_piece_left() -> None:
 def test_small_tasks_cannot_pile_up_beyond_the_bounds() -> None:
     served = queue(rows_max=10)
     served.open_task(0, "a", 0)
-    served.put(0, "a", piece([0] * 9), 1)
+    served.put(0, "a", chunk([0] * 9), 1)
     served.open_task(0, "b", 0)
-    served.put(0, "b", piece([0] * 9, 9), 1)  # over the bound, since its lane was empty
+    served.put(0, "b", chunk([0] * 9, 9), 1)  # over the bound, since its queue was empty
     served.end_task(0, "b", "end")
     assert not served.settle(0, 0.05)
     for _ in range(2):

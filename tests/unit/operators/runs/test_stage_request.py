@@ -10,7 +10,7 @@ import pytest
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import UsageError
-from forebay.operators.runs.stage_request import Asked, reprocess_of, window_of
+from forebay.operators.runs.stage_request import StageRequest, reprocess_of, window_of
 
 DAILY = WindowGrid(WindowSize.DAY)
 START, END = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)
@@ -29,14 +29,14 @@ def run(**changes: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**told, **changes})
 
 
-def asked(try_number: int, max_tries: int, retries: int = 3, **changes: Any) -> Asked:
+def asked(try_number: int, max_tries: int, retries: int = 3, **changes: Any) -> StageRequest:
     instance = SimpleNamespace(task_id="sink", try_number=try_number, max_tries=max_tries)
     context: Any = {
         "dag_run": run(**changes),
         "ti": instance,
         "task": SimpleNamespace(retries=retries),
     }
-    return Asked.of(context, DAILY)
+    return StageRequest.of(context, DAILY)
 
 
 def test_a_first_try_is_asked_by_its_pass() -> None:

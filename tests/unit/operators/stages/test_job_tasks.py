@@ -29,20 +29,21 @@ from forebay.errors import (
 )
 from forebay.executors.job.owner import jobs_owned
 from forebay.home.paths import Home
-from forebay.operators import job_operator, training_executors, windows_ahead
 from forebay.operators.runs.airflow_runs import OtherRun
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
+from forebay.operators.stages import job_operator, training_executors
 from forebay.operators.stages.data_executors import DataExecutorsOperator
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.stages.training_executors import RESUBMISSIONS_MAX, TrainingExecutorsOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.turn import TurnTrigger
+from forebay.operators.turn import windows_ahead
 from forebay.system.locks import FileLock
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-01"
 JOB = "ads-main-2026-03-01-g1"
-ASKED = Asked(
+ASKED = StageRequest(
     dag_id="ads",
     run_id="run",
     task_id="data_executors",
@@ -52,7 +53,7 @@ ASKED = Asked(
     reprocess=False,
 )
 SUBMITTED = {"state": "submitted", "window": KEY, "job_id": JOB, "epoch": 1, "generation": 1}
-WAITING = {"state": "waiting", "window": KEY, "because": "job other trains the line"}
+WAITING = {"state": "waiting", "window": KEY, "reason": "job other trains the line"}
 HANDLE = {
     "window": KEY,
     "generation": 1,
@@ -178,14 +179,14 @@ class TestDataExecutors:
     @pytest.mark.parametrize(
         "asked", [replace(ASKED, reprocess=True), replace(ASKED, clear_count=1)]
     )
-    def test_a_clear_and_conf_ask_for_it_again(self, asked: Asked, place: Place) -> None:
+    def test_a_clear_and_conf_ask_for_it_again(self, asked: StageRequest, place: Place) -> None:
         ToldJob(place.home).tell("succeeded")
         place.submits(SUBMITTED)
         place.data().work(asked, context())
         assert "--again" in place.toy.calls("submit")[0]
 
     def test_a_window_that_is_trained_needs_no_job(self, place: Place) -> None:
-        place.submits({"state": "trained", "window": KEY, "generation": 3, "because": "g3"})
+        place.submits({"state": "trained", "window": KEY, "generation": 3, "reason": "g3"})
         left = place.data().work(ASKED, context())
         assert (left["job_id"], left["generation"]) == ("", 3)
 

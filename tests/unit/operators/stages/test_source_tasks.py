@@ -18,7 +18,7 @@ from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import DataError, InfrastructureError, NotReadyError
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
-from forebay.operators.runs.stage_request import Asked
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages import source as module
 from forebay.operators.stages.joiner import JoinerOperator
 from forebay.operators.stages.source import SourceOperator
@@ -26,7 +26,7 @@ from forebay.operators.triggers.ready import ReadyTrigger
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-05"
-ASKED = Asked(
+ASKED = StageRequest(
     dag_id="ads",
     run_id="mine",
     task_id="sources.clicks",
@@ -43,7 +43,7 @@ def listed(window: str = KEY, **told: Any) -> dict[str, Any]:
 
 def waiting(seconds: float) -> dict[str, Any]:
     deadline = datetime.now(UTC) + timedelta(seconds=seconds)
-    told = {"state": "waiting", "because": "no marker", "deadline": deadline.isoformat()}
+    told = {"state": "waiting", "reason": "no marker", "deadline": deadline.isoformat()}
     return listed() | told
 
 

@@ -88,8 +88,8 @@ def ready_trigger(toy: ToyStage, home: Home, deadline: float = SOON) -> ReadyTri
     )
 
 
-def found(state: str, because: str = "") -> dict[str, Any]:
-    told = {"state": state, "window": "2026-03-01", "source": "clicks", "because": because}
+def found(state: str, reason: str = "") -> dict[str, Any]:
+    told = {"state": state, "window": "2026-03-01", "source": "clicks", "reason": reason}
     return {"prints": told}
 
 

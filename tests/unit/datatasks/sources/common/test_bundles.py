@@ -1,4 +1,4 @@
-"""Pieces become tasks: bundled, split, ordered, and nothing gets lost."""
+"""Row ranges become tasks: bundled, split, ordered, and nothing gets lost."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.datatasks.sources.common.bundles import BUNDLE_ROWS, SPLIT_ROWS, Pieces, to_tasks
-from forebay.datatasks.tasks import TASK_SCHEMA
+from forebay.datatasks.sources.common.bundles import BUNDLE_ROWS, SPLIT_ROWS, RowRanges, to_tasks
+from forebay.datatasks.task_table import TASK_SCHEMA
 
 
-def whole_files(rows: list[int], slots: list[int] | None = None) -> Pieces:
-    slots = slots or [0] * len(rows)
-    return Pieces.of(
-        [(0, slots[n], n, 0, count, count, count * 10) for n, count in enumerate(rows)]
+def whole_files(rows: list[int], hours: list[int] | None = None) -> RowRanges:
+    hours = hours or [0] * len(rows)
+    return RowRanges.of(
+        [(0, hours[n], n, 0, count, count, count * 10) for n, count in enumerate(rows)]
     )
 
 
@@ -23,33 +23,35 @@ def paths(count: int) -> pa.Array:
 
 
 def test_no_pieces() -> None:
-    assert to_tasks(Pieces.of([]), paths(0)).equals(TASK_SCHEMA.empty_table())
+    assert to_tasks(RowRanges.of([]), paths(0)).equals(TASK_SCHEMA.empty_table())
 
 
-def test_small_files_of_one_slot_are_bundled() -> None:
+def test_small_files_of_one_hour_are_bundled() -> None:
     tasks = to_tasks(whole_files([1000] * 200), paths(200))
     assert tasks.schema == TASK_SCHEMA
     rows = tasks["rows"].to_pylist()
     assert sum(rows) == 200_000
     assert len(rows) == -(-200_000 // BUNDLE_ROWS)
     assert max(rows) < BUNDLE_ROWS + 1000
-    assert [len(units) * 1000 for units in tasks["units"].to_pylist()] == rows
+    assert [len(ranges) * 1000 for ranges in tasks["ranges"].to_pylist()] == rows
 
 
-def test_files_of_different_slots_are_not() -> None:
+def test_files_of_different_hours_are_not() -> None:
     tasks = to_tasks(whole_files([10, 10, 10], [5, 3, 5]), paths(3))
-    assert tasks["slot"].to_pylist() == [3, 5]
+    assert tasks["hour"].to_pylist() == [3, 5]
     assert tasks["rows"].to_pylist() == [10, 20]
 
 
 def test_a_big_file_is_split_at_row_groups() -> None:
     group = 50_000
-    pieces = Pieces.of([(0, 0, 0, n * group, (n + 1) * group, group, 1) for n in range(20)])
-    tasks = to_tasks(pieces, paths(1))
-    units = [unit for units in tasks["units"].to_pylist() for unit in units]
-    assert len(units) == tasks.num_rows == -(-1_000_000 // SPLIT_ROWS)
-    assert [unit["first"] for unit in units[1:]] == [unit["end"] for unit in units[:-1]]
-    assert all(unit["first"] % group == 0 for unit in units)
+    ranges = RowRanges.of([(0, 0, 0, n * group, (n + 1) * group, group, 1) for n in range(20)])
+    tasks = to_tasks(ranges, paths(1))
+    ranges = [row_range for ranges in tasks["ranges"].to_pylist() for row_range in ranges]
+    assert len(ranges) == tasks.num_rows == -(-1_000_000 // SPLIT_ROWS)
+    assert [row_range["first"] for row_range in ranges[1:]] == [
+        row_range["end"] for row_range in ranges[:-1]
+    ]
+    assert all(row_range["first"] % group == 0 for row_range in ranges)
     assert max(tasks["rows"].to_pylist()) < SPLIT_ROWS + group
 
 
@@ -68,24 +70,24 @@ def test_a_big_file_is_split_at_row_groups() -> None:
 )
 def test_every_piece_is_in_exactly_one_task(drawn: list[tuple[int, int, int, int, bool]]) -> None:
     rows, first = [], np.zeros(9, np.int64)
-    for span, slot, file, count, cut in drawn:
+    for span, hour, file, count, cut in drawn:
         start = int(first[file])
-        rows.append((span, slot, file, start, start + count + cut, count, 1))
+        rows.append((span, hour, file, start, start + count + cut, count, 1))
         first[file] = start + count + cut
     partitions = pa.array([f"p{n % 2}" for n in range(9)])
-    tasks = to_tasks(Pieces.of(rows), paths(9), partitions)
-    keys = list(zip(tasks["span"].to_pylist(), tasks["slot"].to_pylist(), strict=True))
+    tasks = to_tasks(RowRanges.of(rows), paths(9), partitions)
+    keys = list(zip(tasks["span"].to_pylist(), tasks["hour"].to_pylist(), strict=True))
     assert keys == sorted(keys)
     found: dict[tuple[int, int, str], int] = {}
     for task in tasks.to_pylist():
-        assert task["rows"] == sum(unit["rows"] for unit in task["units"])
-        assert task["cut"] == any(u["rows"] != u["end"] - u["first"] for u in task["units"])
-        for unit in task["units"]:
-            assert task["partition"] == f"p{int(unit['path'][1:]) % 2}"
-            key = (task["span"], task["slot"], unit["path"])
-            found[key] = found.get(key, 0) + unit["rows"]
+        assert task["rows"] == sum(row_range["rows"] for row_range in task["ranges"])
+        assert task["cut"] == any(u["rows"] != u["end"] - u["first"] for u in task["ranges"])
+        for row_range in task["ranges"]:
+            assert task["partition"] == f"p{int(row_range['path'][1:]) % 2}"
+            key = (task["span"], task["hour"], row_range["path"])
+            found[key] = found.get(key, 0) + row_range["rows"]
     wanted: dict[tuple[int, int, str], int] = {}
-    for span, slot, file, _, _, count, _ in rows:
-        key = (span, slot, f"f{file:05d}")
+    for span, hour, file, _, _, count, _ in rows:
+        key = (span, hour, f"f{file:05d}")
         wanted[key] = wanted.get(key, 0) + count
     assert found == wanted

@@ -93,7 +93,7 @@ def test_row_ids_are_of_partition_and_offset(tmp_path: Path) -> None:
         writer.append(rows(n * 5, 5), START + HOUR * n)
     opened = source(tmp_path)
     tasks = tasks_of(opened.scan(DAYS), DAYS, 0)
-    assert [(task.slot, task.partition, len(task.units)) for task in tasks] == [(0, "7", 3)]
+    assert [(task.hour, task.partition, len(task.ranges)) for task in tasks] == [(0, "7", 3)]
     chunks = [chunk for task in tasks for chunk in opened.open(task, None, ["n"], 100)]
     ids = np.concatenate([chunk.row_ids for chunk in chunks])
     assert np.array_equal(ids, row_ids("7", np.arange(15)))
@@ -152,7 +152,7 @@ def test_a_damaged_segment_is_named_or_counted(tmp_path: Path, damage: str) -> N
 
 def test_nothing_there(tmp_path: Path) -> None:
     opened = source(tmp_path)
-    assert "does not exist" in opened.describe().nothing_because
+    assert "does not exist" in opened.describe().empty_reason
     with pytest.raises(DataError, match="does not exist"):
         opened.scan(DAYS)
     (tmp_path / "log").mkdir()

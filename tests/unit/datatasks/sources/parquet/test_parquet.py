@@ -305,7 +305,7 @@ def test_nothing_matched(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is empty"):
         source(tmp_path).scan(days(1))
     assert source(tmp_path, starts="2026-03-01").scan(days(2)).fingerprints[0]
-    assert "is empty" in source(tmp_path).describe().nothing_because
+    assert "is empty" in source(tmp_path).describe().empty_reason
     (tmp_path / "data/a.csv").write_text("x")
     for more in ({}, {"starts": "2026-03-01"}):
         with pytest.raises(DataError, match=r"below .*data lie a\.csv"):
