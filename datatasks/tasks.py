@@ -72,6 +72,18 @@ class TaskProgress(Message):
     ended: bool = False
 
 
+def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
+    """Whichever of two positions of one task is further."""
+    if one is None:
+        return other
+    behind = (one.position, one.rows_read, one.ended) < (
+        other.position,
+        other.rows_read,
+        other.ended,
+    )
+    return other if behind else one
+
+
 class DeadRow(Message):
     """A row that cannot be learnt from, and why. `rows` > 1 where a whole piece is unreadable."""
 

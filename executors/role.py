@@ -1,6 +1,7 @@
-"""How a role process ends: exit code by remedy, and a file that says why.
+"""What every process of a job starts and ends with.
 
-The file `failures/<role>-<index>.json` is what a supervisor shows as the job's error.
+It ends with its supervisor, its log is on stderr, and an error becomes an exit code by remedy and
+a file that says why (`forebay.executors.job.failure`).
 """
 
 from __future__ import annotations
@@ -13,75 +14,67 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from forebay.errors import (
-    ConfigError,
-    DataError,
-    ExportError,
-    ForebayError,
-    InfrastructureError,
-    LineBusyError,
-    MissingExtraError,
-    NotReadyError,
+from forebay.errors import InfrastructureError
+from forebay.executors.job.failure import write_failure
+from forebay.system.error_report import ErrorReport
+from forebay.system.processes import (
+    JOB_ID_NAME,
+    PARENT_PID_NAME,
+    die_with_parent,
+    set_up_logging,
 )
-from forebay.executors.files import write_atomically
-from forebay.system.message import Message
-from forebay.system.processes import started_by_supervisor
 
 # A role whose body ended may have threads that do not: it gets this long to close them.
 EXIT_GRACE_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
-class RoleFailure(Message):
-    """Why a process failed.
+def start_role(role: str, index: int, job_dir: Path) -> None:
+    """Set up the process of a role; the first call in each role's `main`.
 
-    error: the exception's class name. exit_code: by remedy, as in `forebay.errors`. final: a
-    restart would end the same way (a missing package, a bug), so the job ends at once.
+    The process ends (SIGKILL) with its supervisor. Log lines go to stderr in UTC; a crash in C++
+    and SIGUSR1 write the stacks of all threads there too.
+
+    Raises:
+        SystemExit: when the supervisor ended before this call.
     """
-
-    error: str
-    message: str
-    exit_code: int
-    final: bool = False
-
-    @classmethod
-    def of(cls, error: BaseException) -> RoleFailure:
-        """Describe an exception; one that is not ours counts as infrastructure (4)."""
-        if isinstance(error, ForebayError):
-            return cls(
-                error=type(error).__name__,
-                message=str(error),
-                exit_code=error.exit_code,
-                final=isinstance(error, (ExportError, MissingExtraError)),
-            )
-        name = type(error).__name__
-        return cls(
-            error=name,
-            message=f"{name}: {error}" if str(error) else name,
-            exit_code=InfrastructureError.exit_code,
-            # Memory and disks come back; a programming error does not go away.
-            final=not isinstance(error, (OSError, MemoryError)),
-        )
-
-    def exception(self) -> ForebayError:
-        """The exception with this exit code, for whoever answers for the job."""
-        if self.error == LineBusyError.__name__:
-            return LineBusyError(self.message)
-        for kind in (ConfigError, NotReadyError, DataError):
-            if kind.exit_code == self.exit_code:
-                return kind(self.message)
-        return InfrastructureError(self.message)
+    os.environ.setdefault(JOB_ID_NAME, job_dir.name)
+    set_up_logging(f"{role}-{index}")
+    die_with_parent()
+    if PARENT_PID_NAME in os.environ and not started_by_supervisor():
+        _LOG.error("the supervisor ended while this process started")
+        raise SystemExit(InfrastructureError.exit_code)
 
 
-def failure_path(job_dir: Path, role: str, index: int) -> Path:
-    """Where a process writes its failure."""
-    return job_dir / "failures" / f"{role}-{index}.json"
+class _WithoutPandas:
+    """A finder of modules, first on sys.meta_path."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("not while Arrow starts", name=name)
 
 
-def read_failure(job_dir: Path, role: str, index: int) -> RoleFailure | None:
-    """The failure that a process wrote before it ended, if any."""
-    path = failure_path(job_dir, role, index)
-    return RoleFailure.model_validate_json(path.read_text()) if path.is_file() else None
+def start_arrow() -> None:
+    """Let Arrow look for pandas once, where it finds none.
+
+    Arrow imports pandas (1 s of CPU, 60 MB) with the first `pa.array`, only to ask whether a value
+    is a Series. Afterwards `to_pandas` still imports it, but `pa.array` takes a Series for any
+    sequence: not for processes that run the code of source kinds, which may be a user's.
+    """
+    import pyarrow as pa
+
+    if "pandas" not in sys.modules:
+        finder = _WithoutPandas()
+        sys.meta_path.insert(0, finder)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(finder)
+
+
+def started_by_supervisor() -> bool:
+    """Whether this process is a role whose supervisor is alive and its parent."""
+    return os.environ.get(PARENT_PID_NAME) == str(os.getppid())
 
 
 @contextmanager
@@ -97,9 +90,9 @@ def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        failure = RoleFailure.of(error)
+        failure = ErrorReport.of(error)
         _LOG.exception("%s-%d fails (exit code %d)", role, index, failure.exit_code)
-        _write(failure_path(job_dir, role, index), failure)
+        _say_why(role, index, job_dir, failure)
         _end_soon(failure.exit_code)
         raise SystemExit(failure.exit_code) from error
     _end_soon(0)
@@ -114,12 +107,12 @@ def end_at_once() -> None:
         _end_now(0)
 
 
-def _write(path: Path, failure: RoleFailure) -> None:
+def _say_why(role: str, index: int, job_dir: Path, failure: ErrorReport) -> None:
     try:
-        write_atomically(path, failure.model_dump_json())
+        write_failure(job_dir, role, index, failure)
     except OSError:
         # A full disk must not hide the exit code; the supervisor then names code and log.
-        _LOG.exception("cannot write %s", path)
+        _LOG.exception("cannot write why %s-%d failed", role, index)
 
 
 def _end_soon(exit_code: int) -> None:

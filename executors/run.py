@@ -17,11 +17,10 @@ from forebay.datatasks.planning import PlanReport, plan_windows
 from forebay.datatasks.window_range import requested_windows
 from forebay.errors import (
     ConfigError,
-    DataError,
     ForebayError,
     InfrastructureError,
-    NotReadyError,
     RowsLostError,
+    error_of,
 )
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.folder import JobFolder
@@ -210,8 +209,7 @@ class Run:
 
 def job_error(status: JobStatus, job_dir: Path) -> ForebayError:
     """The exception that carries the remedy of a job that did not succeed."""
-    error = status.error
-    message = error.message if error else f"the job ended as {status.state}"
-    kinds: dict[int, type[ForebayError]] = {1: ConfigError, 2: NotReadyError, 3: DataError}
-    kind = kinds.get(error.exit_code, InfrastructureError) if error else InfrastructureError
-    return kind(f"{message}\nlogs: {job_dir / 'logs'}")
+    logs = f"logs: {job_dir / 'logs'}"
+    if status.error is None:
+        return InfrastructureError(f"the job ended as {status.state}\n{logs}")
+    return error_of(status.error.exit_code, f"{status.error.message}\n{logs}")

@@ -6,6 +6,8 @@ Each class carries the exit code of the command line: 1 your YAML, 2 data not re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 
@@ -69,3 +71,27 @@ class ExportError(InfrastructureError):
 
 class FencedError(InfrastructureError):
     """A newer attempt owns this job or lease; the older one has to stop."""
+
+
+class NotKnownError(InfrastructureError):
+    """The driver does not know the caller or its session (it may have been restarted)."""
+
+
+# The one table of exit codes: what a person does next decides the class.
+BY_EXIT_CODE: Mapping[int, type[ForebayError]] = MappingProxyType(
+    {kind.exit_code: kind for kind in (ConfigError, NotReadyError, DataError, InfrastructureError)}
+)
+
+
+def error_of(exit_code: int, message: str, name: str = "") -> ForebayError:
+    """The exception for an exit code that came from another process.
+
+    Args:
+        exit_code: one that is not ours (a signal, a crash) counts as infrastructure.
+        message: what the process said.
+        name: the exception's class name where it is known; another package's name decides nothing.
+    """
+    known = globals().get(name)
+    if isinstance(known, type) and issubclass(known, ForebayError):
+        return known(message)
+    return BY_EXIT_CODE.get(exit_code, InfrastructureError)(message)

@@ -19,13 +19,7 @@ from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
-from forebay.errors import (
-    ConfigError,
-    DataError,
-    ForebayError,
-    InfrastructureError,
-    NotReadyError,
-)
+from forebay.errors import ConfigError, InfrastructureError, error_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.message import Message
 
@@ -75,7 +69,7 @@ class StageOutput:
             ConfigError, NotReadyError, DataError, InfrastructureError: by the exit code.
         """
         if self.code != 0:
-            raise failure(self.code, self.error or f"`{command}` ended with {_code(self.code)}")
+            raise error_of(self.code, self.error or f"`{command}` ended with {_code(self.code)}")
         lines = self.printed.splitlines()
         if len(lines) != 1:
             raise InfrastructureError(f"`{command}` printed {len(lines)} lines and not one result")
@@ -198,14 +192,6 @@ def error_text(said: Sequence[str]) -> str:
             lines = [lines[index].removeprefix(_ERROR_MARK), *lines[index + 1 :]]
             break
     return "\n".join(lines).strip()
-
-
-def failure(code: int, text: str) -> ForebayError:
-    """The exception for an exit code; one that is not ours is infrastructure's."""
-    for kind in (ConfigError, NotReadyError, DataError):
-        if kind.exit_code == code:
-            return kind(text)
-    return InfrastructureError(text)
 
 
 def _code(code: int) -> str:

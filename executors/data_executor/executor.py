@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from forebay.errors import FencedError, ForebayError, InfrastructureError
+from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter, letters_folder
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FrameServer, FrameSource
@@ -24,8 +24,7 @@ from forebay.executors.data_executor.queue_sources import limits_of, queue_sourc
 from forebay.executors.data_executor.task_runner import Outcome, Readers
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.handle import JobRequest
-from forebay.executors.role import role_exit
-from forebay.executors.trainer.remote_reader import PATIENCE_FACTOR
+from forebay.executors.role import role_exit, start_role
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
@@ -35,12 +34,11 @@ from forebay.executors.wire.messages import (
     Registration,
     TaskFailure,
 )
-from forebay.executors.wire.rpc import DriverClient, NotKnownError
+from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.features.encode import served_schema
 from forebay.mixture.queue.queue import PrioritisedQueue
-from forebay.system.processes import start_role
 
 BEAT_SECONDS = 0.2
 CLAIM_SECONDS = 5.0  # the trainer may hear of an epoch a moment before the executor does
@@ -55,14 +53,13 @@ class DataExecutor:
         request = JobRequest.read(job_dir)
         pipeline = request.pipeline_spec()
         token = read_token(job_dir)
-        patience = pipeline.job.failover.heartbeat_timeout.total_seconds() * PATIENCE_FACTOR
         self._job_dir, self._index = job_dir, index
         self._instance = uuid.uuid4().hex
         self._started_ns = time.time_ns()
         self._home, self._pipeline = Home(Path(request.home)), pipeline
         self._queue_sources = queue_sources_of(pipeline, request.source_specs())
         self._readers = Readers(request)
-        self._client = DriverClient(job_dir, token, patience)
+        self._client = DriverClient(job_dir, token, patience_seconds(pipeline.job))
         self._server = FrameServer(token, served_schema(self._readers.layout), self._claim)
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None

@@ -17,11 +17,11 @@ from forebay.errors import DataError
 from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.job.handle import JobRequest
-from forebay.executors.wire.messages import ErrorReport, Grant
-from forebay.executors.wire.rpc import report
+from forebay.executors.wire.messages import Grant
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout, union_columns
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
+from forebay.system.error_report import ErrorReport
 
 PUT_SECONDS = 1.0
 RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0
@@ -129,7 +129,7 @@ class TaskRunner:
             return  # the lease is lost: whoever has it now reads on
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver decides about it
             _LOG.warning("task %s cannot be read", self._task.task_id, exc_info=error)
-            self._ended(Outcome(self._grant, report(error)))
+            self._ended(Outcome(self._grant, ErrorReport.of(error)))
         else:
             self._ended(Outcome(self._grant))
 

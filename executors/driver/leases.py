@@ -19,9 +19,8 @@ from enum import Enum, IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from forebay.datatasks.tasks import TaskProgress
+from forebay.datatasks.tasks import TaskProgress, further
 from forebay.errors import InfrastructureError
-from forebay.executors.trainer.inbox import further
 
 
 class TaskState(IntEnum):

@@ -7,6 +7,7 @@ import time
 
 import grpc
 
+from forebay.errors import NotKnownError
 from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.state import DriverState, RegisteredExecutor
 from forebay.executors.wire.messages import (
@@ -25,7 +26,7 @@ from forebay.executors.wire.messages import (
     TaskFailure,
     TrainerBeat,
 )
-from forebay.executors.wire.rpc import Methods, NotKnownError
+from forebay.executors.wire.rpc import Methods
 from forebay.system.message import Message
 
 WAIT_LONGEST_SECONDS = 2.0

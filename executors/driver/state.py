@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from forebay.errors import FencedError, InfrastructureError
+from forebay.errors import FencedError, InfrastructureError, NotKnownError
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.leases import FailureAction, TaskState
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import (
-    ErrorReport,
     ExecutorBeat,
     ExecutorFacts,
     LeaseCall,
@@ -29,7 +28,7 @@ from forebay.executors.wire.messages import (
     TaskFailure,
     TrainerBeat,
 )
-from forebay.executors.wire.rpc import NotKnownError, report
+from forebay.system.error_report import ErrorReport
 
 FATAL_EXIT_CODES = (1, 2, 3)  # trying again would not help
 _LOG = logging.getLogger(__name__)
@@ -174,7 +173,7 @@ class DriverState:
         if verdict is FailureAction.EXHAUSTED:
             times = served.leases.failures[row]
             message = f"task {call.task_id} failed {times} times, the last time: {cause.message}"
-            self._stop(session, report(InfrastructureError(message)))
+            self._stop(session, ErrorReport.of(InfrastructureError(message)))
         else:
             self._lose(member)
 

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.executors.files import write_atomically
 from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.system.files import write_atomically
 from forebay.system.locks import is_held, locked
 from forebay.system.message import Message
 

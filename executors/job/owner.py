@@ -12,9 +12,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from forebay.errors import DataError
-from forebay.executors.files import write_atomically
 from forebay.executors.job.handle import JobHandle
 from forebay.home.paths import Home
+from forebay.system.files import write_atomically
 from forebay.system.message import Message
 
 OWNER_NAME = "owner.json"

@@ -13,8 +13,8 @@ from forebay.config.base import NAME_PATTERN
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
-from forebay.executors.files import write_atomically
-from forebay.executors.role import RoleFailure
+from forebay.system.error_report import ErrorReport
+from forebay.system.files import write_atomically
 from forebay.system.message import Message
 
 REQUEST_NAME = "job.json"
@@ -130,7 +130,7 @@ class JobStatus(Message):
         default_factory=lambda: dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0)
     )
     ends: dict[str, int] = Field(default_factory=dict)
-    error: RoleFailure | None = None
+    error: ErrorReport | None = None
     pids: dict[str, int] = Field(default_factory=dict)
     cancelled_by: int | None = None
     submitted_at: datetime

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError
-from forebay.executors.files import write_atomically
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
+from forebay.system.files import write_atomically
 from forebay.system.locks import locked
 from forebay.system.message import Message
 

@@ -15,11 +15,10 @@ from pydantic import Field
 
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
-from forebay.executors.files import folder_checksums, naming, write_atomically
 from forebay.executors.model_line.chain import Parent
 from forebay.mixture.learner import Learner
 from forebay.mixture.row_sums import RowSums
-from forebay.system.files import sync_folder
+from forebay.system.files import folder_checksums, naming, sync_folder, write_atomically
 from forebay.system.message import Message
 
 SEAL_NAME = "seal.json"

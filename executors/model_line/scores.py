@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from forebay.errors import DataError
-from forebay.executors.files import naming
 from forebay.mixture.minibatch import Minibatch
+from forebay.system.files import naming
 
 _SCORES, _LABELS = "scores", "labels"
 _ROWS_IN_MEMORY = 8_192

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from forebay.executors.files import write_atomically
+from forebay.system.files import write_atomically
 from forebay.system.message import Message
 
 STEPS_NAME = "steps.jsonl"

@@ -13,10 +13,10 @@ from forebay.config.windows import is_warm_start
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import RowsLostError, UsageError
 from forebay.executors.evaluation.summary import rows_verdict, window_facts
-from forebay.executors.files import write_atomically
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.stages.results import EvaluateResult
 from forebay.home.paths import Home
+from forebay.system.files import write_atomically
 
 EVALUATION_NAME = "evaluation.json"
 

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.errors import InfrastructureError
+from forebay.errors import BY_EXIT_CODE, InfrastructureError
 from forebay.executors.job.endpoints import forget_registered
+from forebay.executors.job.failure import failure_path, read_failure
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, Role
 from forebay.executors.planes.base import Ended, Execution, Launch, Plane
-from forebay.executors.role import RoleFailure, failure_path, read_failure
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
 from forebay.executors.supervisor.restarts import FailoverPolicy, backoff_seconds
+from forebay.system.error_report import ErrorReport
 
 _LOG = logging.getLogger(__name__)
 _TAIL_BYTES = 4096
 # Exit codes that have a meaning of ours: see forebay.errors.
-REMEDY_CODES = frozenset({1, 2, 3, 4})
+REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
 
 @dataclass
@@ -43,7 +44,7 @@ class RoleProcess:
 class JobOutcome:
     """The crew's work is over. error: None when the trainer finished."""
 
-    error: RoleFailure | None
+    error: ErrorReport | None
 
 
 class JobProcesses:
@@ -146,14 +147,14 @@ class JobProcesses:
             Launch(command.role, command.index, command.command, environment, log_path)
         )
 
-    def _failure(self, command: RoleCommand, exit_code: int) -> RoleFailure:
+    def _failure(self, command: RoleCommand, exit_code: int) -> ErrorReport:
         """What the process itself wrote, or else its exit code and its last words."""
         written = read_failure(self._folder.path, command.role, command.index)
         if written is not None:
             return written
         log_path = self._folder.log_path(command.role, command.index)
         last = _last_line(_tail(log_path))
-        return RoleFailure(
+        return ErrorReport(
             error="ProcessEnded",
             message=f"{command.name} {_describe(exit_code)}: {last} (log: {log_path})",
             # Without a failure file, 1 is Python's own code (an import that failed), not ours.

@@ -22,9 +22,9 @@ from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
-from forebay.executors.role import RoleFailure
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
 from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
+from forebay.system.error_report import ErrorReport
 from forebay.system.locks import FileLock
 from forebay.system.processes import (
     kill_all,
@@ -83,9 +83,9 @@ class Supervisor:
             crew = self._gathered(status, request)
         except EXPECTED as error:
             _LOG.exception("the job cannot start")
-            failed = self._changed(status, state="failed", error=RoleFailure.of(error))
+            failed = self._changed(status, state="failed", error=ErrorReport.of(error))
             self._finish(failed, status.phases)
-            return RoleFailure.of(error).exit_code
+            return ErrorReport.of(error).exit_code
         else:
             return self._run_crew(status, crew)
         finally:
@@ -117,7 +117,7 @@ class Supervisor:
             end = self._supervise(crew, status)
         except EXPECTED as error:
             _LOG.exception("the job fails")
-            end = self._changed(status, state="failed", error=RoleFailure.of(error))
+            end = self._changed(status, state="failed", error=ErrorReport.of(error))
         finally:
             ran = time.monotonic() - began
             self._plane.stop(self._grace_seconds)
@@ -137,7 +137,7 @@ class Supervisor:
                 return self._judged(status, verdict)
             if self._terminated:
                 error = InfrastructureError("the supervisor was told to stop by a signal")
-                return self._changed(status, state="failed", error=RoleFailure.of(error))
+                return self._changed(status, state="failed", error=ErrorReport.of(error))
             epoch = self._accepted_cancel(status)
             if epoch is not None:
                 return self._changed(status, state="cancelled", cancelled_by=epoch)

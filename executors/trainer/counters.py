@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.executors.files import naming
+from forebay.system.files import naming
 
 
 class DurableCounters:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forebay.config.datasets import Feed
-from forebay.datatasks.tasks import TaskProgress
+from forebay.datatasks.tasks import TaskProgress, further
 from forebay.mixture.minibatch import Minibatch
 
 
@@ -39,18 +39,6 @@ class EpochQueues:
 
     queues: dict[Feed, deque[tuple[int, Frame]]] = field(default_factory=dict)
     taken: dict[str, TaskProgress] = field(default_factory=dict)
-
-
-def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
-    """Whichever of two positions of one task is further."""
-    if one is None:
-        return other
-    behind = (one.position, one.rows_read, one.ended) < (
-        other.position,
-        other.rows_read,
-        other.ended,
-    )
-    return other if behind else one
 
 
 def source_of(task_id: str) -> str:

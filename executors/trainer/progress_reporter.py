@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.executors.files import write_atomically
 from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.handle import WindowRequest
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.model_line.steps import Counts
+from forebay.system.files import write_atomically
 
 WRITE_EVERY_SECONDS = 0.2
 _HOUR_SECONDS = 3600.0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from forebay.datatasks.tasks import TaskProgress
-from forebay.errors import DataError, ForebayError, InfrastructureError
+from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.wire.frames import FlightTransport, FrameStream, Received, Transport
@@ -29,7 +29,7 @@ from forebay.executors.wire.messages import (
     Serving,
     TrainerBeat,
 )
-from forebay.executors.wire.rpc import DriverClient, NotKnownError, rebuilt
+from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.executors.wire.tokens import read_token
 from forebay.mixture.features.encode import to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
@@ -37,7 +37,6 @@ from forebay.system.message import Message
 
 __all__ = ["Frame", "RemoteReader"]
 
-PATIENCE_FACTOR = 6
 OPEN_SECONDS = 30.0
 SEAL_SECONDS = 60.0
 _LOG = logging.getLogger(__name__)
@@ -87,7 +86,7 @@ class RemoteReader:
         request = JobRequest.read(job_dir)
         job = request.pipeline_spec().job
         token = read_token(job_dir)
-        patience = job.failover.heartbeat_timeout.total_seconds() * PATIENCE_FACTOR
+        patience = patience_seconds(job)
         self._layout = layout
         self._credits = job.buffers.credits
         self._dead_rows_max = {
@@ -339,7 +338,7 @@ class RemoteReader:
                 return
             session.version = orders.version
             if orders.error is not None:
-                session.error = rebuilt(orders.error)
+                session.error = orders.error.exception()
                 self._changed.notify_all()
             for epoch in orders.fence:
                 session.fenced[epoch] = session.inbox.fence(epoch)

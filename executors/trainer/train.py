@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from forebay.config.sources import ColumnType, SourceSpec
-from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import JobRequest
-from forebay.executors.role import end_at_once, role_exit
+from forebay.executors.role import end_at_once, role_exit, start_arrow, start_role
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
-from forebay.system.processes import start_role
 
 
 def declared_columns(sources: Mapping[str, SourceSpec], names: list[str]) -> dict[str, ColumnType]:

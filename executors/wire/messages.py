@@ -6,6 +6,7 @@ from pydantic import Field
 
 from forebay.config.datasets import Feed
 from forebay.datatasks.tasks import DataTask, TaskProgress
+from forebay.system.error_report import ErrorReport
 from forebay.system.message import Message
 
 Progress = dict[str, TaskProgress]
@@ -13,14 +14,6 @@ Progress = dict[str, TaskProgress]
 
 class Done(Message):
     """A call that has nothing to answer."""
-
-
-class ErrorReport(Message):
-    """An error that crosses a process border: class name, message, exit code."""
-
-    error: str
-    message: str
-    exit_code: int
 
 
 class Endpoint(Message):

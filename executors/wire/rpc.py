@@ -16,14 +16,17 @@ from typing import Any, TypeVar
 import grpc
 from pydantic import ValidationError
 
-from forebay import errors
+from forebay.config.jobs import JobSpec
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.executors.wire.messages import Endpoint, ErrorReport
+from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.tokens import HEADER, bearer, is_allowed
+from forebay.system.error_report import ErrorReport
 from forebay.system.message import Message
 
 SERVICE = "forebay.DataTaskService"
 ENDPOINT_FILE = Path("endpoints") / "driver.json"
+# A driver that is restarted answers again well within this many heartbeat timeouts.
+PATIENCE_TIMEOUTS = 6
 _MESSAGE_LONGEST = 2000  # gRPC carries error details in a header of at most 8 kB
 _PAUSE_FIRST, _PAUSE_LONGEST = 0.02, 0.5
 _OPTIONS = [
@@ -41,44 +44,8 @@ _RETRIED = (
 Reply = TypeVar("Reply", bound=Message)
 
 
-class NotKnownError(InfrastructureError):
-    """The driver does not know the caller or its session (it may have been restarted)."""
-
-
 Handler = Callable[[Any, grpc.ServicerContext], Message]
 Methods = Mapping[str, tuple[type[Message], Handler]]
-
-
-def report(error: BaseException) -> ErrorReport:
-    """An error as a message. What is not ours is an infrastructure error."""
-    if isinstance(error, ForebayError):
-        return ErrorReport(
-            error=type(error).__name__, message=str(error), exit_code=error.exit_code
-        )
-    return ErrorReport(
-        error=InfrastructureError.__name__,
-        message=f"{type(error).__name__}: {error}",
-        exit_code=InfrastructureError.exit_code,
-    )
-
-
-def rebuilt(cause: ErrorReport) -> ForebayError:
-    """The error that a report speaks of, in the class of the same name or the same remedy."""
-    known: object = getattr(errors, cause.error, None)
-    if isinstance(known, type) and issubclass(known, ForebayError):
-        return known(cause.message)
-    if cause.error == NotKnownError.__name__:
-        return NotKnownError(cause.message)
-    by_code: dict[int, type[ForebayError]] = {
-        kind.exit_code: kind
-        for kind in (
-            errors.ConfigError,
-            errors.NotReadyError,
-            errors.DataError,
-            errors.InfrastructureError,
-        )
-    }
-    return by_code.get(cause.exit_code, InfrastructureError)(cause.message)
 
 
 class _TokenCheck(grpc.ServerInterceptor):
@@ -138,7 +105,7 @@ def _served(
         except ValidationError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {kind.__name__}: {error}"[:500])
         except ForebayError as error:
-            shown = report(error)
+            shown = ErrorReport.of(error)
             short = shown.model_copy(update={"message": shown.message[:_MESSAGE_LONGEST]})
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, short.model_dump_json())
 
@@ -147,6 +114,11 @@ def _served(
 
 class _ChannelClosedError(Exception):
     """Another thread's call failed and closed the channel that this one was about to use."""
+
+
+def patience_seconds(job: JobSpec) -> float:
+    """How long a role of a job goes on calling while no driver answers."""
+    return job.failover.heartbeat_timeout.total_seconds() * PATIENCE_TIMEOUTS
 
 
 class DriverClient:
@@ -239,7 +211,7 @@ def _retried_or_raised(method: str, error: grpc.RpcError) -> str:
     code = call.code() if call else None
     details = (call.details() if call else None) or str(error)
     if code is grpc.StatusCode.FAILED_PRECONDITION:
-        raise rebuilt(ErrorReport.model_validate_json(details)) from None
+        raise ErrorReport.model_validate_json(details).exception() from None
     if code is None or code not in _RETRIED:
         raise InfrastructureError(f"the driver refused {method}: {code}: {details}") from error
     return f"{code.name}: {details}"

@@ -57,10 +57,10 @@ def report(
     """
     from rich.console import Console
 
-    from forebay.executors.files import naming
     from forebay.report.facts import read_facts
     from forebay.report.html import render_html
     from forebay.report.text import print_report
+    from forebay.system.files import naming
 
     if bool(first) != bool(last):
         raise UsageError("a pipeline's windows are named by both, --from and --to")
@@ -85,8 +85,8 @@ def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> 
     from forebay.config.load import load_project
     from forebay.datatasks.window_range import requested_windows
     from forebay.executors.evaluation.range_summary import summarise_windows
-    from forebay.executors.files import write_atomically
     from forebay.report.facts import facts_of
+    from forebay.system.files import write_atomically
 
     home = Home.from_environment()
     spec = load_project(config).pipeline(pipeline)

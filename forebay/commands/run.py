@@ -54,8 +54,8 @@ def run(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Train every window of a range that is not trained yet, each from the one before it."""
-    from forebay.executors.files import naming
     from forebay.executors.run import Run, Watch
+    from forebay.system.files import naming
 
     project = load_project(config)
     spec = project.pipeline(pipeline)

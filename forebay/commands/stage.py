@@ -101,7 +101,7 @@ def source(
     line: LineName = DEFAULT_LINE,
 ) -> None:
     """List the data tasks of one source, in one scan with other windows that wait for theirs."""
-    from forebay.executors.arrow_start import start_arrow
+    from forebay.executors.role import start_arrow
     from forebay.executors.stages.source import SourceStage
 
     place = _Place.of(config, pipeline, window)
@@ -132,7 +132,7 @@ def sink(
     line: LineName = DEFAULT_LINE,
 ) -> None:
     """Record the window's plan from what its sources have listed."""
-    from forebay.executors.arrow_start import start_arrow
+    from forebay.executors.role import start_arrow
     from forebay.executors.stages.plan import record_window
 
     start_arrow()

@@ -25,10 +25,10 @@ from forebay.embedded.airflow.cluster import Embedded, Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows
-from forebay.executors.files import write_atomically
 from forebay.executors.model_line.chain import ModelChain
 from forebay.report.facts import facts_of
 from forebay.report.text import print_report
+from forebay.system.files import write_atomically
 
 LINE = "main"
 START_SECONDS = 240.0

@@ -13,8 +13,8 @@ from forebay.datatasks.sources.kafka.producer import create_topic, publish_batch
 from forebay.demo.data import stream_rows
 from forebay.demo.stores import PARTITIONS, micro_batches
 from forebay.embedded.kafka.broker import BOOTSTRAP_NAME, Broker
-from forebay.executors.files import write_atomically
 from forebay.home.paths import Home
+from forebay.system.files import write_atomically
 
 TOPIC_NAME = "DEPARTURES_TOPIC"
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from forebay.embedded.layout import Layout
-from forebay.executors.files import write_atomically
+from forebay.system.files import write_atomically
 from forebay.system.locks import is_held
 from forebay.system.message import Message
 

@@ -17,7 +17,7 @@ from forebay.system.message import Message
 
 JOB_ID_NAME = "FOREBAY_JOB_ID"
 HOME_NAME = "FOREBAY_HOME"
-# Pid of the supervisor that started a role, so that the role sees whether it is still its parent.
+# Pid of the process that started this one, which thereby sees whether that is still its parent.
 PARENT_PID_NAME = "FOREBAY_PARENT_PID"
 
 _PR_SET_PDEATHSIG = 1
@@ -69,28 +69,6 @@ class ProcessIdentity(Message):
         finally:
             os.close(descriptor)
         return True
-
-
-def start_role(role: str, index: int, job_dir: Path) -> None:
-    """Set up the process of a role; the first call in each role's `main`.
-
-    The process ends (SIGKILL) with its supervisor. Log lines go to stderr in UTC; a crash in C++
-    and SIGUSR1 write the stacks of all threads there too.
-
-    Raises:
-        SystemExit: when the supervisor ended before this call.
-    """
-    os.environ.setdefault(JOB_ID_NAME, job_dir.name)
-    set_up_logging(f"{role}-{index}")
-    die_with_parent()
-    if PARENT_PID_NAME in os.environ and not started_by_supervisor():
-        _LOG.error("the supervisor ended while this process started")
-        raise SystemExit(InfrastructureError.exit_code)
-
-
-def started_by_supervisor() -> bool:
-    """Whether this process is a role whose supervisor is alive and its parent."""
-    return os.environ.get(PARENT_PID_NAME) == str(os.getppid())
 
 
 def set_up_logging(name: str) -> None:

@@ -22,9 +22,10 @@ from support.projects import (
 from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.request import JobRequest, JobStatus, RoleFailure, WindowRequest
+from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.home.paths import Home
+from forebay.system.error_report import ErrorReport
 
 ROWS = 500
 
@@ -328,7 +329,7 @@ def test_why_running(project: Project, forebay: Caller) -> None:
 
 def test_why_failed(project: Project, forebay: Caller) -> None:
     forebay.text(*PLAN)
-    failure = RoleFailure(error="DataError", message="label is null", exit_code=3)
+    failure = ErrorReport(error="DataError", message="label is null", exit_code=3)
     job(project, "failed", error=failure.model_dump())
     found = why(forebay)
     assert found["state"] == "failed"

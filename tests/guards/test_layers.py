@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CONFIG = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["importlinter"]
 CONTRACTS: list[dict[str, Any]] = CONFIG["contracts"]
 # Packages that only a few files may import: what the command line starts must stay light.
+FILES_MAX = 12
+ROOMS = sorted(path.parent for path in Path("executors").rglob("__init__.py"))
 GUARDED = {"airflow", "tensorflow", "kafka", "pyiceberg", "pandas"}
 
 
@@ -26,10 +31,39 @@ def test_the_contracts_hold() -> None:
 
 
 def test_every_folder_has_its_layer() -> None:
-    (layers,) = (contract for contract in CONTRACTS if contract["type"] == "layers")
-    assert (layers["containers"], layers["exhaustive"]) == (["forebay"], True)
+    layers = layers_of("forebay")
+    assert layers["exhaustive"]
     assert "ignore_imports" not in layers
     assert "datatasks | mixture" in layers["layers"]  # one row: independent of each other
+
+
+def test_every_room_of_executors_has_its_layer() -> None:
+    """The four processes stand in one row, and a contract of its own keeps them apart."""
+    layers = layers_of("forebay.executors")
+    assert layers["exhaustive"]
+    assert "ignore_imports" not in layers
+    processes = ("supervisor", "driver", "data_executor", "trainer")
+    assert " | ".join(processes) in layers["layers"]
+    (apart,) = (contract for contract in CONTRACTS if contract["type"] == "independence")
+    assert apart["modules"] == [f"forebay.executors.{name}" for name in processes]
+    assert "ignore_imports" not in apart
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_a_room_is_small_and_says_what_it_is_for(room: Path) -> None:
+    modules = [path for path in room.iterdir() if path.suffix == ".py"]
+    assert len(modules) <= FILES_MAX
+    says = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    assert len(says) > 40, f"{room}/__init__.py says what the room is for, and what it may not know"
+
+
+def layers_of(container: str) -> dict[str, Any]:
+    (found,) = (
+        contract
+        for contract in CONTRACTS
+        if contract["type"] == "layers" and contract["containers"] == [container]
+    )
+    return found
 
 
 def test_heavy_packages_have_their_contracts() -> None:

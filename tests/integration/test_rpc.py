@@ -13,9 +13,14 @@ from support.data_path import DataPath
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
 
 from forebay.datatasks.tasks import DataTask, Position, TaskProgress
-from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    FencedError,
+    InfrastructureError,
+    NotKnownError,
+)
 from forebay.executors.driver.offset_commits import SealCommitter
-from forebay.executors.files import write_atomically
 from forebay.executors.wire.messages import (
     Done,
     Endpoint,
@@ -31,8 +36,9 @@ from forebay.executors.wire.messages import (
     StatusCall,
     TrainerBeat,
 )
-from forebay.executors.wire.rpc import ENDPOINT_FILE, DriverClient, NotKnownError, RpcServer
+from forebay.executors.wire.rpc import ENDPOINT_FILE, DriverClient, RpcServer
 from forebay.executors.wire.tokens import read_token
+from forebay.system.files import write_atomically
 
 TOKEN = "a-token-of-a-test"
 

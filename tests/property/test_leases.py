@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 from forebay.config.jobs import JobSpec
 from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger, SourcePlan, WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.errors import NotKnownError
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
@@ -39,7 +40,6 @@ from forebay.executors.wire.messages import (
     Registration,
     TrainerBeat,
 )
-from forebay.executors.wire.rpc import NotKnownError
 from forebay.home.paths import Home
 
 SOURCES = ["history", "clicks"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from forebay.executors.files import write_atomically
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, WindowRequest
 from forebay.executors.job.progress import Progress
-from forebay.executors.role import RoleFailure
 from forebay.home.paths import Home
+from forebay.system.error_report import ErrorReport
+from forebay.system.files import write_atomically
 from forebay.system.locks import FileLock
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -56,7 +56,7 @@ class ToldJob:
         with self.folder.launch_lock():
             return JobHandle(self.home, self.job_id, self.folder.next_epoch())
 
-    def tell(self, state: Any, error: RoleFailure | None = None, **more: Any) -> None:
+    def tell(self, state: Any, error: ErrorReport | None = None, **more: Any) -> None:
         now = datetime.now(UTC)
         status = JobStatus(
             job_id=self.job_id,
@@ -98,5 +98,5 @@ class ToldJob:
             lock.release()
 
 
-def failed(error: str, message: str, exit_code: int, *, final: bool = False) -> RoleFailure:
-    return RoleFailure(error=error, message=message, exit_code=exit_code, final=final)
+def failed(error: str, message: str, exit_code: int, *, final: bool = False) -> ErrorReport:
+    return ErrorReport(error=error, message=message, exit_code=exit_code, final=final)

@@ -23,8 +23,8 @@ from filelock import FileLock
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
 from forebay.embedded.kafka.runtime import find_java, kafka_jars
 from forebay.errors import InfrastructureError
-from forebay.executors.files import read_json, write_atomically
 from forebay.home.paths import Home
+from forebay.system.files import read_json, write_atomically
 from forebay.system.message import Message
 from forebay.system.processes import HOME_NAME, JOB_ID_NAME, ProcessIdentity
 

@@ -17,8 +17,7 @@ import time
 from pathlib import Path
 
 import forebay.errors
-from forebay.executors.role import role_exit
-from forebay.system.processes import start_role
+from forebay.executors.role import role_exit, start_role
 
 
 def main(role: str) -> None:

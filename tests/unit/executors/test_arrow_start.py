@@ -10,7 +10,7 @@ import pytest
 LIGHT = """
 import sys
 import forebay.executors.{module}
-from forebay.executors.arrow_start import start_arrow
+from forebay.executors.role import start_arrow
 start_arrow()
 import pyarrow as pa
 array = pa.array([1, 2])

@@ -19,14 +19,16 @@ from forebay.errors import (
     NotReadyError,
     RowsLostError,
 )
-from forebay.executors.role import RoleFailure, read_failure, role_exit
+from forebay.executors.job.failure import read_failure
+from forebay.executors.role import role_exit
+from forebay.system.error_report import ErrorReport
 
 LINGERING = """
 import sys, threading, time
 from pathlib import Path
 from forebay.errors import DataError
 from forebay.executors import role
-from forebay.system.processes import start_role
+from forebay.executors.role import start_role
 role.EXIT_GRACE_SECONDS = 0.3
 start_role("data", 0, Path(sys.argv[1]))
 with role.role_exit("data", 0, Path(sys.argv[1])):
@@ -101,15 +103,15 @@ def test_the_code_survives_a_disk_that_takes_no_file(
 
 @pytest.mark.parametrize("kind", [ConfigError, NotReadyError, DataError, InfrastructureError])
 def test_a_failure_becomes_the_exception_of_its_remedy(kind: type[ForebayError]) -> None:
-    failure = RoleFailure.of(kind("what happened"))
+    failure = ErrorReport.of(kind("what happened"))
     exception = failure.exception()
     assert type(exception) is kind
     assert str(exception) == "what happened"
 
 
 def test_a_failure_of_the_line_or_the_export_keeps_what_it_is() -> None:
-    busy = RoleFailure.of(LineBusyError("job x trains it"))
+    busy = ErrorReport.of(LineBusyError("job x trains it"))
     assert isinstance(busy.exception(), LineBusyError)
     assert (busy.exit_code, busy.final) == (4, False)
-    unfit = RoleFailure.of(ExportError("model y is not fit"))
+    unfit = ErrorReport.of(ExportError("model y is not fit"))
     assert (unfit.exit_code, unfit.final) == (4, True), "a restart would write the same"

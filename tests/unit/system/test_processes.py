@@ -18,7 +18,7 @@ from forebay.system.processes import ProcessIdentity, kill_all, processes_of_job
 ROLE = """
 import sys, time
 from pathlib import Path
-from forebay.system.processes import start_role
+from forebay.executors.role import start_role
 start_role("data", 3, Path(sys.argv[1]))
 print("up", flush=True)
 time.sleep(60)

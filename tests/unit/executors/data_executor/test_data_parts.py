@@ -15,10 +15,9 @@ from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
 from forebay.executors.data_executor.dead_letters import DeadLetterWriter, read_letters
 from forebay.executors.trainer.inbox import Frame, Inbox
-from forebay.executors.wire.messages import ErrorReport
-from forebay.executors.wire.rpc import NotKnownError, rebuilt, report
 from forebay.executors.wire.tokens import bearer, is_allowed, read_token
 from forebay.mixture.features.encode import Encoded
+from forebay.system.error_report import ErrorReport
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 TASK = DataTask(
@@ -168,14 +167,19 @@ def test_tokens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [DataError("row 7"), ConfigError("line 3"), errors.FencedError("older"), NotKnownError("who")],
+    [
+        DataError("row 7"),
+        ConfigError("line 3"),
+        errors.FencedError("older"),
+        errors.NotKnownError("who"),
+    ],
 )
 def test_errors_cross_processes_in_their_class(error: errors.ForebayError) -> None:
-    back = rebuilt(report(error))
+    back = ErrorReport.of(error).exception()
     assert type(back) is type(error)
     assert str(back) == str(error)
 
 
 def test_unknown_errors_keep_their_remedy() -> None:
-    assert type(rebuilt(ErrorReport(error="Odd", message="m", exit_code=3))) is DataError
-    assert "KeyError" in report(KeyError("x")).message
+    assert type(ErrorReport(error="Odd", message="m", exit_code=3).exception()) is DataError
+    assert "KeyError" in ErrorReport.of(KeyError("x")).message
