@@ -227,8 +227,11 @@ def test_a_source_that_stays_away_is_red(airflow: Airflow) -> None:
 def test_bad_data_is_red_where_it_is_met(airflow: Airflow) -> None:
     ends = {0: "success", **dict.fromkeys(range(1, 5), "failed")}
     runs = airflow.ended(TORN, ends, WINDOW_SECONDS)
-    assert airflow.states(runs[1]) == failed_at(TORN, TRAINING)
-    assert_last_lines(airflow, runs[1], TRAINING, "part-1.parquet")
+    # The file may be met before data_executors has looked, or later: either task names it.
+    states = airflow.states(runs[1])
+    red = next(task for task in ("data_executors", TRAINING) if states[task] == "failed")
+    assert states == failed_at(TORN, red)
+    assert_last_lines(airflow, runs[1], red, "part-1.parquet")
     assert airflow.states(runs[2]) == failed_at(TORN, "sources.torn")
     assert_last_lines(airflow, runs[2], "sources.torn", "part-1.parquet")
     for number in (3, 4):  # sound, but their model would lack what the others should have taught
