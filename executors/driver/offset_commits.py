@@ -1,4 +1,4 @@
-"""After a seal, storage is told how far it is (Kafka offsets): never ahead of the seal.
+"""After a seal, positions are committed to the storage (Kafka offsets): never ahead of the seal.
 
 A thread of its own, so that a slow broker holds up neither steps nor leases; only the end of a
 window waits for it.
@@ -32,7 +32,7 @@ class SealCommitter:
     """Commits the newest seal; an older one that was not committed yet is skipped."""
 
     def __init__(self, group: str, openers: Mapping[str, Callable[[], Source]]) -> None:
-        """`openers` open the sources whose storage wants to be told, by name."""
+        """`openers` open the sources whose storage keeps positions, by name."""
         self._group = group
         self._openers = openers
         self._sources: dict[str, Source] = {}
@@ -82,7 +82,7 @@ class SealCommitter:
         while (seal := self._next()) is not None:
             try:
                 self._commit(seal)
-            except Exception as error:  # noqa: BLE001 - told to whoever waits; tried again
+            except Exception as error:  # noqa: BLE001 - reported to whoever waits; tried again
                 _LOG.warning("seal %d cannot be committed yet", seal.number, exc_info=error)
                 self._close_sources()
                 with self._changed:

@@ -55,7 +55,6 @@ class Inbox:
         self._taken: dict[str, TaskProgress] = dict(sealed)
         self.ended = sum(progress.ended for progress in sealed.values())
         self.dead_rows: Counter[str] = Counter()
-        self.received_rows = 0
         self.dropped_rows = 0
         self._epochs: dict[int, EpochQueues] = {}
         self._fenced: dict[int, dict[str, TaskProgress]] = {}
@@ -75,7 +74,6 @@ class Inbox:
 
     def put(self, frame: Frame) -> bool:
         """Queue a frame; False, and the frame is thrown away, when its epoch is not open."""
-        self.received_rows += frame.rows
         queues = self._epochs.get(frame.epoch)
         if queues is None:
             self.dropped_rows += frame.rows
@@ -119,7 +117,7 @@ class Inbox:
     def fence(self, epoch: int) -> dict[str, TaskProgress]:
         """Refuse the epoch from now on; how far its rows were, or will be, learnt.
 
-        Asked again, it answers the same again.
+        Called again, it answers the same again.
         """
         queues = self._epochs.pop(epoch, None)
         if queues is not None:

@@ -45,7 +45,7 @@ class _Open:
     base_seen: list[RowSums]
     store: CheckpointStore
     scores: ScoreWriter | None
-    tally: DurableCounters
+    counters: DurableCounters
     series: StepSeries
     started_at: datetime
     window_step: int = 0
@@ -136,7 +136,7 @@ class WindowTrainer:
             base_seen=seal.base_seen if seal else self._learner.seen(),
             store=store,
             scores=scores,
-            tally=DurableCounters(folder / "tally.bin", COUNTERS),
+            counters=DurableCounters(folder / "counters.bin", COUNTERS),
             series=StepSeries(folder, self._names),
             started_at=datetime.now(UTC),
             last_seal=seal,
@@ -145,8 +145,8 @@ class WindowTrainer:
             opened.window_step = opened.sealed_step = seal.window_step
             opened.series.restore(seal.window_step, _rows_of(seal))
         # An attempt that was begun from another model is not what this one resumes.
-        told = opened.tally.value("resumed_from_step")
-        opened.tally.add("resumed_from_step", opened.window_step - told)
+        resumed = opened.counters.value("resumed_from_step")
+        opened.counters.add("resumed_from_step", opened.window_step - resumed)
         self._standing = None
         return opened
 
@@ -206,7 +206,7 @@ class WindowTrainer:
                 self._keep_scores(opened.scores, minibatch)
             self._learn(opened, minibatch)
             opened.window_step += 1
-            opened.tally.add("used_rows", len(minibatch))
+            opened.counters.add("used_rows", len(minibatch))
             counts = np.bincount(minibatch.sources, minlength=len(self._names))
             lag_seconds = self._progress.stepped(counts, frame.hour, opened.step)
             opened.series.stepped(counts, lag_seconds)
@@ -268,8 +268,8 @@ class WindowTrainer:
             seen=dict(zip(self._names, sealed.seen, strict=True)),
             progress=sealed.progress,
             scores=sealed.scores,
-            resumed_from_step=opened.tally.value("resumed_from_step"),
-            reread_rows=opened.tally.value("used_rows")
+            resumed_from_step=opened.counters.value("resumed_from_step"),
+            reread_rows=opened.counters.value("used_rows")
             - trained_rows
             + self._reader.dropped_rows(),
             model_fingerprint=self._model_fingerprint,

@@ -206,11 +206,6 @@ class RemoteReader:
             else:
                 return
 
-    def totals(self) -> int:
-        """Rows received in this window by this process, those thrown away included."""
-        with self._changed:
-            return self._session.inbox.received_rows if self._session else 0
-
     def dropped_rows(self) -> int:
         """Rows received in this window by this process and thrown away because of a fence."""
         with self._changed:

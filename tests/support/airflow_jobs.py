@@ -53,10 +53,10 @@ class WindowJob:
     def used_rows(self) -> int:
         """Rows that this generation's trainers have used so far, from the mapped counter."""
         window = self.airflow.project.home / "models" / self.pipeline.name / "main"
-        tally = window / self.pipeline.key(self.number) / f"g{self.generation}" / "tally.bin"
-        if not tally.exists() or tally.stat().st_size < 8:
+        counters = window / self.pipeline.key(self.number) / f"g{self.generation}" / "counters.bin"
+        if not counters.exists() or counters.stat().st_size < 8:
             return 0
-        return int(np.fromfile(tally, dtype=np.int64, count=1)[0])
+        return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
 
     def trainers(self) -> list[int]:
         """Pids of living trainers."""

@@ -20,10 +20,10 @@ from support.projects import Project
 
 def used_rows(project: Project, window: str, generation: int = 1) -> int:
     """Rows that trainers of this window have used so far, straight from the mapped counter."""
-    tally = project.home / "models" / "ads" / "main" / window / f"g{generation}" / "tally.bin"
-    if not tally.exists() or tally.stat().st_size < 8:
+    counters = project.home / "models" / "ads" / "main" / window / f"g{generation}" / "counters.bin"
+    if not counters.exists() or counters.stat().st_size < 8:
         return 0
-    return int(np.fromfile(tally, dtype=np.int64, count=1)[0])
+    return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
 
 
 def status(project: Project) -> dict[str, Any]:
