@@ -92,8 +92,8 @@ def _read_options(loaded: Loaded[SourceSpec], value: dict[str, Any]) -> None:
     if not isinstance(options, dict):
         return
     if "options" in value:
-        loaded.problems += check_keys(document, loaded.kind.options, ("options",))
-    loaded.options, problems = validate(loaded.kind.options, options, document, ("options",))
+        loaded.problems += check_keys(document, loaded.kind.Options, ("options",))
+    loaded.options, problems = validate(loaded.kind.Options, options, document, ("options",))
     _add(loaded, problems)
 
 

@@ -1,49 +1,48 @@
 """Source kinds, found by the entry-point group `forebay.sources`.
 
-A kind's class is light: it declares options and says how time cuts its rows. Whatever needs a
-storage library is imported inside `open`.
+Reading a declaration loads the class of its kind, and so does Airflow when it parses a pipeline:
+the kinds that come with Forebay import neither Arrow nor a storage client for that.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import ClassVar
 
 from forebay.config.base import Spec
-from forebay.config.sources import SourceSpec
 from forebay.config.spelling import nearest
 from forebay.errors import ConfigError, MissingExtraError
 
 GROUP = "forebay.sources"
 
 
-class SourceKind(ABC):
-    """One storage system. Registered as `name = "package.module:Class"` in `forebay.sources`.
+class SourceKind:
+    """What a declaration needs to know of a storage system, registered by one entry point.
+
+    A `Source` (forebay.datatasks.sources.common.base) is a `SourceKind` and reads the storage too.
+    One class is enough; two keep reading a declaration light: then the entry point names the light
+    one, whose `source` names the other.
 
     name: what `kind:` says in YAML; equals the entry point's name.
     bounded: True when windows are cut by event time, False when by publication time.
-    options: the model of `options:` in YAML.
+    source: "package.module:Class" of the `Source`, imported when a source of the kind is opened;
+        empty where this class is the `Source`.
+    Options: the model of `options:` in YAML; without one the kind takes no options.
     """
 
     name: ClassVar[str]
     bounded: ClassVar[bool]
-    options: ClassVar[type[Spec]]
-
-    @classmethod
-    @abstractmethod
-    def open(cls, spec: SourceSpec, options: Spec, root: Path) -> object:
-        """The `forebay.datatasks.sources.common.base.Source` of a declaration.
-
-        Called with options already validated by `options`; relative paths start at `root`.
-        Connects to nothing before the source is asked something.
-        """
+    source: ClassVar[str] = ""
+    Options: ClassVar[type[Spec]] = Spec
 
     @classmethod
     def needs_event_time(cls, options: Spec) -> bool:  # noqa: ARG003 - kinds look at their options
-        """Whether a window can be cut only with `event_time`. Never called for invalid options."""
+        """Whether windows can be cut only where the declaration names its `event_time` column.
+
+        Called by `forebay check`, by Airflow's parser and before a source is opened. Never called
+        for options that are not valid.
+        """
         return cls.bounded
 
 
@@ -63,7 +62,7 @@ def kind_named(name: str) -> type[SourceKind]:
 
     Raises:
         ConfigError: when no such kind is installed.
-        MissingExtraError: when the package that installs it cannot be imported.
+        MissingExtraError: when the class that its package registers cannot be imported or used.
     """
     entry = _entry_points().get(name)
     if entry is None:
@@ -73,12 +72,17 @@ def kind_named(name: str) -> type[SourceKind]:
         raise ConfigError(f"unknown kind {name!r}{way_out}. Installed kinds: {installed}")
     try:
         kind = entry.load()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise MissingExtraError(
             f"kind {name!r} is registered as {entry.value} and cannot be imported: {error}"
         ) from error
     if not (isinstance(kind, type) and issubclass(kind, SourceKind)):
         raise MissingExtraError(f"kind {name!r}: {entry.value} is no SourceKind")
+    missing = [each for each in ("name", "bounded") if not hasattr(kind, each)]
+    if missing:
+        raise MissingExtraError(f"kind {name!r}: {entry.value} has no {' and no '.join(missing)}")
+    if kind.name != name:
+        raise MissingExtraError(f"kind {name!r}: {entry.value} has the name {kind.name!r}")
     return kind
 
 

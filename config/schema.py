@@ -7,7 +7,14 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic import BaseModel
-from pydantic.json_schema import DEFAULT_REF_TEMPLATE, GenerateJsonSchema, models_json_schema
+from pydantic.json_schema import (
+    DEFAULT_REF_TEMPLATE,
+    CoreModeRef,
+    CoreRef,
+    DefsRef,
+    GenerateJsonSchema,
+    models_json_schema,
+)
 
 from forebay.config.base import format_duration
 from forebay.config.keys import yaml_fields
@@ -28,6 +35,12 @@ class _Generator(GenerateJsonSchema):
             return format_duration(dft)
         return super().encode_default(dft)
 
+    def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
+        """Every kind has a class `Options` inside: its definition is named after the kind too."""
+        reference, mode = core_mode_ref
+        named = CoreRef(reference.replace(".Options:", "Options:"))
+        return super().get_defs_ref((named, mode))
+
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - as above
         return False
 
@@ -37,7 +50,7 @@ def json_schema(
 ) -> dict[str, Any]:
     """The schema of both kinds of file, or of one. Options are told apart by `kind`."""
     models: list[type[BaseModel]] = [SourceSpec, PipelineSpec]
-    models += [kind.options for kind in kinds.values()]
+    models += [kind.Options for kind in kinds.values()]
     references, document = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)],
         schema_generator=_Generator,
@@ -76,7 +89,7 @@ def _tell_kinds_apart(
     definition["allOf"] = [
         {
             "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
-            "then": _options(kind, names[kind.options]),
+            "then": _options(kind, names[kind.Options]),
         }
         for name, kind in kinds.items()
     ]
@@ -84,6 +97,6 @@ def _tell_kinds_apart(
 
 def _options(kind: type[SourceKind], definition: str) -> dict[str, Any]:
     then: dict[str, Any] = {"properties": {"options": {"$ref": f"#/$defs/{definition}"}}}
-    if any(field.is_required() for field in kind.options.model_fields.values()):
+    if any(field.is_required() for field in kind.Options.model_fields.values()):
         then["required"] = ["options"]
     return then

@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
+import pkgutil
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from forebay.config.registry import kind_named
+from forebay.config.base import Spec
+from forebay.config.registry import SourceKind, kind_named
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.sources.common.base import Source
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, MissingExtraError
 
 
 def open_source(spec: SourceSpec, root: Path) -> Source:
     """Open a declared source; relative paths in its options start at `root`.
 
     Raises:
-        ConfigError: for an unknown kind, or options that the kind does not take.
+        ConfigError: for an unknown kind, or a declaration that the kind does not take.
+        MissingExtraError: when the kind's class cannot be imported or is no whole `Source`.
     """
     kind = kind_named(spec.kind)
+    options = _options(kind, spec)
+    if spec.event_time is None and kind.needs_event_time(options):
+        raise ConfigError(
+            f"source {spec.name!r}: kind {spec.kind!r} cuts windows by event time, "
+            "so event_time has to name a timestamp column"
+        )
+    return _source_class(kind)(spec, options, root)
+
+
+def _options(kind: type[SourceKind], spec: SourceSpec) -> Spec:
     try:
-        options = kind.options.model_validate(spec.options)
+        return kind.Options.model_validate(spec.options)
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}"
             for each in error.errors(include_url=False)
         )
         raise ConfigError(f"source {spec.name!r}, options of kind {spec.kind!r}: {wrong}") from None
-    if spec.event_time is None and kind.needs_event_time(options):
-        raise ConfigError(
-            f"source {spec.name!r}: kind {spec.kind!r} cuts windows by event time, "
-            "so event_time has to name a timestamp column"
-        )
-    source = kind.open(spec, options, root)
-    if not isinstance(source, Source):
-        raise ConfigError(f"kind {spec.kind!r} opened {type(source).__name__}, which is no Source")
-    return source
+
+
+def _source_class(kind: type[SourceKind]) -> type[Source]:
+    """The class that reads: the one that the kind names, or the kind itself."""
+    place = kind.source or f"{kind.__module__}:{kind.__qualname__}"
+    try:
+        found = pkgutil.resolve_name(place) if kind.source else kind
+    except (ImportError, AttributeError, ValueError) as error:
+        raise MissingExtraError(
+            f"kind {kind.name!r} reads through {place}, which cannot be imported: {error}"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Source)):
+        raise MissingExtraError(f"kind {kind.name!r}: {place} is no Source")
+    missing = ", ".join(sorted(found.__abstractmethods__))
+    if missing:
+        raise MissingExtraError(f"kind {kind.name!r}: {place} does not define {missing}")
+    return found

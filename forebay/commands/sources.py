@@ -69,7 +69,7 @@ def _kinds() -> list[dict[str, object]]:
             "kind": name,
             "bounded": kind.bounded,
             "cut_by": "event time" if kind.bounded else "publication time",
-            "options": list(kind.options.model_fields),
+            "options": list(kind.Options.model_fields),
         }
         for name, kind in installed_kinds().items()
     ]

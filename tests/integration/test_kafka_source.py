@@ -314,9 +314,9 @@ def test_a_restart_of_the_broker_does_not_stop_a_reader(tmp_path: Path) -> None:
 
 
 def _options(spec: SourceSpec) -> Any:
-    from forebay.datatasks.kinds import KafkaOptions
+    from forebay.datatasks.sources.kafka.kind import KafkaKind
 
-    return KafkaOptions.model_validate(spec.options)
+    return KafkaKind.Options.model_validate(spec.options)
 
 
 def _environ() -> dict[str, str]:

@@ -110,7 +110,7 @@ def hints(key: Key, misspelled: str, kept: set[str]) -> list[str]:
     document = Document(key.file)
     document.value = renamed(FILES[key.file], key.path, key.key, misspelled, alone=kept)
     if key.path[:1] == ("options",):
-        options = installed_kinds()[FILES[key.file]["kind"]].options
+        options = installed_kinds()[FILES[key.file]["kind"]].Options
         problems = check_keys(document, options, ("options",))
     else:
         model = SourceSpec if key.file.startswith("sources/") else PipelineSpec

@@ -1,4 +1,7 @@
-"""The contract of a source: describe, check, scan windows, read tasks, commit positions."""
+"""The contract of a source: describe, check, scan windows, read tasks, commit positions.
+
+docs/write-a-source.md builds one step by step.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from forebay.config.base import Spec
+from forebay.config.registry import SourceKind
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.tasks import Chunk, DataTask, Position
@@ -76,37 +80,66 @@ class Scan:
     storage_calls: int
 
 
-class Source(ABC):
-    """One declared source, opened. Not safe for use from several threads; cheap to open again."""
+class Source(SourceKind, ABC):
+    """One declared source, opened.
+
+    Opened anew by every process and thread that needs it, and closed by whoever opened it: an
+    object is used by one thread at a time, and no state may be kept from one to the next. What
+    planning has to hand over to reading is written into the tasks.
+    """
+
+    options: Spec
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
-        """Keep the declaration; `root` is the folder that relative paths start from."""
+        """Keep the declaration; the storage is not asked anything yet.
+
+        Args:
+            spec: the source's YAML, checked. A kind that needs `event_time` has it.
+            options: of the class `Options`, validated.
+            root: the project's folder, where relative paths start.
+        """
         self.spec = spec
         self.options = options
         self.root = root
 
     @abstractmethod
     def describe(self) -> Description:
-        """Look at the storage. Never raises for an empty place; says why it is empty."""
+        """Look at the storage: its columns, partitions and newest row.
+
+        Called by `forebay preview`, never while a window is planned or read. An empty or missing
+        place is an answer and no error: `empty_reason` says why it is empty.
+        """
 
     @abstractmethod
     def findings(self) -> list[Finding]:
-        """Compare declared columns, types and place with the storage (`check --connect`)."""
+        """Compare declared columns, types and place with the storage; [] when all fits.
+
+        Called by `forebay check --connect`, and by `forebay preview` after `describe` has found
+        something. Never raises for what the declaration has wrong.
+        """
 
     @abstractmethod
     def readiness(self, span: Interval) -> Readiness:
-        """Whether the span is complete now; asked again until `ready.wait` is over."""
+        """Whether all rows of the span are there now.
+
+        Called before `scan` and by `forebay why`, in a planning thread or process, again and again
+        until it says yes or `ready.wait` is over. Never called for a window that has not ended.
+        """
 
     def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
-        """The same for several spans. Kinds that have to list for it list once for all of them."""
+        """The same for several spans, perhaps none. Override it where one listing serves them all.
+
+        Called once `readiness` has said yes, to find later windows for the same scan.
+        """
         return [self.readiness(span) for span in spans]
 
     @abstractmethod
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """Plan all spans in one pass over the storage.
+        """Plan all spans in one pass over the storage. A row belongs to exactly one span.
 
-        Spans are disjoint and ascending, already moved by the stream's offset and clipped to
-        the source's `starts` and `ends`. A row belongs to exactly one span.
+        Called in a planning thread or process, never by a data executor, and by `forebay preview`
+        with one long span. Spans are disjoint and ascending, already moved by the stream's offset
+        and clipped to the source's `starts` and `ends`.
 
         Raises:
             DataError: when something there cannot be read and the policy is `fail`.
@@ -119,26 +152,48 @@ class Source(ABC):
     ) -> Iterator[Chunk]:
         """Read a task from `position` (None: its start) to its end.
 
+        Called in a thread of a data executor, perhaps on another machine and months after `scan`,
+        and again for the same task after a failure; by `forebay preview` too. The iterator may be
+        left before its end, and then this object is closed.
+
         Starting again at any position that a chunk named repeats no row before it and skips none
-        behind it. Rows outside the task's span are left out and counted nowhere. The last chunk
-        may be empty; its `end` lies behind everything. Called from a runner thread.
+        after it. Rows outside the task's span are left out and counted nowhere. There is at least
+        one chunk; the last may be empty, and its `end` is after everything.
+
+        Args:
+            task: one that `scan` planned, with its window and `data_from`, `data_to`.
+            position: a `Chunk.position` of this task, or a chunk's `end`.
+            columns: the declared columns that are wanted, in this order; perhaps none.
+            chunk_rows: the most rows that a chunk may have.
 
         Raises:
-            DataError: for rows that cannot be decoded when `bad_rows` is `fail`.
+            DataError: for rows that cannot be decoded when `bad_rows` is `fail`, and for content
+                other than what was planned.
         """
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """Where a row of a task lies, for dead letters and error texts."""
+        """Where a row of a task is stored, for dead letters and error texts.
+
+        Called in the thread that reads the task, with a position of one of its rows; never for a
+        chunk's `end`. Override it where "file" and "row" are not what a person looks for.
+        """
         return {"file": task.ranges[position.part].path, "row": position.row}
 
-    def commit(  # noqa: B027 - most storage has no such notion
-        self, group: str, progress: Mapping[str, tuple[DataTask, Position]]
-    ) -> None:
-        """Tell the storage that rows before these positions are sealed (Kafka offsets).
+    def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
+        """Tell the storage that all rows before these positions are trained for good.
 
-        Called only after a checkpoint is sealed; may repeat. Storage without such a notion
-        does nothing.
+        Called in the job's driver, in a thread of its own and never for a bounded kind, after a
+        checkpoint was sealed; may repeat, and skips seals that a newer one has overtaken. An error
+        is logged and the call repeated. Override it where the storage keeps such positions
+        (Kafka's offsets): nothing of Forebay reads them again.
+
+        Args:
+            group: name under which the positions are kept, one for each pipeline.
+            progress: by task id, the task and its first row that is not sealed.
         """
 
-    def close(self) -> None:  # noqa: B027 - most sources hold nothing open
-        """Give connections back. Never called before the last chunk was read or given up."""
+    def close(self) -> None:
+        """Give connections back. Called once, last, never while a chunk is being read.
+
+        Not called when a process is killed.
+        """

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from forebay.datatasks.sources.iceberg.files import (
     event_time_filter,
     footers,
 )
+from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_pieces
 from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError
 from forebay.datatasks.sources.parquet.footers import RowGroups
@@ -41,25 +42,23 @@ from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 
-if TYPE_CHECKING:
-    from forebay.datatasks.kinds import IcebergOptions
-
 _PARTITIONS_SHOWN = 1000
 _MERGED = "snapshot="
 
 
-class IcebergSource(Source):
+class IcebergSource(IcebergKind, Source):
     """An Iceberg table. A row's identity is its data file and its row number in it.
 
     Tasks whose files pyiceberg has to read carry `snapshot=ID` as their partition, so that they
     are read as they were planned.
     """
 
+    options: IcebergKind.Options
+
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Nothing is opened yet."""
         super().__init__(spec, options, root)
-        wanted = cast("IcebergOptions", options)
-        self.table = IcebergTable(wanted.catalog, wanted.table, root)
+        self.table = IcebergTable(self.options.catalog, self.options.table, root)
         self._event_time = str(spec.event_time)
         self._scan_tasks: dict[int, dict[str, Any]] = {}
         self._row_groups = RowGroups(self.table.opened)

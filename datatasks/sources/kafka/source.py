@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
@@ -17,6 +16,7 @@ from forebay.datatasks.sources.common.times import from_us
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
+from forebay.datatasks.sources.kafka.kind import KafkaKind
 from forebay.datatasks.sources.kafka.read import (
     Access,
     Stretch,
@@ -27,37 +27,35 @@ from forebay.datatasks.sources.kafka.scan import Borders, fingerprint, refuse_de
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 
-if TYPE_CHECKING:
-    from forebay.datatasks.kinds import KafkaOptions
-
 _SAMPLE_MESSAGES = 20
 _TOPICS_SHOWN = 8
 
 
-class KafkaSource(Source):
+class KafkaSource(KafkaKind, Source):
     """A Kafka topic. A row's identity is its partition and offset (and row in the message)."""
+
+    options: KafkaKind.Options
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Nothing is connected yet."""
         super().__init__(spec, options, root)
-        self._options = cast("KafkaOptions", options)
-        self.access = Access(self._options.bootstrap, self._options.client)
-        self._cluster = Cluster(self._options.bootstrap, client=self._options.client)
+        self.access = Access(self.options.bootstrap, self.options.client)
+        self._cluster = Cluster(self.options.bootstrap, client=self.options.client)
 
     def describe(self) -> Description:
         """See `Source.describe`."""
-        topic = self._cluster.topic(self._options.topic)
+        topic = self._cluster.topic(self.options.topic)
         if topic is None:
             return Description({}, empty_reason=self._no_topic())
         newest = self._cluster.newest_ms(topic)
         values = self._sample(topic)
-        decoder = decoder_named(self._options.format, [], {})
+        decoder = decoder_named(self.options.format, [], {})
         columns: dict[str, str] = {}
         for value in values:
             columns.update(decoder.described(value))
         reason = "" if newest is not None else f"topic {topic.name} has no records"
         if values and not columns:
-            reason = f"the newest messages of {topic.name} are not {self._options.format}"
+            reason = f"the newest messages of {topic.name} are not {self.options.format}"
         return Description(
             columns,
             [str(partition) for partition in topic.partitions],
@@ -67,40 +65,40 @@ class KafkaSource(Source):
 
     def findings(self) -> list[Finding]:
         """See `Source.findings`: the topic, and whether its newest messages fit the columns."""
-        topic = self._cluster.topic(self._options.topic)
+        topic = self._cluster.topic(self.options.topic)
         if topic is None:
-            guess = nearest(self._options.topic, self._cluster.topic_names())
+            guess = nearest(self.options.topic, self._cluster.topic_names())
             return [Finding(("options", "topic"), "nothing-matched", self._no_topic(), guess)]
         values = self._sample(topic)
         if not values:
             return []
         stored: dict[str, str] = {}
         for value in values:
-            stored.update(decoder_named(self._options.format, [], {}).described(value))
+            stored.update(decoder_named(self.options.format, [], {}).described(value))
         if not stored:
-            decoded = decoder_named(self._options.format, [], {}).decode(values)
+            decoded = decoder_named(self.options.format, [], {}).decode(values)
             reason = next(iter(decoded.bad_messages.values()), "its messages have no columns")
             return [Finding(("options", "format"), "undecodable", f"{topic.name}: {reason}")]
         return list(self._column_findings(values, stored))
 
     def _column_findings(self, values: list[bytes], stored: dict[str, str]) -> Iterator[Finding]:
         """What the newest messages say about each declared column, and those that say nothing."""
-        undecodable = decoder_named(self._options.format, [], {}).decode(values).bad_messages
+        undecodable = decoder_named(self.options.format, [], {}).decode(values).bad_messages
         if undecodable:
-            message = f"a newest message of {self._options.topic}: {min(undecodable.items())[1]}"
+            message = f"a newest message of {self.options.topic}: {min(undecodable.items())[1]}"
             yield Finding(("options", "format"), "undecodable", message)
             values = [value for at, value in enumerate(values) if at not in undecodable]
         for name in self.spec.columns:
             if name not in stored:
                 guess = nearest(name, stored)
                 hint = f"did you mean {guess!r}?" if guess else f"there are {', '.join(stored)}"
-                message = f"the newest messages of {self._options.topic} have no {name!r}: {hint}"
+                message = f"the newest messages of {self.options.topic} have no {name!r}: {hint}"
                 yield Finding(("columns", name), "column-missing", message)
                 continue
-            decoded = decoder_named(self._options.format, [name], self.spec.columns).decode(values)
+            decoded = decoder_named(self.options.format, [name], self.spec.columns).decode(values)
             reasons = [*decoded.bad_messages.values(), *decoded.bad_rows.values()]
             if reasons:
-                message = f"a newest message of {self._options.topic}: {reasons[0]}"
+                message = f"a newest message of {self.options.topic}: {reasons[0]}"
                 yield Finding(("columns", name), "column-type", message)
 
     def readiness(self, span: Interval) -> Readiness:
@@ -111,7 +109,7 @@ class KafkaSource(Source):
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
         """See `Source.scan`."""
-        topic = self._cluster.topic(self._options.topic)
+        topic = self._cluster.topic(self.options.topic)
         if topic is None:
             raise DataError(f"source {self.spec.name!r}: {self._no_topic()}")
         borders = Borders(self._cluster, topic, spans)
@@ -134,7 +132,7 @@ class KafkaSource(Source):
         topic, _, partition = row_range.path.rpartition("/")
         stretch = Stretch(topic, int(partition), max(start.part, row_range.first), row_range.end)
         maker = ChunkMaker(
-            decoder=decoder_named(self._options.format, columns, self.spec.columns),
+            decoder=decoder_named(self.options.format, columns, self.spec.columns),
             stretch=stretch,
             task=task,
             start=start,
@@ -152,7 +150,7 @@ class KafkaSource(Source):
             "partition": int(partition),
             "offset": position.part,
         }
-        if self._options.format != "json":
+        if self.options.format != "json":
             place["row"] = position.row
         return place
 
@@ -173,7 +171,7 @@ class KafkaSource(Source):
     def _uncounted(self, borders: Borders, spans: Sequence[Interval]) -> tuple[set[int], int]:
         """Partitions where only reading can count the rows, and how many calls that took."""
         topic = borders.topic
-        if not decoder_named(self._options.format, [], {}).one_row:
+        if not decoder_named(self.options.format, [], {}).one_row:
             return set(topic.partitions), 0
         if self._cluster.compacted(topic):
             return set(topic.partitions), 1
@@ -203,7 +201,7 @@ class KafkaSource(Source):
 
     def _no_topic(self) -> str:
         names = self._cluster.topic_names()
-        guess = nearest(self._options.topic, names)
+        guess = nearest(self.options.topic, names)
         shown = ", ".join(names[:_TOPICS_SHOWN]) or "no topic at all"
         way_out = f"did you mean {guess!r}?" if guess else f"there is {shown}"
-        return f"there is no topic {self._options.topic!r} at {self._options.bootstrap}: {way_out}"
+        return f"there is no topic {self.options.topic!r} at {self.options.bootstrap}: {way_out}"

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,6 @@ import pyarrow.compute as pc
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
-from forebay.datatasks.kinds import LogOptions
 from forebay.datatasks.sources.common.base import (
     Description,
     Finding,
@@ -33,6 +31,7 @@ from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans, from_us, to_us
+from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX, LogWriter
 from forebay.datatasks.tasks import Chunk, DataTask, Position
@@ -67,7 +66,7 @@ class _Segments:
         return cls(kept, parts.field("partition"), base, rows, commit * _MS_US)
 
 
-class LogSource(Source):
+class LogSource(LogKind, Source):
     """A log directory, cut by the commit time in the segments' names.
 
     Complete: when the clock has passed the span's end, since a segment gets its commit time when
@@ -75,10 +74,12 @@ class LogSource(Source):
     after the span's end, or the marker file, which says that the partition has ended.
     """
 
+    options: LogKind.Options
+
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Look at nothing yet."""
         super().__init__(spec, options, root)
-        self._files = Files(cast("LogOptions", options).path, root, {}, ".arrow")
+        self._files = Files(self.options.path, root, {}, ".arrow")
 
     def describe(self) -> Description:
         """Schema of the newest segment, partitions, newest commit time."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from forebay.config.sources import ColumnType
 from forebay.config.windows import Interval
-from forebay.datatasks.kinds import MemoryOptions
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
 from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem, fit
@@ -26,19 +24,22 @@ from forebay.datatasks.sources.common.times import (
     times_of,
     to_us,
 )
+from forebay.datatasks.sources.memory.kind import MemoryKind
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 
 MEMORY: dict[str, pa.Table] = {}
 
 
-class MemorySource(Source):
+class MemorySource(MemoryKind, Source):
     """One table of MEMORY, cut by event time. Row ids: path is the table's key, row its number."""
+
+    options: MemoryKind.Options
 
     @property
     def key(self) -> str:
         """The table's key."""
-        return cast("MemoryOptions", self.options).table
+        return self.options.table
 
     def describe(self) -> Description:
         """The table's schema and newest event time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ import pyarrow.parquet as pq
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
-from forebay.datatasks.kinds import ParquetOptions
 from forebay.datatasks.sources.common.base import (
     Description,
     Finding,
@@ -32,6 +30,7 @@ from forebay.datatasks.sources.common.path_times import matching, path_times
 from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
 from forebay.datatasks.sources.common.times import Spans, Times, from_us
 from forebay.datatasks.sources.parquet.footers import KNOWN, Footer, RowGroups, read_footers
+from forebay.datatasks.sources.parquet.kind import ParquetKind
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
@@ -42,19 +41,20 @@ _NEWEST_FILES = 16
 _PARTITIONS_SHOWN = 1000
 
 
-class ParquetSource(Source):
-    """Parquet files below one folder (see `ParquetOptions`).
+class ParquetSource(ParquetKind, Source):
+    """Parquet files below one folder (see `ParquetKind.Options`).
 
     Complete: with `ready.marker`, when the marker lies in the folder of every hour or day of the
     span (`window_path`), or in the source's folder; otherwise when the clock has passed the span.
     """
 
+    options: ParquetKind.Options
+
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Look at nothing yet."""
         super().__init__(spec, options, root)
-        self._options = cast("ParquetOptions", options)
-        self._files = Files(self._options.path, root, self._options.storage, ".parquet")
-        window_path = self._options.window_path
+        self._files = Files(self.options.path, root, self.options.storage, ".parquet")
+        window_path = self.options.window_path
         self._row_groups = RowGroups(self._files.opened)
         self._pattern = None if window_path is None else time_pattern(window_path)
 
@@ -146,7 +146,7 @@ class ParquetSource(Source):
 
     @property
     def _salt(self) -> str:
-        return f"{self.spec.event_time}|{self._options.window_path}"
+        return f"{self.spec.event_time}|{self.options.window_path}"
 
     def _matched(self, listing: Listing) -> Listing:
         return listing.take(matching(listing.paths, self._files.regex))
@@ -161,7 +161,7 @@ class ParquetSource(Source):
             )
 
     def _nothing(self, listing: Listing) -> str:
-        pattern = self._options.path
+        pattern = self.options.path
         wanted = pattern if has_magic(pattern) else f"{pattern} (*.parquet below it)"
         return f"nothing matches {wanted}: {self._files.lies_there(listing)}"
 
@@ -174,7 +174,7 @@ class ParquetSource(Source):
             return ""
         stray = int(np.setdiff1d(np.arange(len(matched)), timed)[0])
         path = self._files.full(matched.paths[stray].as_py())
-        return f"the path of {path} does not fit window_path {self._options.window_path!r}"
+        return f"the path of {path} does not fit window_path {self.options.window_path!r}"
 
     def _near(self, matched: Listing, spans: Spans) -> tuple[Listing, Times | None, Times | None]:
         """Files that may hold rows of the spans, and the times that their paths name."""

@@ -1,4 +1,4 @@
-"""Source kinds by entry point: ours, an unknown one, and one of another package."""
+"""Source kinds by entry point: ours, an unknown one, and those of another package."""
 
 from __future__ import annotations
 
@@ -12,21 +12,16 @@ from forebay.config.registry import installed_kinds, kind_named, kind_names
 from forebay.errors import ConfigError
 
 KIND = """\
-from typing import ClassVar
 from forebay.config.base import Spec
 from forebay.config.registry import SourceKind
 
-class Options(Spec):
-    address: str
-
 class Tape(SourceKind):
-    name: ClassVar[str] = "tape"
-    bounded: ClassVar[bool] = False
-    options: ClassVar[type[Spec]] = Options
+    name = "tape"
+    bounded = False
+    source = "tapes.reader:TapeSource"
 
-    @classmethod
-    def open(cls, spec, options, root):
-        raise NotImplementedError
+    class Options(Spec):
+        address: str
 """
 
 
@@ -34,6 +29,17 @@ def test_our_kinds() -> None:
     assert {"iceberg", "kafka", "log", "memory", "parquet"} <= set(kind_names())
     assert all(kind.name == name for name, kind in installed_kinds().items())
     assert not kind_named("kafka").bounded
+
+
+def test_reading_declarations_of_our_kinds_is_light() -> None:
+    """Airflow's parser and `forebay check` do it."""
+    code = (
+        "import sys; from forebay.config.registry import installed_kinds; installed_kinds()\n"
+        "heavy = {'pyarrow', 'numpy', 'pandas', 'kafka', 'pyiceberg', 'fsspec'}\n"
+        "print(*(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "\n"
 
 
 def test_an_unknown_kind_says_what_is_installed() -> None:
@@ -65,6 +71,7 @@ def check(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_kind_of_another_package(tmp_path: Path) -> None:
+    """What reads its storage is not imported: there is no such module."""
     package(tmp_path, KIND)
     result = check(tmp_path, "kind: tape\noptions: {adress: x}\ncolumns: {a: int}\n")
     assert result.returncode == 1
@@ -83,8 +90,18 @@ def test_a_kind_whose_package_cannot_be_imported(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_no_kind(tmp_path: Path) -> None:
-    package(tmp_path, "class Tape:\n    pass\n")
+@pytest.mark.parametrize(
+    ("module", "problem"),
+    [
+        ("", " is registered as tapes:Tape and cannot be imported: module 'tapes' has no attrib"),
+        ("class Tape:\n    pass\n", ": tapes:Tape is no SourceKind"),
+        (KIND.replace('name = "tape"', ""), ": tapes:Tape has no name"),
+        (KIND.replace("bounded = False", ""), ": tapes:Tape has no bounded"),
+        (KIND.replace('"tape"', '"cassette"'), ": tapes:Tape has the name 'cassette'"),
+    ],
+)
+def test_what_is_no_kind(tmp_path: Path, module: str, problem: str) -> None:
+    package(tmp_path, module)
     result = check(tmp_path, "kind: tape\ncolumns: {a: int}\n")
     assert result.returncode == 4
-    assert "tapes:Tape is no SourceKind" in result.stderr
+    assert f"error: kind 'tape'{problem}" in result.stderr

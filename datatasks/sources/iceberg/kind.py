@@ -1,0 +1,28 @@
+"""Kind `iceberg` as declarations see it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from forebay.config.base import Spec
+from forebay.config.registry import SourceKind
+from forebay.datatasks.sources.common.option_types import Scalar, Text
+
+
+class IcebergKind(SourceKind):
+    """An Iceberg table."""
+
+    name: ClassVar[str] = "iceberg"
+    bounded: ClassVar[bool] = True
+    source: ClassVar[str] = "forebay.datatasks.sources.iceberg.source:IcebergSource"
+
+    class Options(Spec):
+        """One Iceberg table."""
+
+        catalog: dict[str, Scalar] = Field(
+            min_length=1,
+            description="Properties of the catalog as pyiceberg names them (type, uri, …)",
+        )
+        table: Text = Field(description="Identifier in the catalog, such as shop.clicks")

@@ -1,0 +1,32 @@
+"""Kind `log` as declarations see it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field, field_validator
+
+from forebay.config.base import Spec
+from forebay.config.registry import SourceKind
+from forebay.datatasks.sources.common.option_types import Text
+from forebay.datatasks.sources.common.patterns import has_magic
+
+
+class LogKind(SourceKind):
+    """An append-only log directory."""
+
+    name: ClassVar[str] = "log"
+    bounded: ClassVar[bool] = False
+    source: ClassVar[str] = "forebay.datatasks.sources.log.source:LogSource"
+
+    class Options(Spec):
+        """An append-only log directory: a folder for each partition, a file for each segment."""
+
+        path: Text = Field(description="Folder of the log, relative to the project")
+
+        @field_validator("path")
+        @classmethod
+        def _folder(cls, value: str) -> str:
+            if has_magic(value) or "://" in value:
+                raise ValueError("a log is one folder of a mounted file system, without * or ?")
+            return value

@@ -1,0 +1,60 @@
+"""Kind `parquet` as declarations see it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from pydantic import Field, field_validator
+
+from forebay.config.base import Spec
+from forebay.config.registry import SourceKind
+from forebay.datatasks.sources.common.option_types import Scalar, Text
+from forebay.datatasks.sources.common.patterns import time_pattern
+
+
+class ParquetKind(SourceKind):
+    """Parquet files."""
+
+    name: ClassVar[str] = "parquet"
+    bounded: ClassVar[bool] = True
+    source: ClassVar[str] = "forebay.datatasks.sources.parquet.source:ParquetSource"
+
+    class Options(Spec):
+        """Parquet files below a folder.
+
+        Files and folders whose name starts with `.` or `_` are left alone (`_date=…` is not), and
+        a folder stands for all `*.parquet` below it.
+        """
+
+        path: Text = Field(
+            description="Folder, file or glob (*, ?, [], **): relative to the project, or an URL"
+        )
+        window_path: Text | None = Field(
+            default=None,
+            description="Pattern below the folder that says the rows' time in UTC, such as "
+            "date={date}/*.parquet: rows are then cut by path, otherwise by event_time",
+        )
+        storage: dict[str, Scalar] = Field(
+            default_factory=dict, description="Further options of the URL's file system (fsspec)"
+        )
+
+        @field_validator("window_path")
+        @classmethod
+        def _readable(cls, value: str | None) -> str | None:
+            if value is not None:
+                time_pattern(value)
+            return value
+
+        @field_validator("path")
+        @classmethod
+        def _no_placeholder(cls, value: str) -> str:
+            if "{" in value:
+                raise ValueError(
+                    "placeholders such as {date} belong in window_path, below the folder"
+                )
+            return value
+
+    @classmethod
+    def needs_event_time(cls, options: Spec) -> bool:
+        """Paths may say the time instead."""
+        return cast("ParquetKind.Options", options).window_path is None
