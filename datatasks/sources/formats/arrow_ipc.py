@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.datatasks.sources.common.casting import column_problem, fit
-from forebay.datatasks.sources.formats.decoders import REASON_MAX, Decoded, Decoder, without_columns
+from forebay.datatasks.sources.formats.decoder import REASON_MAX, Decoded, Decoder, without_columns
 
 
 class ArrowDecoder(Decoder):
     """Reads IPC streams; messages may differ in their columns as long as the declared ones fit."""
 
-    name: ClassVar[str] = "arrow-ipc"
     one_row: ClassVar[bool] = False
 
     def decode(self, values: Sequence[bytes | None]) -> Decoded:

@@ -19,7 +19,7 @@ import pyarrow.json as paj
 from forebay.config.base import parse_instant
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.times import to_us
-from forebay.datatasks.sources.formats.decoders import REASON_MAX, Decoded, Decoder, without_columns
+from forebay.datatasks.sources.formats.decoder import REASON_MAX, Decoded, Decoder, without_columns
 
 _NESTING_MAX = 100
 _INT64 = range(-(2**63), 2**63)
@@ -30,7 +30,6 @@ _SHOWN_MAX = 60
 class JsonDecoder(Decoder):
     """Reads JSON objects. Timestamps are ISO 8601 texts or milliseconds since 1970."""
 
-    name: ClassVar[str] = "json"
     one_row: ClassVar[bool] = True
 
     def __init__(self, columns: Sequence[str], declared: Mapping[str, ColumnType]) -> None:

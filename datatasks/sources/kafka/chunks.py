@@ -15,7 +15,7 @@ import pyarrow as pa
 from forebay.datatasks.sources.common.chunks import Ints, place_text
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
 from forebay.datatasks.sources.common.times import hours_within, to_us
-from forebay.datatasks.sources.formats.decoders import Decoded, Decoder, without_columns
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, without_columns
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.records import MessageBatch
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position

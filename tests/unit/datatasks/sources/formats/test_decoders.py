@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.formats.decoders import Decoder, decoder_named
+from forebay.datatasks.sources.formats.decoder import Decoder
+from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder
 from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
 from forebay.errors import ConfigError
