@@ -31,7 +31,7 @@ def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> li
             "stream": name,
             "source": source,
             "kind": sources[source].kind,
-            "feed": stream_feed(stream, sources),
+            "feed": stream_feed(name, stream, sources),
             "offset": format_duration(stream.offset),
             "weight": stream.weight,
             "floor": stream.floor,

@@ -1,24 +1,53 @@
-"""Which tower a stream feeds: bounded sources are history (`batch`), unbounded ones `stream`."""
+"""Feeds: which rows count as history (`batch`) and which as fresh (`stream`), and who learns them.
+
+Bounded sources are history, unbounded ones fresh, unless the stream says it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from forebay.config.datasets import Feed, StreamSpec
+from forebay.config.models import Paradigm
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.registry import kind_named
 from forebay.config.sources import SourceSpec
+from forebay.errors import ConfigError
 
 
-def stream_feed(stream: StreamSpec, sources: Mapping[str, SourceSpec]) -> Feed:
-    """The declared feed, or the one that the kinds of the stream's sources say."""
+def stream_feed(name: str, stream: StreamSpec, sources: Mapping[str, SourceSpec]) -> Feed:
+    """The declared feed of a stream, or the one that the kinds of its sources say.
+
+    Raises:
+        ConfigError: when the kinds disagree and the stream does not say. `forebay check` reports
+            it, and no command runs a pipeline that has a problem.
+    """
     if stream.feed is not None:
         return stream.feed
-    bounded = kind_named(sources[stream.sources[0]].kind).bounded
+    bounded = [each for each in stream.sources if kind_named(sources[each].kind).bounded]
+    unbounded = [each for each in stream.sources if each not in bounded]
+    if bounded and unbounded:
+        raise ConfigError(
+            f"stream {name!r} mixes bounded ({', '.join(bounded)}) and unbounded "
+            f"({', '.join(unbounded)}) sources: write `feed: batch` or `feed: stream`"
+        )
     return "batch" if bounded else "stream"
 
 
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:
     """Whether any of a pipeline's streams carries fresh rows."""
-    streams = pipeline.dataset.streams.values()
-    return any(stream_feed(stream, sources) == "stream" for stream in streams)
+    streams = pipeline.dataset.streams
+    return any(stream_feed(name, stream, sources) == "stream" for name, stream in streams.items())
+
+
+def learns_from(paradigm: Paradigm, feed: Feed, *, warm_start: bool) -> bool:
+    """Whether a paradigm learns from minibatches of this feed.
+
+    `batch_then_stream` learns from batch rows while the warm start lasts and from stream rows
+    in every window after it; without a warm start it equals `stream`.
+    """
+    if paradigm in ("mixed", "mixture"):
+        return True
+    if paradigm == "batch_then_stream":
+        return feed == ("batch" if warm_start else "stream")
+    return feed == paradigm

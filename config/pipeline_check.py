@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from forebay.config.datasets import Feed
+from forebay.config.feeds import stream_feed
 from forebay.config.loaded import Loaded
 from forebay.config.models import Paradigm
 from forebay.config.pipelines import PipelineSpec
@@ -13,6 +14,7 @@ from forebay.config.problems import Problem
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import WindowSize
 from forebay.config.yaml_positions import Document
+from forebay.errors import ConfigError
 
 STRICT_PRIORITY_RATIO = 2.0
 _NEEDED_FEEDS: dict[Paradigm, tuple[Feed, ...]] = {
@@ -92,22 +94,13 @@ def _feeds(
     feeds: dict[str, Feed],
 ) -> Iterator[Problem]:
     """Streams that mix bounded and unbounded sources; the others' feeds go into `feeds`."""
+    specs = {name: loaded.spec for name, loaded in sources.items() if loaded.spec is not None}
     for name, stream in spec.dataset.streams.items():
-        kinds = {source: sources[source].kind for source in stream.sources}
-        bounded = [source for source, kind in kinds.items() if kind and kind.bounded]
-        if stream.feed is not None:
-            feeds[name] = stream.feed
-        elif bounded and len(bounded) < len(kinds):
-            unbounded = [source for source in kinds if source not in bounded]
-            message = (
-                f"stream {name!r} mixes bounded ({', '.join(bounded)}) and unbounded "
-                f"({', '.join(unbounded)}) sources: write `feed: batch` or `feed: stream`"
-            )
-            yield document.problem(
-                ("dataset", "streams", name, "sources"), "feed", message, at_key=True
-            )
-        else:
-            feeds[name] = "batch" if bounded else "stream"
+        try:
+            feeds[name] = stream_feed(name, stream, specs)
+        except ConfigError as error:
+            path = ("dataset", "streams", name, "sources")
+            yield document.problem(path, "feed", str(error), at_key=True)
 
 
 def _paradigms(

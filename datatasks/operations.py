@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.datasets import Feed, StreamSpec
+from forebay.config.datasets import Feed
+from forebay.config.feeds import stream_feed
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.registry import kind_named
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval, Window
 from forebay.datatasks.ledger import MANIFEST_SCHEMA, SKIPPED, SourcePlan, with_ids
@@ -75,16 +75,14 @@ class Share:
         return SourcePlan.model_validate(values | facts)
 
 
-def share_of(window: Window, stream: str, spec: StreamSpec, source: SourceSpec) -> Share:
+def _share(window: Window, stream: str, offset: timedelta, feed: Feed, source: SourceSpec) -> Share:
     """Which rows of a source a window reads: moved by the offset, clipped to its start and end."""
-    whole = window.span.shifted_back(spec.offset)
+    whole = window.span.shifted_back(offset)
     span = whole.clipped(source.starts, source.ends)
     reason = ""
     if span is None:
         early = source.starts is not None and whole.end <= source.starts
         reason = "before start" if early else "after end"
-    bounded = kind_named(source.kind).bounded
-    feed: Feed = spec.feed or ("batch" if bounded else "stream")
     return Share(window, stream, source.name, feed, whole, span, reason)
 
 
@@ -94,18 +92,22 @@ def shares_of(
     """The shares of every source in the windows, by source name in the pipeline's order.
 
     Raises:
-        ConfigError: for a source that is not declared, or stands in two streams.
+        ConfigError: for a source that is not declared or is in two streams, and for a stream
+            whose feed is not clear.
     """
+    streams = pipeline.dataset.streams
+    names = [name for spec in streams.values() for name in spec.sources]
+    for name in names:
+        if name not in sources:
+            raise ConfigError(f"pipeline {pipeline.name!r} reads source {name!r}: not declared")
+        if names.count(name) > 1:
+            raise ConfigError(f"pipeline {pipeline.name!r}: source {name!r} stands in two streams")
     found: dict[str, list[Share]] = {}
-    for stream, spec in pipeline.dataset.streams.items():
+    for stream, spec in streams.items():
+        feed = stream_feed(stream, spec, sources)
         for name in spec.sources:
-            if name not in sources:
-                raise ConfigError(f"pipeline {pipeline.name!r} reads source {name!r}: not declared")
-            if name in found:
-                raise ConfigError(
-                    f"pipeline {pipeline.name!r}: source {name!r} stands in two streams"
-                )
-            found[name] = [share_of(window, stream, spec, sources[name]) for window in windows]
+            source = sources[name]
+            found[name] = [_share(window, stream, spec.offset, feed, source) for window in windows]
     return found
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
+from forebay.config.feeds import learns_from
 from forebay.config.models import Paradigm
-from forebay.mixture.feeds import takes
 from forebay.mixture.models.embeddings import Place, Tables
 from forebay.mixture.models.towers import Tower
 
@@ -36,7 +36,7 @@ class ParadigmModel(ABC):
 
     def takes(self, feed: Feed, *, warm_start: bool) -> bool:
         """Whether the model learns from minibatches of this feed."""
-        return takes(self.name, feed, warm_start=warm_start)
+        return learns_from(self.name, feed, warm_start=warm_start)
 
     @property
     @abstractmethod
