@@ -18,13 +18,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
-
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
 from forebay.embedded.kafka.runtime import find_java, kafka_jars
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 from forebay.system.files import read_json, write_atomically
+from forebay.system.locks import locked
 from forebay.system.message import Message
 from forebay.system.processes import HOME_NAME, JOB_ID_NAME, ProcessIdentity
 
@@ -34,6 +33,7 @@ BROKER_ID = "kafka"
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 _OWN_SECONDS = 3.0  # a user's own broker is there or not
+_LOCK_SECONDS = 700.0  # another start may be fetching Kafka
 _POLL_SECONDS = 0.1
 _LOG_LINES = 15
 # The second compiler would save nothing in the minutes that a demo or a test runs.
@@ -106,6 +106,7 @@ class Broker:
         self.log = self._folder / "broker.log"
         self._state = self._folder / "broker.json"
         self._properties = self._folder / "server.properties"
+        self._lock = self._folder / "broker.lock"
 
     def start(self, timeout_seconds: float = START_SECONDS) -> BrokerStatus:
         """Start the broker, or find it running, and wait until it serves requests.
@@ -119,7 +120,7 @@ class Broker:
                 cluster.ping()
             return BrokerStatus(running=True, bootstrap=external, own=False)
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self._locked():
+        with locked(self._lock, _LOCK_SECONDS):
             running = self._running()
             if running is None:
                 running = self._launch(self._last())
@@ -134,7 +135,7 @@ class Broker:
         """
         if not self._folder.is_dir():
             return False
-        with self._locked():
+        with locked(self._lock, _LOCK_SECONDS):
             running = self._running()
             if running is None:
                 return False
@@ -166,9 +167,6 @@ class Broker:
         return BrokerStatus(
             running=True, bootstrap=address, own=True, pid=running.process.pid, log=str(self.log)
         )
-
-    def _locked(self) -> FileLock:
-        return FileLock(self._folder / "broker.lock")
 
     def _last(self) -> _Running | None:
         return _Running.model_validate(read_json(self._state)) if self._state.exists() else None

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from filelock import FileLock
-
 from forebay.errors import InfrastructureError
+from forebay.system.locks import locked
 
 POM = Path(__file__).parent / "pom.xml"
 JAVA_VERSION_MIN = 17
@@ -84,7 +83,7 @@ def kafka_jars(java: Path, environ: Mapping[str, str]) -> Path:
             f"fetching Kafka needs Maven: install the package maven, {_OWN_BROKER}"
         )
     cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{target}.lock"):
+    with locked(target.with_name(f"{target.name}.lock"), _MAVEN_SECONDS):
         if not target.is_dir():
             sys.stderr.write(f"fetching Apache Kafka with Maven (44 MB, once) to {target}\n")
             _fetch(Path(maven), java, target, environ)
