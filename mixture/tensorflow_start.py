@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from forebay.errors import MissingExtraError
+from forebay.system.extras import require_extra
 
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 STARTS = "FOREBAY_TENSORFLOW_STARTS"  # names a file: every start adds one byte to it
@@ -26,6 +26,7 @@ def start_tensorflow(threads: int) -> None:
     Raises:
         MissingExtraError: when TensorFlow is not installed.
     """
+    require_extra("train")
     if "tensorflow" not in sys.modules:
         _count_start()
     if "tensorflow" not in sys.modules and os.environ.get(LOG_LEVEL) != "0":
@@ -37,15 +38,8 @@ def start_tensorflow(threads: int) -> None:
 
 
 def _start(threads: int) -> None:
-    try:
-        with _without_keras():
-            import tensorflow as tf
-    except ModuleNotFoundError as error:
-        if error.name != "tensorflow":
-            raise
-        raise MissingExtraError(
-            f"TensorFlow is not installed for {sys.executable}: pip install 'forebay[train]'"
-        ) from error
+    with _without_keras():
+        import tensorflow as tf
     tf.get_logger().setLevel(logging.ERROR)
     logging.getLogger("absl").setLevel(logging.WARNING)  # else every export tells of its insides
     threading = tf.config.threading

@@ -26,9 +26,10 @@ def airflow(context: typer.Context) -> None:
     """Run a command of Airflow, for example `forebay airflow dags list`."""
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.airflow.components import AIRFLOW
-    from forebay.embedded.airflow.settings import component_environment, require_airflow
+    from forebay.embedded.airflow.settings import component_environment
+    from forebay.system.extras import require_extra
 
-    require_airflow()
+    require_extra("embedded")
     embedded = Embedded(Home.from_environment())
     state = embedded.state()
     if state is None or state.state != "running":

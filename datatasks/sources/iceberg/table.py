@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.config.spelling import nearest
-from forebay.errors import ConfigError, InfrastructureError, MissingExtraError
+from forebay.errors import ConfigError, InfrastructureError
+from forebay.system.extras import require_extra
 
 _SQLITE = "sqlite:///"
 _FILE = "file://"
@@ -103,12 +104,9 @@ class IcebergTable:
     def _opened_catalog(self) -> Any:  # noqa: ANN401
         if self._catalog is not None:
             return self._catalog
-        try:
-            from pyiceberg.catalog import load_catalog
-        except ImportError as error:
-            raise MissingExtraError(
-                "reading Iceberg needs pyiceberg: pip install 'forebay[iceberg]'"
-            ) from error
+        require_extra("iceberg")
+        from pyiceberg.catalog import load_catalog
+
         uri = self._properties.get("uri", "")
         if uri.startswith(_SQLITE) and not Path(uri.removeprefix(_SQLITE)).is_file():
             raise NoTableError(f"there is no catalog file {uri.removeprefix(_SQLITE)}")

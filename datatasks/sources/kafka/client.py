@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from forebay.config.spelling import nearest
-from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
+from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.system.extras import require_extra
 
 CONNECT_SECONDS = 10.0
 CALL_SECONDS = 20.0
@@ -49,12 +50,9 @@ def kafka_library() -> Any:  # noqa: ANN401 - kafka-python ships no types
     Raises:
         MissingExtraError: when the extra `kafka` is not installed.
     """
-    try:
-        import kafka
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading Kafka needs kafka-python: pip install 'forebay[kafka]'"
-        ) from error
+    require_extra("kafka")
+    import kafka
+
     # These tell of each failed attempt; what fails for good is raised as an error of ours.
     for name in ("kafka.net", "kafka.cluster"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

