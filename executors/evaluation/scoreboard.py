@@ -16,14 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.executors.model_line.scores import ScoreWriter, Segments, paradigms_of, score_matrix
-from forebay.mixture.metrics.metrics import (
-    AucEstimate,
-    calibration,
-    estimate_auc,
-    log_loss,
-    normalised_entropy,
-    pool,
-)
+from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
+from forebay.mixture.metrics.probabilities import calibration, log_loss, normalised_entropy
 from forebay.mixture.metrics.verdict import completeness_words, difference_words
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from forebay.config.datasets import Feed
 from forebay.errors import UsageError
-from forebay.mixture.metrics.metrics import Estimate
+from forebay.mixture.metrics.estimate import Estimate
 
 Json = dict[str, Any]
 

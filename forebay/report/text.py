@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from forebay.mixture.metrics.metrics import Estimate
+from forebay.mixture.metrics.estimate import Estimate
 from forebay.report.facts import Facts, WindowFacts
 
 

@@ -1,4 +1,5 @@
 """Metrics of scores against labels, with intervals, and verdicts in words.
 
-Pure: arrays in, numbers out.
+Arrays in, numbers out. A figure that does not exist is None, for example the AUC of rows that are
+all negative: it is never written as 0 or 0.5. May not know features, queues, models or files.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.mixture.metrics.metrics import Estimate
+from forebay.mixture.metrics.estimate import Estimate
 
 COMPLETENESS_MIN = 0.9
 # These let no complete label near the output: what is not known by publication trains as 0.

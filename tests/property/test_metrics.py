@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.mixture.metrics.metrics import (
-    calibration,
-    estimate_auc,
-    log_loss,
-    normalised_entropy,
-    pool,
-)
+from forebay.mixture.metrics.auc import estimate_auc, pool
+from forebay.mixture.metrics.probabilities import calibration, log_loss, normalised_entropy
 
 
 @st.composite

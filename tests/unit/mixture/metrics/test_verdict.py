@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.mixture.metrics.metrics import Estimate
+from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.verdict import completeness_words, difference_words, share_text
 
 

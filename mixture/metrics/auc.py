@@ -1,45 +1,22 @@
-"""AUC with DeLong intervals, paired and pooled over windows; log loss, entropy, calibration.
-
-Every function answers None where the figure does not exist, for example the AUC of rows that are
-all negative: a missing figure is never written as 0 or 0.5.
-"""
+"""AUC with DeLong intervals, paired on the same rows and pooled over windows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, ndtri
 
-Labels = npt.NDArray[np.floating[Any]] | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]
-Scores = npt.NDArray[np.floating[Any]]
+from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.probabilities import Labels, Scores
+
 Floats = npt.NDArray[np.float64]
 
 _QUANTILE = float(ndtri(0.975))
-_SMALLEST_PROBABILITY = 1e-7
 # The largest variance that a value between 0 and 1 can have: taken where one row cannot show any.
 _LARGEST_VARIANCE = 0.25
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure and its 95% interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def as_json(self) -> dict[str, float]:
-        """The three figures as a JSON object."""
-        return asdict(self)
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval lies on one side of 0."""
-        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
@@ -127,35 +104,6 @@ def pool(estimates: Iterable[AucEstimate | None]) -> AucEstimate | None:
         negatives=sum(one.negatives for one in present),
         pairs=pairs,
     )
-
-
-def log_loss(labels: Labels, probabilities: Scores) -> float | None:
-    """Mean negative log likelihood in nats; None without rows."""
-    if len(labels) == 0:
-        return None
-    truth = np.asarray(labels, dtype=np.float64) > 0.5
-    p = np.asarray(probabilities, dtype=np.float64)
-    p = np.clip(p, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
-    return float(-np.where(truth, np.log(p), np.log1p(-p)).mean())
-
-
-def normalised_entropy(labels: Labels, probabilities: Scores) -> float | None:
-    """Log loss divided by that of always answering the base rate; None with one class only."""
-    loss = log_loss(labels, probabilities)
-    if loss is None:
-        return None
-    rate = float((np.asarray(labels, dtype=np.float64) > 0.5).mean())
-    if rate in (0.0, 1.0):
-        return None
-    return loss / -(rate * float(np.log(rate)) + (1.0 - rate) * float(np.log1p(-rate)))
-
-
-def calibration(labels: Labels, probabilities: Scores) -> float | None:
-    """Expected positives divided by positives; None without a positive."""
-    positives = int((np.asarray(labels, dtype=np.float64) > 0.5).sum())
-    if positives == 0:
-        return None
-    return float(np.asarray(probabilities, dtype=np.float64).sum()) / positives
 
 
 def _midranks(columns: Floats) -> Floats:
