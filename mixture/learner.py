@@ -24,13 +24,13 @@ class Learner(Protocol):
         """Say whether the next minibatches belong to the warm start."""
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
-        """Probabilities float32[N, paradigms] as the models stand now. Changes nothing."""
+        """Probabilities float32[N, paradigms] as the models are now. Changes nothing."""
 
     def learn(self, minibatch: Minibatch) -> dict[str, float]:
         """One step: each paradigm that takes this feed updates; row sums move in the same step.
 
         Returns:
-            The loss of each paradigm that learnt from the minibatch.
+            The loss of each paradigm that trained on the minibatch.
 
         Raises:
             TrainingError: for a loss that is not finite.

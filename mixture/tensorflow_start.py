@@ -41,7 +41,7 @@ def _start(threads: int) -> None:
     with _without_keras():
         import tensorflow as tf
     tf.get_logger().setLevel(logging.ERROR)
-    logging.getLogger("absl").setLevel(logging.WARNING)  # else every export tells of its insides
+    logging.getLogger("absl").setLevel(logging.WARNING)  # otherwise every export logs its internals
     threading = tf.config.threading
     if threading.get_intra_op_parallelism_threads() != threads:
         try:

@@ -13,8 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from forebay.config.base import NAME_PATTERN
-
 
 class OutputFormat(StrEnum):
     """How data is printed."""
@@ -37,7 +35,10 @@ DEFAULT_CONFIG = Path("config")
 
 
 def _line_name(value: str) -> str:
-    """Folders and jobs are called after it."""
+    """Folders and jobs are named after it."""
+    # Imported here: pydantic comes with it, which help and most commands do not need.
+    from forebay.config.base import NAME_PATTERN
+
     if not re.match(NAME_PATTERN, value):
         raise typer.BadParameter(
             f"{value!r}: a name is a letter and up to 62 letters, digits, _ or -",

@@ -1,4 +1,4 @@
-"""`forebay preview SOURCE`: what lies there, or why nothing matched."""
+"""`forebay preview SOURCE`: what is stored there, or why nothing matched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from forebay.commands.output import (
     instant,
     option,
 )
-from forebay.config.base import format_duration
-from forebay.config.load import load_project
-from forebay.config.windows import Interval
 from forebay.errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -43,6 +40,7 @@ def preview(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Show a source's stored schema beside the declared one, partitions, freshness, first rows."""
+    from forebay.config.load import load_project
     from forebay.datatasks.open_source import open_source
 
     project = load_project(config)
@@ -67,6 +65,7 @@ def preview(
 
 def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:
     """The first rows in declared types, and the reasons of dead rows among them."""
+    from forebay.config.windows import Interval
     from forebay.datatasks.tasks import DataTask, RowRange
 
     span = Interval(source.spec.starts or _EVER[0], source.spec.ends or _EVER[1])
@@ -157,6 +156,8 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
 
 
 def _age(newest: datetime) -> str:
+    from forebay.config.base import format_duration
+
     age = datetime.now(UTC) - newest
     if age.total_seconds() < 0:
         return "in the future"

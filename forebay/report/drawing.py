@@ -36,7 +36,7 @@ def label_every(count: int) -> int:
 
 
 def legend_above(axes: Axes, columns: int) -> None:
-    """Names above the drawing, where no mark can lie below them."""
+    """Names above the drawing, where they cover no mark."""
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=min(columns, 6))
 
 

@@ -1,4 +1,4 @@
-"""Plots over steps: rows by source as they came in, and how far the data was behind its window."""
+"""Plots over steps: rows by source, and how much of a window's data was still to train."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def lag_plot(facts: Facts) -> str | None:
 
 
 def _placed(facts: Facts) -> list[_Placed]:
-    """The windows that have a series, one behind the other. The warm start is another scale."""
+    """The windows that have a series, one after the other. The warm start is another scale."""
     found: list[_Placed] = []
     step, rows = 0, dict.fromkeys(facts.sources, 0)
     for window in facts.windows:
@@ -90,4 +90,4 @@ def _step_axis(axes: Axes, placed: list[_Placed]) -> None:
         axes.axvline(one.step, color="#c4cad2", lw=0.6, zorder=0)
     axes.grid(visible=False, axis="x")
     axes.set_xlim(0, max(1, end))
-    axes.set_xlabel(f"steps ({end:,} in all); each window's name stands where it begins")
+    axes.set_xlabel(f"steps ({end:,} in all); each window is named where it begins")

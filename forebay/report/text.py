@@ -41,7 +41,7 @@ def plain_lines(facts: Facts) -> Iterator[str]:
 
 
 def closing_lines(facts: Facts) -> Iterator[str]:
-    """What stands below the tables: the whole run, in words."""
+    """The lines below the tables: the whole run, in words."""
     for window in _all_windows(facts):
         yield from (f"note  window {window.window}, {reason}" for reason in window.reasons)
         if window.stale:

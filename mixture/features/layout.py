@@ -1,4 +1,4 @@
-"""FeatureLayout: which number stands in which place, derived from the declared features alone."""
+"""FeatureLayout: the place of each feature in a minibatch, derived from the declaration alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class IdColumn(BaseModel):
 
 @dataclass(frozen=True)
 class FeatureLayout:
-    """Features in the order in which they stand in a minibatch: dense, then ids, then lists.
+    """Features in minibatch order: dense, then ids, then lists.
 
     specs: the declaration of each feature by name. types: the type of each column that a feature
     reads, by name; these are the inputs of the SavedModel. stored_columns: what has to be read

@@ -24,7 +24,7 @@ class AucEstimate:
     """AUCs of P score vectors on the same rows, with the covariance of the P estimates.
 
     DeLong's covariance, by midranks (Sun and Xu 2014): O(n log n) for each vector. `pairs` is the
-    number of (positive, negative) pairs behind it, the weight when windows are pooled.
+    number of (positive, negative) pairs it compares, the weight when windows are pooled.
     """
 
     values: Floats

@@ -19,5 +19,5 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval lies on one side of 0."""
+        """Whether the interval is on one side of 0."""
         return self.low > 0 or self.high < 0

@@ -55,7 +55,7 @@ def _stack(layout: FeatureLayout, dimension: int) -> Stack:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a minibatch's ids stand in one stack: the same for the tables of every paradigm.
+    """Where a minibatch's ids are in one stack: the same for the tables of every paradigm.
 
     rows: the table rows to read; where they are distinct, `places` maps each id to its row.
     splits: segment of each value of the list features, one tensor for each.

@@ -24,8 +24,8 @@ class Output(NamedTuple):
 class Tower:
     """A multi-layer perceptron that Adam trains.
 
-    `extra` inputs stand behind the first `inputs`. All other weights are drawn as if they were
-    not there: towers of one shape and one seed begin alike.
+    `extra` inputs follow the first `inputs`. All other weights are drawn as if there were none:
+    towers of one shape and one seed begin alike.
     """
 
     def __init__(

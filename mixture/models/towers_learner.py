@@ -62,7 +62,7 @@ class TowersLearner:
         self._warm_start = warm_start
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
-        """Probabilities float32[N, paradigms] as the models stand now."""
+        """Probabilities float32[N, paradigms] as the models are now."""
         probabilities = self._score(minibatch.dense, minibatch.ids, minibatch.lists)
         return np.asarray(probabilities.numpy(), np.float32)
 
@@ -135,6 +135,6 @@ class TowersLearner:
                 name for name, fine in zip(self._layout.dense, finite, strict=True) if not fine
             ]
             raise TrainingError(
-                f"feature {', '.join(names)} is not finite in a {minibatch.feed} minibatch behind"
+                f"feature {', '.join(names)} is not finite in a {minibatch.feed} minibatch after"
                 f" step {int(self._steps.numpy())}: repair the rows, or use bucketise"
             )

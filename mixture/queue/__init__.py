@@ -1,4 +1,4 @@
 """The prioritised queue of a data executor: buffers, priorities (Primus Eq. 4), floors.
 
-May not know features or models.
+Batches pass through as they are. May not know features, metrics, models or who takes the rows.
 """

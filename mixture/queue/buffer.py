@@ -1,8 +1,8 @@
 """Serving buffer: decoded rows of one source, waiting for their turn; bounded in rows and bytes.
 
-Rows of one task keep their order in a *queue*. The buffer's head is the queue with the earliest
-hour, so that a task that is ahead cannot stand in the way of an earlier one. Not safe for use
-from several threads: `PrioritisedQueue` guards all buffers of an executor with one lock.
+Rows of one task keep their order in a task queue. The buffer's head is the task queue with the
+earliest hour, so that a task that is ahead cannot block an earlier one. Not thread-safe:
+`PrioritisedQueue` guards all buffers of an executor with one lock.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import pyarrow as pa
 class BufferedChunk:
     """Consecutive rows of one task.
 
-    hours: int32[N], never descending. token(k): an opaque value that says where the task stands
-    once the first k rows are used.
+    hours: int32[N], never descending. token(k): the task's position after the first k rows, opaque
+    here.
     """
 
     batch: pa.RecordBatch
@@ -31,7 +31,7 @@ class BufferedChunk:
 
 @dataclass(frozen=True, eq=False)
 class TakenRows:
-    """Rows that left a buffer: a slice without copy, and where its task then stands."""
+    """Rows taken from a buffer: a slice without copy, and its task's position after them."""
 
     task: Hashable
     batch: pa.RecordBatch | None
@@ -42,7 +42,11 @@ class TakenRows:
 
 @dataclass
 class TaskQueue:
-    """What is waiting of one task. `hour` is the hour of its next row as far as known."""
+    """The waiting chunks of one task. `hour` is the hour of its next row, as far as known.
+
+    cursor: rows of the first chunk that were taken. end: the token of a task that was read to its
+    end, None before.
+    """
 
     hour: int
     chunks: deque[BufferedChunk] = field(default_factory=deque)
@@ -54,18 +58,18 @@ class TaskQueue:
         if not self.chunks:
             return 0
         hours = self.chunks[0].hours
-        behind = int(np.searchsorted(hours, hours[self.cursor], side="right"))
-        return behind - self.cursor
+        end = int(np.searchsorted(hours, hours[self.cursor], side="right"))
+        return end - self.cursor
 
 
 class ServingBuffer:
     """Waiting rows of one source."""
 
     def __init__(self, rows_max: int, bytes_max: int) -> None:
-        """Bounds. A task whose queue is empty may always add one chunk: others may wait for it.
+        """Set the bounds.
 
-        Bytes are counted by whole chunks until their last row left: a slice keeps its parent
-        alive.
+        A task whose queue is empty may always add one chunk: others may wait for it. A chunk's
+        bytes count until its last row is taken: a slice keeps its parent alive.
         """
         self.rows = 0
         self.bytes = 0
@@ -85,7 +89,7 @@ class ServingBuffer:
         return fits_rows and self.bytes + _size(chunk) <= self._bytes_max
 
     def put(self, task: Hashable, chunk: BufferedChunk) -> None:
-        """Add rows behind those of the same task."""
+        """Append rows to their task's queue."""
         queue = self._queues[task]
         if not queue.chunks:
             queue.hour = int(chunk.hours[0])
@@ -99,7 +103,7 @@ class ServingBuffer:
 
     @property
     def is_within_bounds(self) -> bool:
-        """Whether no task had to go beyond the bounds."""
+        """Whether no task had to exceed the bounds."""
         return self.rows <= self._rows_max and self.bytes <= self._bytes_max
 
     @property
@@ -117,7 +121,7 @@ class ServingBuffer:
         return min(hours, default=None)
 
     def available(self, hour: int) -> int:
-        """Rows that can be taken of this hour (of its first queue) at once."""
+        """Rows of this hour that can be taken at once: those of its first task queue."""
         queue = self._head(hour)
         return queue[1].head_run() if queue else 0
 

@@ -1,7 +1,7 @@
 """Minimum shares: a deficit counter wrapped around the priority, so that no stream starves.
 
 A group of buffers (a stream) with a floor of 0.2 earns 0.2 row with each row that is served while
-the group has rows waiting. Rows that it earned but did not get by priority go out first.
+the group has rows waiting. Rows that it earned but did not get by priority leave first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FlooredPriority:
             ValueError: for a floor outside [0, 1), or floors that sum up to more than 1.
         """
         if any(not 0 <= floor < 1 for floor in floors) or sum(floors) > 1:
-            raise ValueError(f"floors must lie in [0, 1) and sum up to at most 1, not {floors}")
+            raise ValueError(f"floors must be in [0, 1) and sum up to at most 1, not {floors}")
         self._weights = weights
         self._groups = groups
         self._floors = floors
@@ -54,7 +54,7 @@ class FlooredPriority:
         return first + take(self._weights, queued, rows_max - _rows(first), self._unit)
 
     def served(self, queued_rows: Sequence[int], runs: Runs) -> None:
-        """Count rows that went out while `queued_rows` were waiting."""
+        """Count rows that left while `queued_rows` were waiting."""
         total = _rows(runs)
         got = self._by_group(runs)
         waiting = self._waiting(queued_rows)

@@ -1,9 +1,9 @@
 """The prioritised queue of a data executor: from serving buffers to minibatches of one feed.
 
 Rows leave in time order: only buffers whose head has the earliest hour of all buffers and of all
-tasks that still run are candidates; among them the priority decides, wrapped by the floors. Rows
-go to one of two assembly lists, batch or stream; a list that holds a minibatch is frame. It is
-called when the receiver has room and not before, so that the newest rows can still win.
+tasks still being read are candidates; among them the priority decides, wrapped by the floors. Rows
+move to one of two assemblies, batch or stream, and a full assembly leaves as one frame. They move
+when the receiver has room and not before, so that the newest rows can still win.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class FrameRows:
-    """Rows of one minibatch, `segments` (source, rows) in row order, tokens by task."""
+    """Rows of one minibatch, or no rows and only the positions that tasks have reached.
+
+    segments: (source, rows) in row order. tokens: each task's position after these rows.
+    """
 
     feed: Feed
     hour: int
@@ -89,12 +92,12 @@ class _Assembly:
 
 
 class PrioritisedQueue:
-    """Buffers of all sources under one lock. Runners put, one server thread pops."""
+    """Buffers of all sources under one lock. Task runners put, one server thread pops."""
 
     def __init__(
         self, sources: QueueSources, limits: Limits, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Empty buffers, nothing running."""
+        """Empty buffers, no open task."""
         self._sources = sources
         self._limits = limits
         self._clock = clock
@@ -108,10 +111,10 @@ class PrioritisedQueue:
         self._is_last = False
         self._closed = False
 
-    # For runners ----------------------------------------------------------------------------
+    # For task runners -----------------------------------------------------------------------
 
     def open_task(self, source: int, task: Hashable, hour: int) -> None:
-        """A task starts: rows of later hours wait until it is past them or ended."""
+        """A task starts: rows of later hours wait until it has reached them or ended."""
         with self._changed:
             self._check_open()
             self._buffers[source].open_task(task, hour)
@@ -146,8 +149,8 @@ class PrioritisedQueue:
     def settle(self, source: int, timeout_seconds: float) -> bool:
         """Wait until the source's buffer is within its bounds again; False when it is not.
 
-        A task that others wait for may go beyond the bounds by one chunk. Before the next task
-        of its source starts that has to be over, or many small tasks would fill the memory.
+        A task that others wait for may exceed the bounds by one chunk. The next task of its source
+        starts after that is over: otherwise many small tasks would fill the memory.
 
         Raises:
             QueueClosedError: when the epoch ended.
@@ -186,13 +189,13 @@ class PrioritisedQueue:
     # For the owner --------------------------------------------------------------------------
 
     def set_last(self, is_last: bool) -> None:  # noqa: FBT001 - the only thing that it says
-        """Whether no task is waiting for any executor: then the rest goes out without delay."""
+        """Whether no task waits for an executor any more: then the rest leaves without delay."""
         with self._changed:
             self._is_last = is_last
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End the epoch: rows that were not popped are thrown away."""
+        """End the epoch: rows that were not popped are dropped."""
         with self._changed:
             self._closed = True
             self._buffers = []
@@ -206,14 +209,14 @@ class PrioritisedQueue:
         return dict(zip(self._sources.names, rows, strict=False))
 
     def reading(self) -> dict[Hashable, int]:
-        """The hour that each task still being read has come to."""
+        """The hour that each task still being read has reached."""
         with self._changed:
             return {
                 task: hour for buffer in self._buffers for task, hour in buffer.reading().items()
             }
 
     def passed_over(self) -> dict[str, int]:
-        """By source: rows that others gave at a moment when this one had rows and gave none."""
+        """By source: rows taken from others while this one had rows and none were taken."""
         with self._changed:
             return dict(self._passed_over)
 
@@ -224,7 +227,7 @@ class PrioritisedQueue:
             raise QueueClosedError
 
     def _candidates(self) -> tuple[int, list[int]]:
-        """The earliest hour, and by source the rows of it that can go out now (0: none)."""
+        """The earliest hour, and by source the rows of it that can leave now (0: none)."""
         hours = [hour for buffer in self._buffers if (hour := buffer.hour()) is not None]
         if not hours:
             return 0, [0] * len(self._buffers)
@@ -232,7 +235,7 @@ class PrioritisedQueue:
         return hour, [buffer.available(hour) for buffer in self._buffers]
 
     def _fill(self) -> None:
-        """Move rows to the assembly lists until one is full or no row may go."""
+        """Move rows to the assemblies until one is full or no row may leave."""
         now = self._clock()
         while (room := self._room()) > 0:
             hour, available = self._candidates()
@@ -250,7 +253,7 @@ class PrioritisedQueue:
                 runs.append((source, moved))
                 available[source] -= moved
                 if moved < rows or not available[source]:
-                    break  # what stands at the heads has changed: look again
+                    break  # the heads have changed: look again
             self._priority.served(queued, runs)
             self._count_passed_over(queued, runs)
         for source, buffer in enumerate(self._buffers):
@@ -282,7 +285,7 @@ class PrioritisedQueue:
         if not assembly.tokens:
             return False
         if not assembly.rows:
-            # Positions alone cost little, but rows that can go out now carry them for nothing.
+            # Positions alone cost little, but rows that can leave now carry them for nothing.
             return self._is_idle()
         if self._clock() - assembly.since >= self._limits.flush_seconds:
             return not self._can_grow(feed)

@@ -1,4 +1,4 @@
-"""features.json: what stands beside a SavedModel, so that a row can be scored by column names."""
+"""features.json: stored beside a SavedModel, so that a row can be scored by column names."""
 
 from __future__ import annotations
 
