@@ -17,12 +17,8 @@ from pathlib import Path
 from forebay.errors import InfrastructureError
 from forebay.executors.job.failure import write_failure
 from forebay.system.error_report import ErrorReport
-from forebay.system.processes import (
-    JOB_ID_NAME,
-    PARENT_PID_NAME,
-    die_with_parent,
-    set_up_logging,
-)
+from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME, die_with_parent
+from forebay.system.process_log import set_up_logging
 
 # A role whose body ended may have threads that do not: it gets this long to close them.
 EXIT_GRACE_SECONDS = 10.0

@@ -23,9 +23,10 @@ from forebay.executors.job.request import (
     State,
     WindowRequest,
 )
-from forebay.home.paths import Home
+from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.locks import FileLock, is_held
-from forebay.system.processes import HOME_NAME, JOB_ID_NAME, kill_all, processes_of_job
+from forebay.system.parent import JOB_ID_NAME
+from forebay.system.processes import kill_all, processes_of_job
 
 __all__ = [
     "JobHandle",
@@ -216,7 +217,7 @@ def _refuse_other_request(folder: JobFolder, request: JobRequest) -> None:
 def _start(
     home: Home, job_id: str, folder: JobFolder, command: Sequence[str]
 ) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, JOB_ID_NAME: job_id, HOME_NAME: str(home.root.absolute())}
+    environment = {**os.environ, JOB_ID_NAME: job_id, ENVIRONMENT_NAME: str(home.root.absolute())}
     with folder.supervisor_log.open("ab") as log:
         process = subprocess.Popen(
             [*command, "--job", str(folder.path.absolute())],

@@ -9,14 +9,8 @@ import time
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.planes.base import Capability, Ended, Launch
-from forebay.system.processes import (
-    PARENT_PID_NAME,
-    ProcessIdentity,
-    adopt_orphans,
-    descendants,
-    kill_all,
-    reap_orphan,
-)
+from forebay.system.parent import PARENT_PID_NAME, adopt_orphans
+from forebay.system.processes import ProcessIdentity, descendants, kill_all, reap_orphan
 
 _POLL_SECONDS = 0.02
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from forebay.config.jobs import JobSpec, RoleSpec
 from forebay.executors.job.request import JobRequest, Role
-from forebay.system.processes import HOME_NAME, JOB_ID_NAME
+from forebay.home.paths import ENVIRONMENT_NAME
+from forebay.system.parent import JOB_ID_NAME
 
 ROLE_MODULES: Mapping[Role, str] = {
     "driver": "forebay.executors.driver",
@@ -79,7 +80,7 @@ def role_environment(
     }
     marks = {
         JOB_ID_NAME: request.job_id,
-        HOME_NAME: request.home,
+        ENVIRONMENT_NAME: request.home,
         "PYTHONUNBUFFERED": "1",
     }
     return {**tuning, **inherited, **marks}

@@ -26,11 +26,8 @@ from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
 from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
 from forebay.system.error_report import ErrorReport
 from forebay.system.locks import FileLock
-from forebay.system.processes import (
-    kill_all,
-    processes_of_job,
-    set_up_logging,
-)
+from forebay.system.process_log import set_up_logging
+from forebay.system.processes import kill_all, processes_of_job
 
 STOP_GRACE_SECONDS = 5.0
 _TICK_SECONDS = 0.05

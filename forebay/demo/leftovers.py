@@ -9,8 +9,9 @@ from forebay.embedded.airflow.jobs import left_processes
 from forebay.embedded.kafka.broker import BROKER_ID
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError
-from forebay.home.paths import Home
-from forebay.system.processes import HOME_NAME, JOB_ID_NAME, environment_variable, processes_with
+from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.system.parent import JOB_ID_NAME
+from forebay.system.processes import environment_variable, processes_with
 
 END_SECONDS = 10.0
 _POLL_SECONDS = 0.1
@@ -35,7 +36,7 @@ def _left(home: Home, *, airflow: bool) -> list[int]:
     root = str(home.root)
     found = {
         one.pid
-        for one in processes_with({HOME_NAME: root})
+        for one in processes_with({ENVIRONMENT_NAME: root})
         if environment_variable(one.pid, JOB_ID_NAME) not in {None, BROKER_ID}
     }
     if airflow:

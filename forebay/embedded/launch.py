@@ -7,7 +7,6 @@ nothing that takes time.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gc
 import os
 import runpy
@@ -16,8 +15,9 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from forebay.system.parent import die_with_parent
+
 KEEPER_PID_NAME = "FOREBAY_KEEPER_PID"
-_PR_SET_PDEATHSIG = 1
 _KEEPER_ENDED = 4
 # Longer than a start of the API server where others are at work too.
 GC_PAUSE_SECONDS = 60.0
@@ -37,10 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
         os.setresgid(asked.gid, asked.gid, asked.gid)
         os.setresuid(asked.uid, asked.uid, asked.uid)
     # After the change of user, which takes the kernel's promise back.
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(asked.end_signal), 0, 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    die_with_parent(asked.end_signal)
     if os.environ.get(KEEPER_PID_NAME) != str(os.getppid()):
         sys.stderr.write("the keeper ended while this component started\n")
         raise SystemExit(_KEEPER_ENDED)

@@ -7,8 +7,8 @@ import logging
 from forebay.embedded.airflow.settings import MARK_NAME
 from forebay.embedded.layout import Layout
 from forebay.errors import ForebayError
+from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import (
-    JOB_ID_NAME,
     ProcessIdentity,
     environment_variable,
     kill_all,

@@ -11,6 +11,8 @@ from pathlib import Path
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import LOOPBACK
 from forebay.embedded.secret_files import USER, Secrets, write_private
+from forebay.home.paths import ENVIRONMENT_NAME
+from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME
 
 # By it the processes of one embedded Airflow are found: the absolute path of its folder.
 MARK_NAME = "FOREBAY_AIRFLOW"
@@ -27,7 +29,7 @@ LOOK_SECONDS = 15
 _QUIET = ("http.access", "airflow.dag_processing.manager", "airflow.dag_processing.bundles")
 # Another Airflow's settings must not reach ours; connections and variables are data.
 _KEPT = ("AIRFLOW_CONN_", "AIRFLOW_VAR_")
-_OWN = ("FOREBAY_JOB_ID", "FOREBAY_PARENT_PID")
+_OWN = (JOB_ID_NAME, PARENT_PID_NAME)
 
 
 def airflow_settings(
@@ -146,7 +148,7 @@ def component_environment(
         **kept,
         "AIRFLOW_HOME": str(layout.root),
         "AIRFLOW_CONFIG": str(layout.settings),
-        "FOREBAY_HOME": str(layout.home.root.absolute()),
+        ENVIRONMENT_NAME: str(layout.home.root.absolute()),
         MARK_NAME: str(layout.root),
         COMPONENT_NAME: component,
         # Titles of processes must not overwrite the environment, by which they are found.

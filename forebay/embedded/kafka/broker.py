@@ -16,16 +16,18 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
 from forebay.embedded.kafka.runtime import find_java, kafka_jars
 from forebay.errors import InfrastructureError
-from forebay.home.paths import Home
+from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.files import read_json, write_atomically
 from forebay.system.locks import locked
 from forebay.system.message import Message
-from forebay.system.processes import HOME_NAME, JOB_ID_NAME, ProcessIdentity
+from forebay.system.parent import JOB_ID_NAME
+from forebay.system.processes import ProcessIdentity
 
 BOOTSTRAP_NAME = "KAFKA_BOOTSTRAP"
 # What the broker's process carries where those of jobs carry their job id.
@@ -216,7 +218,7 @@ class Broker:
 
     def _spawn(self, command: list[str]) -> int:
         """A session of its own, so that neither the starter's end nor Ctrl-C reaches it."""
-        ours = {JOB_ID_NAME: BROKER_ID, HOME_NAME: str(self._home.root.absolute())}
+        ours = {JOB_ID_NAME: BROKER_ID, ENVIRONMENT_NAME: str(self._home.root.absolute())}
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         return os.posix_spawn(
             command[0],
@@ -297,6 +299,6 @@ def _ended(process: ProcessIdentity, timeout_seconds: float) -> bool:
 def _has_threads(pid: int) -> bool:
     """Whether threads of an ended process still run: they hold its ports and files."""
     try:
-        return len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
-    except (FileNotFoundError, ProcessLookupError):
+        return psutil.Process(pid).num_threads() > 1
+    except psutil.NoSuchProcess:
         return False

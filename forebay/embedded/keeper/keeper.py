@@ -32,7 +32,9 @@ from forebay.embedded.state import ClusterStatus, read_status, write_status
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 from forebay.system.locks import FileLock
-from forebay.system.processes import adopt_orphans, kill_all, set_up_logging
+from forebay.system.parent import adopt_orphans
+from forebay.system.process_log import set_up_logging
+from forebay.system.processes import kill_all
 
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 1.0

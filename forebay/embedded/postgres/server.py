@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
+
+import psutil
 
 from forebay.embedded.postgres.place import DATABASE_USER, Place
 
@@ -79,11 +80,8 @@ def empty_data(place: Place) -> None:
 def drop_stale_pid_file(place: Place) -> None:
     """Remove what a server left that was killed: its pid may be another program's by now."""
     path = place.data / "postmaster.pid"
-    if path.is_file():
-        command = Path("/proc", path.read_text().split("\n")[0].strip() or "none", "cmdline")
-        given = command.read_bytes().split(b"\0") if command.exists() else []
-        if os.fsencode(place.data) not in given:
-            path.unlink()
+    if path.is_file() and str(place.data) not in _command(path.read_text().split("\n")[0]):
+        path.unlink()
 
 
 def is_ready(place: Place, pid: int) -> bool:
@@ -94,3 +92,11 @@ def is_ready(place: Place, pid: int) -> bool:
         str(pid),
         "ready",
     )
+
+
+def _command(pid: str) -> list[str]:
+    """Program and arguments of a process; nothing where there is none."""
+    try:
+        return psutil.Process(int(pid)).cmdline()
+    except (ValueError, psutil.NoSuchProcess):
+        return []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from forebay.executors.planes.local import LocalPlane
 from forebay.executors.supervisor.supervisor import Supervisor
-from forebay.system.processes import set_up_logging
+from forebay.system.process_log import set_up_logging
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

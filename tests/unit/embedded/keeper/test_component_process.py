@@ -20,7 +20,8 @@ from forebay.embedded.keeper import component_process as members_module
 from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
-from forebay.system.processes import JOB_ID_NAME, ProcessIdentity, kill_all
+from forebay.system.parent import JOB_ID_NAME
+from forebay.system.processes import ProcessIdentity, kill_all
 
 PATIENCE_SECONDS = 20.0
 SLEEP = ("/bin/sleep", "600")

@@ -1,0 +1,23 @@
+"""The log of a process: lines on stderr, and the stacks of its threads when it crashes."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import signal
+import sys
+import time
+
+
+def set_up_logging(name: str) -> None:
+    """Log lines of this process to stderr, with UTC time and the process's name.
+
+    A crash in C++ and SIGUSR1 write the stacks of all threads there too.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    formatter = logging.Formatter(f"%(asctime)sZ %(levelname)s {name} %(name)s: %(message)s")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
