@@ -1,1 +1,4 @@
-"""Where the processes of a job run: one `Plane` per kind of machine."""
+"""Where the processes of a job run: one `Plane` per kind of machine.
+
+May not know what the processes do, when they are started again, or what their exit codes mean.
+"""

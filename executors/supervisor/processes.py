@@ -9,17 +9,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from forebay.errors import BY_EXIT_CODE, InfrastructureError
 from forebay.executors.job.endpoints import forget_registered
 from forebay.executors.job.failure import failure_path, read_failure
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.request import JobRequest, Role
-from forebay.executors.planes.base import Ended, Execution, Launch, Plane
+from forebay.executors.job.request import JobRequest
+from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
-from forebay.executors.supervisor.restarts import FailoverPolicy, backoff_seconds
+from forebay.executors.supervisor.restarts import role_policy
 from forebay.system.error_report import ErrorReport
+from forebay.system.supervision import SupervisedProcess
 
 _LOG = logging.getLogger(__name__)
 _TAIL_BYTES = 4096
@@ -29,20 +31,15 @@ REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
 @dataclass
 class RoleProcess:
-    """One process of the crew.
-
-    start_at: monotonic seconds of the next start; None while it runs or has ended for good.
-    """
+    """One process of the job, as it is declared and as it runs."""
 
     command: RoleCommand
-    policy: FailoverPolicy
-    start_at: float | None = 0.0
-    execution: Execution | None = None
+    process: SupervisedProcess[Execution]
 
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """The crew's work is over. error: None when the trainer finished."""
+    """The work is over. error: None when the trainer finished."""
 
     error: ErrorReport | None
 
@@ -59,77 +56,81 @@ class JobProcesses:
         restarts: Mapping[str, int],
         ends: Mapping[str, int],
     ) -> None:
-        """`restarts` and `ends` go on from an earlier supervisor of the same run."""
+        """`restarts` and `ends` continue those of an earlier supervisor of the same run."""
         limit = request.pipeline_spec().job.failover.restarts_max
         self.restarts = dict(restarts)
         self.ends = dict(ends)
         self._folder = folder
         self._request = request
         self._plane = plane
-        self._members = {
-            command.name: RoleProcess(command, _policy(command, limit)) for command in commands
+        self._processes = {
+            command.name: RoleProcess(
+                command,
+                SupervisedProcess(
+                    partial(self._start, command),
+                    role_policy(command.role, limit),
+                    due=0.0,
+                    ends_before=self.ends.get(command.name, 0),
+                ),
+            )
+            for command in commands
         }
 
     @property
     def pids(self) -> dict[str, int]:
         """Process ids of running processes by name."""
-        return {
-            name: member.execution.identity.pid
-            for name, member in self._members.items()
-            if member.execution is not None
-        }
+        running = {name: one.process.running for name, one in self._processes.items()}
+        return {name: one.identity.pid for name, one in running.items() if one is not None}
 
     def tick(self) -> tuple[bool, JobOutcome | None]:
         """Take in what ended and start what is due.
 
         Returns:
-            Whether anything changed, and the verdict when the work is over.
+            Whether anything changed, and the outcome when the work is over.
 
         Raises:
             ConfigError: when an interpreter cannot be run.
             InfrastructureError: when a process cannot be started.
         """
-        ended = self._plane.events()
+        ended = [
+            (one, code)
+            for one in self._processes.values()
+            if (code := one.process.take_end()) is not None
+        ]
         # A trainer that finished outranks whatever else ended in the same moment.
-        ended.sort(key=lambda event: (event.execution.launch.role != "trainer", event.exit_code))
-        for event in ended:
-            verdict = self._take(event)
-            if verdict is not None:
-                return True, verdict
+        ended.sort(key=lambda end: (end[0].command.role != "trainer", end[1]))
+        for one, exit_code in ended:
+            outcome = self._after_end(one, exit_code)
+            if outcome is not None:
+                return True, outcome
         return self._start_due() or bool(ended), None
 
-    def _take(self, event: Ended) -> JobOutcome | None:
-        launch = event.execution.launch
-        name = f"{launch.role}-{launch.index}"
-        member = self._members[name]
-        member.execution = None
-        _LOG.info("%s %s", name, _describe(event.exit_code))
-        if member.command.role == "trainer" and event.exit_code == 0:
+    def _after_end(self, ended: RoleProcess, exit_code: int) -> JobOutcome | None:
+        command, name = ended.command, ended.command.name
+        _LOG.info("%s %s", name, _describe(exit_code))
+        if command.role == "trainer" and exit_code == 0:
             return JobOutcome(None)
-        command = member.command
         failure = read_failure(self._folder.path, command.role, command.index)
         if failure is not None and failure.final:
             return JobOutcome(failure)
-        decision = member.policy.decide(self.ends.get(name, 0), event.exit_code)
-        self.ends[name] = self.ends.get(name, 0) + decision.counted
+        now = time.monotonic()
+        decision = ended.process.plan(exit_code, now)
+        self.ends[name] = ended.process.ends(now)
         if decision.action == "fail":
-            return JobOutcome(self._failure(member.command, event.exit_code))
+            return JobOutcome(self._failure(command, exit_code))
         if decision.action == "restart":
-            self.restarts[launch.role] += 1
-            pause = backoff_seconds(self.ends[name])
-            member.start_at = time.monotonic() + pause
+            self.restarts[command.role] += 1
+            pause = decision.delay_seconds
             _LOG.info("%s starts again in %.1f s (restart %d)", name, pause, self.ends[name])
         return None
 
     def _start_due(self) -> bool:
         started = False
-        for name, member in self._members.items():
-            if member.start_at is None or member.start_at > time.monotonic():
-                continue
-            member.execution = self._start(member.command)
-            member.start_at = None
-            started = True
-            _LOG.info("%s started, pid %d", name, member.execution.identity.pid)
+        for name, one in self._processes.items():
+            if one.process.is_due(time.monotonic()):
+                execution = one.process.start()
+                started = True
+                _LOG.info("%s started, pid %d", name, execution.identity.pid)
         return started
 
     def _start(self, command: RoleCommand) -> Execution:
@@ -162,12 +163,6 @@ class JobProcesses:
             if exit_code in REMEDY_CODES - {1}
             else InfrastructureError.exit_code,
         )
-
-
-def _policy(command: RoleCommand, restarts_max: int) -> FailoverPolicy:
-    role: Role = command.role
-    # Only a trainer has an end of its own: driver and data executors serve until told to stop.
-    return FailoverPolicy("on_failure" if role == "trainer" else "always", restarts_max)
 
 
 def _describe(exit_code: int) -> str:

@@ -77,20 +77,20 @@ class Supervisor:
         try:
             request = JobRequest.read(self._folder.path)
             lease = take_lease(request)
-            crew = self._gathered(status, request)
+            processes = self._gathered(status, request)
         except EXPECTED as error:
             _LOG.exception("the job cannot start")
             failed = self._changed(status, state="failed", error=ErrorReport.of(error))
             self._finish(failed, status.phases)
             return ErrorReport.of(error).exit_code
         else:
-            return self._run_crew(status, crew)
+            return self._run_processes(status, processes)
         finally:
             if lease is not None:
                 lease.release()
 
     def _gathered(self, status: JobStatus, request: JobRequest) -> JobProcesses:
-        """The crew, not started yet; whatever an earlier supervisor left is gone."""
+        """All processes, not started yet; whatever an earlier supervisor left is gone."""
         left_over = processes_of_job(request.job_id, Path(request.home))
         if left_over:
             _LOG.info("ending %d processes of an earlier supervisor", len(left_over))
@@ -101,17 +101,17 @@ class Supervisor:
             self._folder, request, self._plane, commands, status.restarts, status.ends
         )
 
-    def _run_crew(self, status: JobStatus, crew: JobProcesses) -> int:
+    def _run_processes(self, status: JobStatus, processes: JobProcesses) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._terminate)
         now = datetime.now(UTC)
         waited = max(0.0, (now - status.submitted_at).total_seconds())
         status = self._changed(status, state="running", started_at=now, phases={"start": waited})
-        status = self._with_crew(status, crew)
+        status = self._with_processes(status, processes)
         self._folder.write_status(status)
         began = time.monotonic()
         try:
-            end = self._supervise(crew, status)
+            end = self._supervise(processes, status)
         except EXPECTED as error:
             _LOG.exception("the job fails")
             end = self._changed(status, state="failed", error=ErrorReport.of(error))
@@ -119,19 +119,19 @@ class Supervisor:
             ran = time.monotonic() - began
             self._plane.stop(self._grace_seconds)
         stopped = time.monotonic() - began - ran
-        end = self._with_crew(end, crew)
+        end = self._with_processes(end, processes)
         self._finish(end, {**status.phases, "run": ran, "stop": stopped})
         return end.error.exit_code if end.error is not None else 0
 
-    def _supervise(self, crew: JobProcesses, status: JobStatus) -> JobStatus:
+    def _supervise(self, processes: JobProcesses, status: JobStatus) -> JobStatus:
         """Tick until the job is over; the result is the status without its last facts."""
         while True:
-            changed, verdict = crew.tick()
+            changed, outcome = processes.tick()
             if changed:
-                status = self._with_crew(status, crew)
+                status = self._with_processes(status, processes)
                 self._folder.write_status(status)
-            if verdict is not None:
-                return self._judged(status, verdict)
+            if outcome is not None:
+                return self._ended(status, outcome)
             if self._terminated:
                 error = InfrastructureError("the supervisor was told to stop by a signal")
                 return self._changed(status, state="failed", error=ErrorReport.of(error))
@@ -140,11 +140,11 @@ class Supervisor:
                 return self._changed(status, state="cancelled", cancelled_by=epoch)
             time.sleep(_TICK_SECONDS)
 
-    def _judged(self, status: JobStatus, verdict: JobOutcome) -> JobStatus:
-        if verdict.error is None:
+    def _ended(self, status: JobStatus, outcome: JobOutcome) -> JobStatus:
+        if outcome.error is None:
             return self._changed(status, state="succeeded")
-        _LOG.error("the job fails: %s", verdict.error.message)
-        return self._changed(status, state="failed", error=verdict.error)
+        _LOG.error("the job fails: %s", outcome.error.message)
+        return self._changed(status, state="failed", error=outcome.error)
 
     def _accepted_cancel(self, status: JobStatus) -> int | None:
         """The epoch of an open cancel request that comes from the newest owner."""
@@ -157,7 +157,7 @@ class Supervisor:
             request = self._folder.cancel_request()
             accepted = request is not None and request.epoch >= self._folder.epoch()
             if request is not None and accepted:
-                # Told before it is done, so that a later attachment cannot make it unsaid.
+                # Stored before it is done: a later attachment cannot take it back.
                 told = self._changed(status, cancelled_by=request.epoch)
                 self._folder.write_status(told)
             self._folder.drop_cancel()
@@ -179,12 +179,12 @@ class Supervisor:
         _LOG.info("the job is over: %s", end.state)
         self._folder.write_status(end)
 
-    def _with_crew(self, status: JobStatus, crew: JobProcesses) -> JobStatus:
+    def _with_processes(self, status: JobStatus, processes: JobProcesses) -> JobStatus:
         return self._changed(
             status,
-            restarts=dict(crew.restarts),
-            ends=dict(crew.ends),
-            pids={"supervisor": os.getpid(), **crew.pids},
+            restarts=dict(processes.restarts),
+            ends=dict(processes.ends),
+            pids={"supervisor": os.getpid(), **processes.pids},
         )
 
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:

@@ -59,19 +59,6 @@ class ProcessIdentity(Message):
         return True
 
 
-def reap_orphan() -> bool:
-    """Reap one ended child. Call it only when every child of one's own was polled.
-
-    Returns:
-        Whether there was one.
-    """
-    try:
-        pid, _ = os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return pid != 0
-
-
 def descendants() -> list[ProcessIdentity]:
     """All living processes below the calling one."""
     below = psutil.Process().children(recursive=True)

@@ -22,6 +22,7 @@ import psutil
 
 from forebay.embedded.airflow import components
 from forebay.embedded.airflow.http import Endpoint
+from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
 from forebay.embedded.postgres import place as postgres_place
@@ -49,7 +50,7 @@ def database(home: Path) -> Iterator[str]:
         postgres.initdb_command(programs, place), check=True, timeout=COMMAND_SECONDS, **owner
     )
     component = components.database_component(programs, place)
-    server = components.start(component, layout, os.getpid(), os.environ)
+    server = ComponentGroup(layout).launch(component)
     try:
         wait_until(lambda: postgres.is_ready(place, server.pid), "PostgreSQL is not ready")
         yield place.url

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,25 +80,26 @@ def sync_component(layout: Layout, config_dir: Path) -> Component:
     return Component(f"sync-{stubs.name}", tuple(command))
 
 
-def start(
-    component: Component, layout: Layout, keeper_pid: int, environment: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
-    """Start a component as a child of the keeper, its output added to its log."""
-    account = component.account
+def launch_command(component: Component) -> list[str]:
+    """The command that becomes a component; only the keeper runs it."""
     how = ["--end-signal", str(component.end_signal.value)]
-    if account is not None:
-        how += ["--uid", str(account.uid), "--gid", str(account.gid)]
+    if component.account is not None:
+        how += ["--uid", str(component.account.uid), "--gid", str(component.account.gid)]
     if component.in_process:
         how.append("--in-process")
-    with layout.log(component.name).open("ab") as log:
-        return subprocess.Popen(
-            [*LAUNCH, *how, "--", *component.command],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/" if account else layout.root,
-            env={
-                **component_environment(layout, component.name, environment),
-                KEEPER_PID_NAME: str(keeper_pid),
-            },
-        )
+    return [*LAUNCH, *how, "--", *component.command]
+
+
+def launch_folder(component: Component, layout: Layout) -> Path:
+    """Where it runs: another account cannot enter a private home."""
+    return Path("/") if component.account is not None else layout.root
+
+
+def launch_environment(
+    component: Component, layout: Layout, keeper_pid: int, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """What it is told, made from the keeper's own environment."""
+    return {
+        **component_environment(layout, component.name, environment),
+        KEEPER_PID_NAME: str(keeper_pid),
+    }

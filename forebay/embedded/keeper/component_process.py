@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,13 +11,14 @@ from datetime import UTC, datetime
 from forebay.embedded.airflow.components import Component
 from forebay.embedded.airflow.jobs import left_processes
 from forebay.embedded.airflow.settings import COMPONENT_NAME
-from forebay.embedded.keeper.restarts import restart_delay
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentState, ComponentStatus
 from forebay.errors import InfrastructureError
+from forebay.system.children import wait_or_kill
 from forebay.system.processes import kill_all
+from forebay.system.restarts import RestartPolicy
+from forebay.system.supervision import SupervisedProcess
 
-_POLL_SECONDS = 0.05
 _LOG = logging.getLogger(__name__)
 
 Starter = Callable[[Component], "subprocess.Popen[bytes]"]
@@ -27,14 +27,13 @@ Starter = Callable[[Component], "subprocess.Popen[bytes]"]
 class ComponentProcess:
     """One component, kept running until it is stopped or ends too often."""
 
-    def __init__(self, component: Component, layout: Layout, starter: Starter) -> None:
+    def __init__(
+        self, component: Component, layout: Layout, starter: Starter, policy: RestartPolicy
+    ) -> None:
         """Nothing is started yet."""
         self.component = component
         self._layout = layout
-        self._starter = starter
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ends: list[float] = []
-        self._due: float | None = None
+        self._process = SupervisedProcess(lambda: starter(component), policy)
         self._state: ComponentState = "waiting"
         self._restarts = 0
         self._started_at: datetime | None = None
@@ -42,7 +41,8 @@ class ComponentProcess:
     @property
     def pid(self) -> int | None:
         """Of the running process."""
-        return self._process.pid if self._process is not None else None
+        running = self._process.running
+        return running.pid if running is not None else None
 
     @property
     def status(self) -> ComponentStatus:
@@ -57,9 +57,8 @@ class ComponentProcess:
 
     def start(self) -> None:
         """Start the process."""
-        self._process = self._starter(self.component)
+        self._process.start()
         self._state = "running"
-        self._due = None
         self._started_at = datetime.now(UTC)
 
     def tick(self) -> bool:
@@ -68,43 +67,36 @@ class ComponentProcess:
         Returns:
             Whether it was started again just now.
         """
-        if self._process is not None and self._process.poll() is not None:
-            self._ended(self._process.returncode)
-        if self._due is None or time.monotonic() < self._due:
+        code = self._process.take_end()
+        if code is not None:
+            self._started_at = None
+            self.end_left_behind()
+            self._plan_restart(code, f"ended ({code})")
+        if not self._process.is_due(time.monotonic()):
             return False
         self._restarts += 1
         try:
             self.start()
         except OSError as error:  # no memory for a process, no room for its log
-            self._plan_restart(f"cannot be started ({error})")
+            self._plan_restart(None, f"cannot be started ({error})")
             return False
         return True
 
-    def _ended(self, code: int) -> None:
-        self._process = None
-        self._started_at = None
-        self.end_left_behind()
-        self._plan_restart(f"ended ({code})")
-
-    def _plan_restart(self, what: str) -> None:
+    def _plan_restart(self, code: int | None, what: str) -> None:
         name = self.component.name
-        now = time.monotonic()
-        self._ends.append(now)
-        delay = restart_delay(self._ends, now)
-        if delay is None:
+        decision = self._process.plan(code, time.monotonic())
+        if decision.action == "restart":
+            _LOG.warning("%s %s: again in %.1f s", name, what, decision.delay_seconds)
+            self._state = "restarting"
+        else:
             _LOG.error("%s %s too often: it is not started again", name, what)
             self._state = "failed"
-            self._due = None
-            return
-        _LOG.warning("%s %s: again in %.1f s", name, what, delay)
-        self._state = "restarting"
-        self._due = now + delay
 
     def ask_to_stop(self) -> None:
-        """Send the signal that ends it in good order."""
-        self._due = None
-        if self._process is not None:
-            self._process.send_signal(self.component.stop_signal)
+        """Send the signal that ends it in good order; it is not started again."""
+        self._process.due = None
+        if self._process.running is not None:
+            self._process.running.send_signal(self.component.stop_signal)
         if self.component.waits_for_work:
             self.end_left_behind()
 
@@ -123,14 +115,9 @@ class ComponentProcess:
 
     def wait_stopped(self, deadline: float) -> None:
         """Wait until the process is gone; kill it at the deadline."""
-        if self._process is not None:
-            while self._process.poll() is None and time.monotonic() < deadline:
-                time.sleep(_POLL_SECONDS)
-            if self._process.poll() is None:
-                _LOG.warning("%s does not end: killing it", self.component.name)
-                self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+        if self._process.running is not None:
+            wait_or_kill(self._process.running, deadline, self.component.name)
+            self._process.forget()
             self._started_at = None
         self.end_left_behind()
         self._state = "stopped"

@@ -57,8 +57,8 @@ class Keeper:
     def __init__(self, layout: Layout, config_dirs: Sequence[Path]) -> None:
         """Nothing is started yet."""
         self._layout = layout
-        self._crew = ComponentGroup(layout)
-        self._watch = ConfigWatch(layout, config_dirs, self._crew.launch)
+        self._components = ComponentGroup(layout)
+        self._watch = ConfigWatch(layout, config_dirs, self._components.launch)
         self._told_to_stop = False
         self._warming: Warming | None = None
         self._looked = self._tidied = 0.0
@@ -99,7 +99,8 @@ class Keeper:
             _LOG.info("ending %d processes of an earlier keeper", len(left))
             kill_all(left)
         self._watch.remove_others()
-        steps = Startup(self._layout, self._crew, self._port, self._wait).steps(self._status.url)
+        startup = Startup(self._layout, self._components, self._port, self._wait)
+        steps = startup.steps(self._status.url)
         steps["dag files"] = self._await_dag_files
         for name, step in steps.items():
             self._tell(doing=name)
@@ -116,16 +117,16 @@ class Keeper:
         deadline = time.monotonic() + seconds
         while not condition():
             self._tick()
-            for failed in self._crew.given_up():
-                raise self._crew.failure(failed, "ends again and again")
+            for failed in self._components.given_up():
+                raise self._components.failure(failed, "ends again and again")
             if time.monotonic() > deadline:
-                raise self._crew.failure(name, f"is not ready after {seconds:g} s")
+                raise self._components.failure(name, f"is not ready after {seconds:g} s")
             time.sleep(TICK_SECONDS / 5)
 
     def _tick(self) -> None:
         if self._told_to_stop:
             raise _Stopped
-        if parts.API_SERVER in self._crew.tick():
+        if parts.API_SERVER in self._components.tick():
             self._warm()
         try:
             self._keep_house(time.monotonic())
@@ -159,12 +160,13 @@ class Keeper:
         with ExitStack() as last_first:
             last_first.callback(self._tell_the_end)
             last_first.callback(lambda: kill_all(left_processes(self._layout)))
-            last_first.callback(self._crew.stop, (parts.DATABASE,), DATABASE_STOP_SECONDS)
-            last_first.callback(
-                self._crew.stop, (parts.DAG_PROCESSOR, parts.API_SERVER), STOP_SECONDS
-            )
+            last_first.callback(self._stop, DATABASE_STOP_SECONDS, parts.DATABASE)
+            last_first.callback(self._stop, STOP_SECONDS, parts.DAG_PROCESSOR, parts.API_SERVER)
             last_first.callback(self._cancel_jobs)
-            last_first.callback(self._crew.stop, (parts.SCHEDULER, parts.TRIGGERER), STOP_SECONDS)
+            last_first.callback(self._stop, STOP_SECONDS, parts.SCHEDULER, parts.TRIGGERER)
+
+    def _stop(self, seconds: float, *names: str) -> None:
+        self._components.stop(names, seconds)
 
     def _cancel_jobs(self) -> None:
         self._tell(cancelled_jobs=cancel_jobs(self._layout))
@@ -173,7 +175,7 @@ class Keeper:
         self._tell(state="stopped" if self._status.error is None else "failed", doing="")
 
     def _tell(self, **changes: Any) -> None:
-        changes["components"] = self._crew.statuses()
+        changes["components"] = self._components.statuses()
         status = self._status.model_copy(update=changes)
         if status != self._status:
             self._status = status

@@ -37,17 +37,17 @@ Wait = Callable[[Callable[[], bool], float, str], None]
 class Startup:
     """Starts components in their order. `wait` keeps the caller's own work going meanwhile."""
 
-    def __init__(self, layout: Layout, crew: ComponentGroup, port: int, wait: Wait) -> None:
+    def __init__(self, layout: Layout, components: ComponentGroup, port: int, wait: Wait) -> None:
         """Nothing is started yet.
 
         Args:
             layout: where files lie.
-            crew: gets the components.
+            components: gets them one after another.
             port: of the API server.
             wait: waits for a condition, for so many seconds, on account of a component.
         """
         self._layout = layout
-        self._crew = crew
+        self._components = components
         self._port = port
         self._wait = wait
         self._place = database_place(layout)
@@ -79,7 +79,7 @@ class Startup:
             self._run_to_end(component, INITDB_SECONDS)
             server.mark_initialised(self._place)
         server.drop_stale_pid_file(self._place)
-        database = self._crew.start(parts.database_component(programs, self._place))
+        database = self._components.start(parts.database_component(programs, self._place))
 
         def ready() -> bool:
             return database.pid is not None and server.is_ready(self._place, database.pid)
@@ -96,8 +96,8 @@ class Startup:
 
     def _start_api_server(self, url: str) -> None:
         """Tasks need it, so nothing that starts tasks comes before it is warm."""
-        self._crew.start(self._airflow[parts.API_SERVER])
-        self._crew.start(self._airflow[parts.DAG_PROCESSOR])
+        self._components.start(self._airflow[parts.API_SERVER])
+        self._components.start(self._airflow[parts.DAG_PROCESSOR])
         warming = Warming(url)
         try:
             self._wait(lambda: warming.done, API_SECONDS, parts.API_SERVER)
@@ -105,8 +105,8 @@ class Startup:
             warming.give_up()
 
     def _start_scheduler(self, url: str) -> None:
-        self._crew.start(self._airflow[parts.SCHEDULER])
-        self._crew.start(self._airflow[parts.TRIGGERER])
+        self._components.start(self._airflow[parts.SCHEDULER])
+        self._components.start(self._airflow[parts.TRIGGERER])
         api = AirflowApi(Endpoint(url, USER, read_password(self._layout)), _REQUEST_SECONDS)
         asked = 0.0
 
@@ -126,12 +126,12 @@ class Startup:
 
     def _beats(self, health: dict[str, Any], name: str) -> bool:
         """Whether a component reported since it was started; an earlier one's report is older."""
-        status = next(one for one in self._crew.statuses() if one.name == name)
+        status = next(one for one in self._components.statuses() if one.name == name)
         beat = last_beat(health, name)
         return beat is not None and status.started_at is not None and beat > status.started_at
 
     def _run_to_end(self, component: parts.Component, seconds: float) -> None:
-        process = self._crew.launch(component)
+        process = self._components.launch(component)
         try:
             self._wait(lambda: process.poll() is not None, seconds, component.name)
         finally:
@@ -142,4 +142,4 @@ class Startup:
             raise self._failed(component, process.returncode)
 
     def _failed(self, component: parts.Component, code: int) -> InfrastructureError:
-        return self._crew.failure(component.name, f"failed ({code})")
+        return self._components.failure(component.name, f"failed ({code})")

@@ -1,4 +1,4 @@
-"""Ports, restart decisions, bounded logs, where files lie."""
+"""Ports, bounded logs, where files are."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from forebay.embedded.keeper.restarts import (
-    DELAY_MAX_SECONDS,
-    FIRST_DELAY_SECONDS,
-    MEMORY_SECONDS,
-    RESTARTS_MAX,
-    restart_delay,
-)
 from forebay.embedded.layout import Layout
 from forebay.embedded.log_files import PARSER_LOG_DAYS, drop_parser_logs, rotate
 from forebay.embedded.ports import LOOPBACK, choose_port, is_free
@@ -32,23 +25,6 @@ def test_a_taken_port_is_replaced() -> None:
         assert not is_free(port)
         assert choose_port(port) != port
     assert is_free(port)
-
-
-def test_the_first_restart_comes_at_once_and_later_ones_wait_longer() -> None:
-    delays = [restart_delay([0.0] * ends, 0.0) for ends in range(1, RESTARTS_MAX + 1)]
-    assert delays[0] == FIRST_DELAY_SECONDS
-    assert delays == sorted(delays, key=lambda delay: delay or 0.0)
-    assert delays[-1] == DELAY_MAX_SECONDS
-
-
-def test_too_many_ends_are_the_end() -> None:
-    assert restart_delay([0.0] * (RESTARTS_MAX + 1), 1.0) is None
-
-
-def test_old_ends_are_forgotten() -> None:
-    ends = [float(number) for number in range(100)]
-    now = ends[-1] + MEMORY_SECONDS
-    assert restart_delay([*ends, now], now) == FIRST_DELAY_SECONDS
 
 
 def test_a_long_log_is_moved_and_its_writer_goes_on(tmp_path: Path) -> None:

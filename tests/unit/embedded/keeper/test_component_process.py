@@ -16,12 +16,13 @@ from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import Component
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
 from forebay.embedded.airflow.settings import COMPONENT_NAME, component_environment
-from forebay.embedded.keeper import component_process as members_module
 from forebay.embedded.keeper.component_group import ComponentGroup
+from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
 from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import ProcessIdentity, kill_all
+from forebay.system.restarts import RestartPolicy
 
 PATIENCE_SECONDS = 20.0
 SLEEP = ("/bin/sleep", "600")
@@ -48,10 +49,10 @@ def layout(tmp_path: Path) -> Iterator[Layout]:
 
 
 @pytest.fixture
-def crew(layout: Layout) -> Iterator[ComponentGroup]:
-    crew = ComponentGroup(layout)
-    yield crew
-    crew.stop(("part", "other"), 0.0)
+def group(layout: Layout) -> Iterator[ComponentGroup]:
+    group = ComponentGroup(layout)
+    yield group
+    group.stop(("part", "other"), 0.0)
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -61,90 +62,93 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def states(crew: ComponentGroup) -> dict[str, str]:
-    return {one.component.name: one.status.state for one in crew._members.values()}
+def states(group: ComponentGroup) -> dict[str, str]:
+    return {name: process.status.state for name, process in group._components.items()}
 
 
-def test_a_component_that_is_killed_comes_back(crew: ComponentGroup) -> None:
-    member = crew.start(Component("part", SLEEP))
-    first = member.pid
+def test_a_component_that_is_killed_comes_back(group: ComponentGroup) -> None:
+    process = group.start(Component("part", SLEEP))
+    first = process.pid
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    until(lambda: crew.tick() == ["part"])
-    assert member.pid not in {None, first}
-    assert (member.status.state, member.status.restarts) == ("running", 1)
+    until(lambda: group.tick() == ["part"])
+    assert process.pid not in {None, first}
+    assert (process.status.state, process.status.restarts) == ("running", 1)
 
 
-def test_what_it_left_behind_is_ended_before(crew: ComponentGroup, layout: Layout) -> None:
+def test_what_it_left_behind_is_ended_before(group: ComponentGroup, layout: Layout) -> None:
     """LocalExecutor's workers live for ever when their scheduler is killed."""
-    member = crew.start(Component("part", PARENT))
+    process = group.start(Component("part", PARENT))
     until(lambda: len(left_processes(layout)) == 2)
     before = left_processes(layout)
-    assert member.pid is not None
-    os.kill(member.pid, signal.SIGKILL)
-    until(lambda: crew.tick() == ["part"])
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    until(lambda: group.tick() == ["part"])
     assert not any(process.alive() for process in before)
 
 
-def test_one_that_ends_again_and_again_is_given_up(
-    crew: ComponentGroup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        members_module, "restart_delay", lambda ends, _now: 0.0 if len(ends) < 3 else None
-    )
-    member = crew.start(Component("part", ("/bin/false",)))
-    until(lambda: crew.tick() is not None and crew.given_up())
-    assert (member.status.state, member.status.restarts, member.pid) == ("failed", 2, None)
+def test_one_that_ends_again_and_again_is_given_up(layout: Layout) -> None:
+    group = ComponentGroup(layout, at_once(restarts_max=2))
+    process = group.start(Component("part", ("/bin/false",)))
+    until(lambda: group.tick() is not None and group.given_up())
+    assert (process.status.state, process.status.restarts, process.pid) == ("failed", 2, None)
 
 
-def test_one_that_cannot_be_started_is_tried_again(
-    crew: ComponentGroup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(members_module, "restart_delay", lambda _ends, _now: 0.0)
-    member = crew.start(Component("part", ("/bin/true",)))
-    starter, member._starter = member._starter, no_memory
-    until(lambda: crew.tick() == [] and member.status.restarts > 1)
-    assert member.status.state == "restarting"
-    member._starter = starter
-    until(lambda: crew.tick() == ["part"])
+def test_one_that_cannot_be_started_is_tried_again(layout: Layout) -> None:
+    memory = True
+
+    def starter(component: Component) -> subprocess.Popen[bytes]:
+        if not memory:
+            raise OSError(12, "Cannot allocate memory")
+        return subprocess.Popen(component.command)
+
+    component = Component("part", ("/bin/true",))
+    process = ComponentProcess(component, layout, starter, at_once(restarts_max=1000))
+    process.start()
+    memory = False
+    until(lambda: not process.tick() and process.status.restarts > 1)
+    assert (process.status.state, process.pid) == ("restarting", None)
+    memory = True
+    until(process.tick)
+    process.wait_stopped(time.monotonic() + PATIENCE_SECONDS)
 
 
-def no_memory(_: Component) -> subprocess.Popen[bytes]:
-    raise OSError(12, "Cannot allocate memory")
+def at_once(restarts_max: int) -> RestartPolicy:
+    return RestartPolicy("always", restarts_max, delay_first_seconds=0.0, delay_max_seconds=0.0)
 
 
-def test_a_deaf_component_is_killed_at_the_deadline(crew: ComponentGroup, layout: Layout) -> None:
-    member = crew.start(Component("part", DEAF))
+def test_a_deaf_component_is_killed_at_the_deadline(group: ComponentGroup, layout: Layout) -> None:
+    process = group.start(Component("part", DEAF))
     until(lambda: b"deaf" in layout.log("part").read_bytes())
-    pid = member.pid
+    pid = process.pid
     assert pid is not None
     began = time.monotonic()
-    crew.stop(("part",), 0.5)
+    group.stop(("part",), 0.5)
     assert 0.5 <= time.monotonic() - began < PATIENCE_SECONDS
     assert not Path(f"/proc/{pid}").exists()
-    assert states(crew) == {"part": "stopped"}
+    assert states(group) == {"part": "stopped"}
 
 
 def test_work_below_is_ended_first_where_a_component_waits_for_it(
-    crew: ComponentGroup, layout: Layout
+    group: ComponentGroup, layout: Layout
 ) -> None:
-    crew.start(Component("part", PARENT, waits_for_work=True))
+    group.start(Component("part", PARENT, waits_for_work=True))
     until(lambda: len(left_processes(layout)) == 2)
-    crew.stop(("part",), PATIENCE_SECONDS)
+    group.stop(("part",), PATIENCE_SECONDS)
     assert left_processes(layout) == []
 
 
-def test_a_stopped_component_stays_down(crew: ComponentGroup) -> None:
-    crew.start(Component("part", SLEEP))
-    crew.stop(("part",), PATIENCE_SECONDS)
-    assert crew.tick() == []
-    assert states(crew) == {"part": "stopped"}
+def test_a_stopped_component_stays_down(group: ComponentGroup) -> None:
+    group.start(Component("part", SLEEP))
+    group.stop(("part",), PATIENCE_SECONDS)
+    assert group.tick() == []
+    assert states(group) == {"part": "stopped"}
 
 
-def test_a_failure_names_the_log_and_its_last_line(crew: ComponentGroup, layout: Layout) -> None:
-    crew.start(Component("part", ("/bin/echo", "no space left")))
+def test_a_failure_names_the_log_and_its_last_line(group: ComponentGroup, layout: Layout) -> None:
+    group.start(Component("part", ("/bin/echo", "no space left")))
     until(lambda: layout.log("part").stat().st_size)
-    text = str(crew.failure("part", "is not ready"))
+    text = str(group.failure("part", "is not ready"))
     assert str(layout.log("part")) in text
     assert text.endswith("its last line: no space left")
 
@@ -157,9 +161,9 @@ def test_a_component_ends_with_its_keeper(layout: Layout) -> None:
         "from forebay.embedded.keeper.component_group import ComponentGroup;"
         "from forebay.embedded.layout import Layout;"
         "from forebay.home.paths import Home;"
-        f"crew = ComponentGroup(Layout(Home(Path({str(layout.home.root)!r}))));"
-        f"member = crew.start(Component('part', {SLEEP!r}));"
-        "print(member.pid, flush=True); time.sleep(600)"
+        f"group = ComponentGroup(Layout(Home(Path({str(layout.home.root)!r}))));"
+        f"process = group.start(Component('part', {SLEEP!r}));"
+        "print(process.pid, flush=True); time.sleep(600)"
     )
     keeper = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import ConfigError
-from forebay.executors.planes.base import Capability, Ended, Launch, Plane
+from forebay.executors.planes.base import Execution, Launch
 from forebay.executors.planes.local import LocalPlane
 
 DEAF = """
@@ -34,26 +34,22 @@ def launch(log: Path, *command: str, index: int = 0) -> Launch:
     return Launch("data", index, command, {**os.environ, "SEEN": "yes"}, log)
 
 
-def ends(plane: Plane, count: int) -> list[Ended]:
-    found: list[Ended] = []
+def end_of(execution: Execution) -> int:
     deadline = time.monotonic() + 10
-    while len(found) < count:
+    while (code := execution.poll()) is None:
         assert time.monotonic() < deadline
-        found += plane.events()
         time.sleep(0.01)
-    return found
+    return code
 
 
-def test_each_end_is_told_once(plane: LocalPlane, tmp_path: Path) -> None:
+def test_an_end_is_seen(plane: LocalPlane, tmp_path: Path) -> None:
     first = plane.start(launch(tmp_path / "a", "sh", "-c", 'echo "$SEEN"; exit 7'))
     second = plane.start(launch(tmp_path / "b", "sleep", "60", index=1))
-    (ended,) = ends(plane, 1)
-    assert (ended.execution, ended.exit_code) == (first, 7)
+    assert end_of(first) == 7
     assert (tmp_path / "a").read_text() == "yes\n"
+    assert second.poll() is None
     second.identity.signal(signal.SIGKILL)
-    assert [event.exit_code for event in ends(plane, 1)] == [-9]
-    assert plane.events() == []
-    assert second.poll() == -9
+    assert (end_of(second), first.poll()) == (-9, 7)
 
 
 def test_stop_asks_first_and_insists_later(plane: LocalPlane, tmp_path: Path) -> None:
@@ -63,14 +59,9 @@ def test_stop_asks_first_and_insists_later(plane: LocalPlane, tmp_path: Path) ->
         time.sleep(0.01)
     plane.stop(0.3)
     assert (polite.poll(), deaf.poll()) == (-15, -9)
-    assert plane.events() == []
 
 
 @pytest.mark.parametrize("program", ["/no/such/python", "/etc/passwd", "/etc/passwd/python"])
 def test_an_interpreter_that_cannot_be_run(plane: LocalPlane, tmp_path: Path, program: str) -> None:
     with pytest.raises(ConfigError, match="interpreter of role data cannot be run"):
         plane.start(launch(tmp_path / "a", program))
-
-
-def test_capabilities(plane: LocalPlane) -> None:
-    assert plane.capabilities == {Capability.SAME_FILE_SYSTEM}

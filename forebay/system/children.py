@@ -1,0 +1,91 @@
+"""Child processes of the calling process, and orphans that it adopted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from forebay.system.processes import descendants, kill_all
+
+_LOG = logging.getLogger(__name__)
+
+
+class Children:
+    """Starts children. Used from one thread."""
+
+    def __init__(self) -> None:
+        """Nothing is started yet."""
+        self._own: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: IO[bytes],
+        folder: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a child; whoever asked for it polls it.
+
+        Args:
+            command: program and arguments.
+            environment: the whole of it, nothing is inherited.
+            log: gets stdout and stderr.
+            folder: where it runs; by default where the caller does.
+
+        Raises:
+            OSError: when it cannot be started.
+        """
+        child = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=dict(environment),
+            cwd=folder,
+        )
+        self._own = [*self.unpolled(), child]
+        return child
+
+    def unpolled(self) -> list[subprocess.Popen[bytes]]:
+        """Children whose end nobody has seen yet."""
+        return [child for child in self._own if child.returncode is None]
+
+    def reap_orphans(self) -> None:
+        """Reap adopted processes that ended, and leave children to who polls them.
+
+        For a process that starts children through this object alone. A child that ended hides
+        orphans behind it until it was polled.
+        """
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None or ended.si_pid in {child.pid for child in self.unpolled()}:
+                return
+            os.waitpid(ended.si_pid, 0)
+
+    def end_orphans(self) -> None:
+        """Kill what is left below this process; only when all its children have ended.
+
+        Raises:
+            InfrastructureError: when one of them does not end.
+        """
+        while left := descendants():
+            kill_all(left)
+        self.reap_orphans()
+
+
+def wait_or_kill(child: subprocess.Popen[bytes], deadline: float, name: str) -> None:
+    """Wait for a child that was asked to end; SIGKILL it at the deadline (monotonic seconds)."""
+    try:
+        child.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        _LOG.warning("%s does not end: killing it", name)
+        child.kill()
+        child.wait()
