@@ -10,16 +10,19 @@ import os
 import shutil
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.chain import Parent
-from forebay.mixture.learner import Learner
 from forebay.mixture.row_sums import RowSums
 from forebay.system.files import folder_checksums, naming, sync_folder, write_atomically
 from forebay.system.message import Message
+
+if TYPE_CHECKING:
+    from forebay.mixture.learner import Learner
 
 SEAL_NAME = "seal.json"
 MODEL_FOLDER = "model"
@@ -81,6 +84,14 @@ class CheckpointStore:
             return None
         folder = folders[-1]
         return Seal.model_validate_json((folder / SEAL_NAME).read_text()), folder / MODEL_FOLDER
+
+    def sealed_at(self) -> float | None:
+        """When the newest seal was written, by the clock of the file system; None before it."""
+        try:
+            folders = self._sealed_folders()
+            return (folders[-1] / SEAL_NAME).stat().st_mtime if folders else None
+        except FileNotFoundError:
+            return None  # the folder was dropped between two looks at it
 
     def drop_others(self, parent: Parent | None) -> None:
         """Remove what was begun from another link than this one: it cannot be gone on with.

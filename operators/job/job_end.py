@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from pydantic import ValidationError
 
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job.handle import JobStatus
+from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 from forebay.operators.runs.xcoms import Trained
-
-_LINK_NAME = "window.json"
 
 
 def raise_for_end(status: JobStatus, logs: str) -> None:
@@ -41,22 +40,21 @@ def trained_summary(
     Raises:
         InfrastructureError: when the job ended well and the window is not there.
     """
-    path = home.model(pipeline, line, window, generation) / _LINK_NAME
+    chain = ModelChain(home, pipeline, line)
+    folder = chain.folder(window, generation)
+    untrained = f"window {window} is not trained in generation {generation}"
     try:
-        link = json.loads(path.read_text())
-        before, seen = link["base_seen"], link["seen"]
-        rows = {name: seen[name]["rows"] - before.get(name, {"rows": 0})["rows"] for name in seen}
-        steps = link["steps"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InfrastructureError(
-            f"window {window} is not trained in generation {generation}: {path} ({error})"
-        ) from error
+        link = chain.link(window, generation)
+    except (OSError, ValidationError) as error:
+        raise InfrastructureError(f"{untrained}: its link in {folder}: {error}") from error
+    if link is None:
+        raise InfrastructureError(f"{untrained}: there is no link in {folder}")
     return Trained(
         window=window,
         generation=generation,
         job_id=status.job_id if status is not None else "",
-        rows=rows,
-        steps=steps,
+        rows={source: link.trained(source).rows for source in link.seen},
+        steps=link.steps,
         seconds=_seconds(status),
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.checkpoints import CheckpointStore
 from forebay.home.paths import Home
 
 LINE_EVERY_SECONDS = 10.0
@@ -70,7 +70,7 @@ class ProgressLines:
         """Nothing is read yet."""
         self._home = home
         self._folder = home.job(job_id)
-        self._models: dict[str, Path] | None = None
+        self._checkpoints: dict[str, CheckpointStore] | None = None
         self._next = 0.0
 
     def due(self, status: JobStatus) -> str | None:
@@ -79,7 +79,7 @@ class ProgressLines:
         if now < self._next:
             return None
         self._next = now + LINE_EVERY_SECONDS
-        told_age = _age([self._folder / PROGRESS_NAME])
+        told_age = _seconds_since(_written_at(self._folder / PROGRESS_NAME))
         progress = read_progress(self._folder)
         if progress is None or told_age is None:
             return progress_line(status, None)
@@ -88,24 +88,24 @@ class ProgressLines:
 
     def _seal_age(self, window: str) -> float | None:
         """Seconds since the newest seal of the window, by the clock of the file system."""
-        if self._models is None:
-            request = JobRequest.read(self._folder)
-            self._models = {
-                asked.key: self._home.model(
-                    request.pipeline_name, request.line, asked.key, asked.generation
-                )
-                for asked in request.windows
+        if self._checkpoints is None:
+            job = JobRequest.read(self._folder)
+            chain = ModelChain(self._home, job.pipeline_name, job.line)
+            self._checkpoints = {
+                each.key: CheckpointStore(chain.folder(each.key, each.generation))
+                for each in job.windows
             }
-        model = self._models.get(window)
-        if model is None:
-            return None
-        return _age(model.glob("checkpoints/[0-9]*/seal.json"))
+        checkpoints = self._checkpoints.get(window)
+        return None if checkpoints is None else _seconds_since(checkpoints.sealed_at())
 
 
-def _age(paths: Iterable[Path]) -> float | None:
-    """Seconds since the newest of these files was written; None when none is there."""
-    changes: list[float] = []
-    for path in paths:
-        with suppress(FileNotFoundError):  # an old one may go at any time
-            changes.append(path.stat().st_mtime)
-    return max(0.0, time.time() - max(changes)) if changes else None
+def _written_at(path: Path) -> float | None:
+    """When a file was written, by the clock of the file system; None when it is not there."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _seconds_since(instant: float | None) -> float | None:
+    return None if instant is None else max(0.0, time.time() - instant)

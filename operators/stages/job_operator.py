@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
 # What is news to a window behind one that has a turn to come itself.
-_NEWS = ("links", "failed_at")
+_NEWS = {"links", "failed_at"}
 
 
 class JobOperator(StageOperator):
@@ -92,7 +92,7 @@ class JobOperator(StageOperator):
                     "clear this task to wait again"
                 )
             if time.monotonic() >= until:
-                if any(outlook.files[name] != first.files[name] for name in _NEWS):
+                if outlook.files.model_dump(include=_NEWS) != first.files.model_dump(include=_NEWS):
                     wait = wait.woken({"state": CHANGED})  # no later change would wake it
                 self._defer_for_turn(asked, outlook, wait, carried)
             self.pause(_PAUSE_SECONDS)
@@ -187,7 +187,7 @@ class JobOperator(StageOperator):
         # While the window before has a turn to come, a line that is free is no news: each of ten
         # waiting windows would be woken by every job that ends.
         behind = outlook.previous is PreviousRun.ACTIVE
-        seen = {name: outlook.files[name] for name in _NEWS} if behind else outlook.files
+        seen = outlook.files.model_dump(mode="json", include=_NEWS if behind else None)
         trigger = TurnTrigger(
             home=str(self.home.root),
             dag_id=asked.dag_id,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
+from forebay.home.paths import Home
 from forebay.operators.triggers.base import WakingTrigger
-from forebay.operators.turn.snapshot import TurnFiles
+from forebay.operators.turn.snapshot import TurnSnapshot
 
 LOOK_SECONDS = 1.0
 CHANGED = "changed"
@@ -52,10 +54,11 @@ class TurnTrigger(WakingTrigger):
 
     async def watch(self) -> dict[str, Any]:
         """Look at the files every second."""
-        files = TurnFiles.of(self.home, self.dag_id, self.pipeline, self.line, self.before)
+        home = Home(Path(self.home))
         while (left := self.until - time.time()) > 0:
-            now = files.seen()
-            if any(now[name] != value for name, value in self.seen.items()) and not files.held():
+            now = TurnSnapshot.take(home, self.dag_id, self.pipeline, self.line, self.before)
+            changed = any(getattr(now, name) != value for name, value in self.seen.items())
+            if changed and not now.held:
                 return {"state": CHANGED}
             await asyncio.sleep(min(LOOK_SECONDS, left))
         return {"state": "look"}

@@ -10,6 +10,7 @@ from forebay.executors.stages.turn import PreviousRun
 from forebay.operators.runs.airflow_runs import FINISHED_STATES, OtherRun
 from forebay.operators.triggers.base import QUIET_SECONDS
 from forebay.operators.triggers.turn import CHANGED
+from forebay.operators.turn.snapshot import TurnSnapshot
 from forebay.system.message import Message
 
 FIRST_LOOK_SECONDS = 60.0
@@ -58,7 +59,7 @@ class Outlook:
     before: str
     runs: tuple[OtherRun, ...]
     states: dict[str, str | None]
-    files: dict[str, Any]
+    files: TurnSnapshot
     blocked: bool = False
 
     @property

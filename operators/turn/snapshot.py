@@ -1,52 +1,38 @@
-"""What a model line's files say about whose turn it is: seen cheaply, decided elsewhere."""
+"""What a model line's files say about a window's turn at one moment: seen cheaply."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Self
 
-from forebay.executors.model_line.lease import LEASE_NAME
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.lease import line_holder
 from forebay.home.paths import Home
-from forebay.system.locks import is_held
-
-_LINKS = "g*/window.json"
+from forebay.system.message import Message
 
 
-@dataclass(frozen=True)
-class TurnFiles:
-    """The lease of a line, the folder of the window before, and the mark of runs that failed.
+class TurnSnapshot(Message):
+    """A glance for whoever waits: a change here makes it worth deciding anew.
 
-    A glance for whoever waits: what changes here makes `forebay stage submit` worth a call, and
-    only that call decides.
+    held: whether a job trains the line. links: generations in which the window before is trained.
+    failed_at: when a run of the DAG failed last, as `time.time` counts; 0 when none did.
     """
 
-    lease: Path
-    before: Path
-    failures: Path
+    held: bool
+    links: list[int]
+    failed_at: float
 
     @classmethod
-    def of(cls, home: str, dag_id: str, pipeline: str, line: str, before: str) -> TurnFiles:
-        """Of a DAG's runs and a pipeline's line below a FOREBAY_HOME."""
-        place = Home(Path(home))
-        folder = place.line(pipeline, line)
-        return cls(folder / LEASE_NAME, folder / before, place.failed_runs(dag_id))
+    def take(cls, home: Home, dag_id: str, pipeline: str, line: str, before: str) -> Self:
+        """Look now, for the window that comes after `before`."""
+        return cls(
+            held=bool(line_holder(home, pipeline, line)),
+            links=ModelChain(home, pipeline, line).generations(before),
+            failed_at=_failed_at(home, dag_id),
+        )
 
-    def held(self) -> bool:
-        """Whether a job trains the line now."""
-        return is_held(self.lease)
 
-    def links(self) -> list[str]:
-        """Generations of the window before that are trained."""
-        return sorted(path.parent.name for path in self.before.glob(_LINKS))
-
-    def failed_at(self) -> float:
-        """When a run of the DAG failed last, as `time.time` counts; 0 when none did."""
-        try:
-            return self.failures.stat().st_mtime
-        except FileNotFoundError:
-            return 0.0
-
-    def seen(self) -> dict[str, Any]:
-        """All of it, to be compared with what is seen later."""
-        return {"held": self.held(), "links": self.links(), "failed_at": self.failed_at()}
+def _failed_at(home: Home, dag_id: str) -> float:
+    try:
+        return home.failed_runs(dag_id).stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -13,7 +13,7 @@ from forebay.operators.runs.airflow_runs import OtherRun, any_runs_until, runs_o
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.runs.task_ids import TRAINING_EXECUTORS
 from forebay.operators.turn.previous_run import Outlook, in_one_word
-from forebay.operators.turn.snapshot import TurnFiles
+from forebay.operators.turn.snapshot import TurnSnapshot
 
 # Runs that failed longer ago were seen by those behind them, each at its own look.
 RECENT_SECONDS = 900.0
@@ -39,7 +39,7 @@ class WindowsAhead:
             before=before.key,
             runs=tuple(runs),
             states=self._training_of(runs),
-            files=self._files(before.key).seen(),
+            files=self._files(before.key),
             blocked=active == {"queued"} and not any_runs_until(self.asked.dag_id, before),
         )
 
@@ -48,7 +48,7 @@ class WindowsAhead:
 
         Empty where there is none, or when no run has failed for long.
         """
-        if time.time() - outlook.files["failed_at"] > RECENT_SECONDS:
+        if time.time() - outlook.files.failed_at > RECENT_SECONDS:
             return ""
         window = self.grid.before(self.asked.window)
         for _ in range(_WINDOWS_MAX):
@@ -56,13 +56,12 @@ class WindowsAhead:
             runs = runs_of(self.asked.dag_id, window, self.grid)
             word = in_one_word(runs, self._training_of(runs))
             if word is not PreviousRun.ACTIVE:
-                untrained = not self._files(window.key).links()
+                untrained = not self._files(window.key).links
                 return window.key if word is PreviousRun.FAILED and untrained else ""
         return ""
 
     def _training_of(self, runs: Sequence[OtherRun]) -> dict[str, str | None]:
         return task_states(self.asked.dag_id, [run.run_id for run in runs], TRAINING_EXECUTORS)
 
-    def _files(self, before: str) -> TurnFiles:
-        root = str(self.home.root)
-        return TurnFiles.of(root, self.asked.dag_id, self.pipeline, self.line, before)
+    def _files(self, before: str) -> TurnSnapshot:
+        return TurnSnapshot.take(self.home, self.asked.dag_id, self.pipeline, self.line, before)

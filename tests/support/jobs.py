@@ -12,10 +12,12 @@ from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, WindowRequest
 from forebay.executors.job.progress import Progress
+from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically
 from forebay.system.locks import FileLock
+from support.links import link
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -81,11 +83,8 @@ class ToldJob:
 
     def link(self, clicks: int, before: int = 0) -> None:
         """The window is trained."""
-        text = (
-            f'{{"base_seen": {{"clicks": {{"rows": {before}}}}}, '
-            f'"seen": {{"clicks": {{"rows": {before + clicks}}}}}, "steps": 4}}'
-        )
-        write_atomically(self.model / "window.json", text)
+        seen = {"clicks": before + clicks}
+        ModelChain(self.home, "ads").record(link("2026-03-01", seen, {"clicks": before}))
 
     @contextmanager
     def supervised(self) -> Iterator[None]:

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from support.links import link
+
 SCRIPT = """#!{python}
 import fcntl, json, os, sys, time
 from pathlib import Path
@@ -93,10 +95,6 @@ def job_files(job_id: str, state: str, pipeline: str, key: str, **status: Any) -
         f"jobs/{job_id}/endpoints/data-0": "here",
     }
     if state == "succeeded":
-        link = {
-            "base_seen": {"clicks": {"rows": 5}},
-            "seen": {"clicks": {"rows": 17}, "views": {"rows": 3}},
-            "steps": 4,
-        }
-        files[f"models/{pipeline}/main/{key}/g1/window.json"] = json.dumps(link)
+        trained = link(key, seen={"clicks": 17, "views": 3}, before={"clicks": 5})
+        files[f"models/{pipeline}/main/{key}/g1/window.json"] = trained.model_dump_json()
     return files

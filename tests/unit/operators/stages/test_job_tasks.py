@@ -509,6 +509,14 @@ class TestTrainingExecutors:
         with pytest.raises(InfrastructureError, match="is not trained in generation 1"):
             self.work(place.training())
 
+    def test_a_damaged_link_is_refused(self, place: Place) -> None:
+        job = ToldJob(place.home)
+        job.tell("succeeded")
+        job.link(clicks=1)
+        (job.model / "window.json").write_text('{"window": "2026-03-01"}')
+        with pytest.raises(InfrastructureError, match=r"is not trained in generation 1: its link"):
+            self.work(place.training())
+
     def test_it_ends_the_job_when_its_time_is_over(self, place: Place) -> None:
         job = ToldJob(place.home)
         job.tell("running")

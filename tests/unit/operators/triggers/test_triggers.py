@@ -25,7 +25,7 @@ from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.ready import ReadyTrigger
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.triggers.window_over import WindowOverTrigger
-from forebay.operators.turn.snapshot import TurnFiles
+from forebay.operators.turn.snapshot import TurnSnapshot
 from forebay.system.locks import FileLock
 
 Answer = TypeVar("Answer")
@@ -72,7 +72,7 @@ def turn_trigger(home: Home, seconds: float = SOON, before: str = "2026-03-01") 
         pipeline="ads",
         line="main",
         before=before,
-        seen=TurnFiles.of(str(home.root), "ads", "ads", "main", before).seen(),
+        seen=TurnSnapshot.take(home, "ads", "ads", "main", before).model_dump(mode="json"),
         until=time.time() + seconds,
         not_before=0.0,
     )

@@ -9,6 +9,7 @@ from forebay.executors.stages.turn import PreviousRun
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.triggers.turn import CHANGED
 from forebay.operators.turn.previous_run import Outlook, TurnWait
+from forebay.operators.turn.snapshot import TurnSnapshot
 
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-01")
 
@@ -17,7 +18,8 @@ def previous(*runs: tuple[str, str | None]) -> PreviousRun:
     """Of runs as (state of the run, state of its training task)."""
     seen = tuple(OtherRun(f"run{n}", state, WINDOW, 0) for n, (state, _) in enumerate(runs))
     states = {f"run{n}": training for n, (_, training) in enumerate(runs)}
-    return Outlook("2026-03-01", seen, states, {}).previous
+    files = TurnSnapshot(held=False, links=[], failed_at=0.0)
+    return Outlook("2026-03-01", seen, states, files).previous
 
 
 @pytest.mark.parametrize(
