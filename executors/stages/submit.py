@@ -9,7 +9,7 @@ from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
 from forebay.datatasks.ledger import Ledger
-from forebay.errors import ConfigError, LineBusyError, UsageError
+from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobRequest, attach, submit
 from forebay.executors.model_line.chain import ModelChain
@@ -18,7 +18,7 @@ from forebay.executors.model_line.start import gap_before, require_compatible, w
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.training_windows import is_linked, window_request
-from forebay.executors.stages.turn import Line, PreviousRun, Turn, decide
+from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, decide
 from forebay.executors.stages.warm_start import warm_start_plan
 from forebay.home.paths import Home
 from forebay.system.locks import locked
@@ -94,12 +94,10 @@ class _Submission:
         if standing is not None and self._runs(standing):
             return self._attached(standing)
         require_compatible(self.chain, self.spec, self.project.sources)
-        turn = self._turn(previous)
-        if turn.action == "refuse":
-            raise ConfigError(turn.reason)
-        reason = turn.reason or self._line_is_busy(planned)
-        if reason:
-            return self._waiting(reason)
+        turn = self._turn(previous, planned)
+        turn.require()
+        if turn.action == "wait":
+            return self._waiting(turn.reason)
         with locked(self.ledger.folder / CLAIMS_LOCK, CLAIMS_LOCK_SECONDS):
             generation = self._decided(claim, again=again)
         return self._started(generation)
@@ -121,27 +119,22 @@ class _Submission:
         status = folder.observed_status(folder.stored_status())
         return status is not None and status.state in {"submitted", "running"}
 
-    def _turn(self, previous: PreviousRun) -> Turn:
+    def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
         before = ""
         if self.window.start > grid.at(begin).start:
             before = grid.before(self.window).key
         link = self.chain.newest(before) if before else None
         plan = self.ledger.latest_plan(before) if before else None
+        holder = line_holder(self.home, self.spec.name, self.line)
         line = Line(
-            before=before,
+            name=self.line,
             trained=link.generation if link else None,
             planned=plan.generation if plan else None,
             gap=gap_before(self.chain, grid, self.window.key),
+            holder="" if holder == self._job_id(planned) else holder,
         )
-        return decide(self.window.key, previous, line)
-
-    def _line_is_busy(self, planned: int) -> str:
-        """Who else trains the line; an empty text when nobody does."""
-        holder = line_holder(self.home, self.spec.name, self.line)
-        if not holder or holder == self._job_id(planned):
-            return ""
-        return f"window {self.window.key} waits for line {self.line!r}, which job {holder} trains"
+        return decide(Situation(self.window.key, before, previous, line=line))
 
     def _decided(self, claim: str, *, again: bool) -> int:
         """The claim's generation; decided and stored now where it has none."""

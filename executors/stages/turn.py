@@ -1,13 +1,20 @@
-"""Whether it is a window's turn to be trained: a pure decision.
+"""Whether it is a window's turn to be trained: a pure decision, and the only one.
 
 A window's model starts from the model of the window before it, and Airflow starts many windows at
-once, so each asks here. What Airflow knows of the run before and what the model line holds decide.
+once, so each asks here: its task with what Airflow tells it, then the stage that submits, with what
+the model line holds. Neither decides a part of it by itself.
 """
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Literal, NamedTuple
+
+from forebay.errors import ConfigError, NotReadyError
+
+# A queued run starts within seconds where there is room; looks are minutes apart.
+BLOCKED_LOOKS_MAX = 3
 
 
 class PreviousRun(StrEnum):
@@ -23,29 +30,130 @@ class PreviousRun(StrEnum):
     FAILED = "failed"
 
 
+class EarlierRun(NamedTuple):
+    """The nearest window, further back than the one before, whose run has come to an end."""
+
+    window: str
+    run: PreviousRun
+    trained: bool
+
+
 class Line(NamedTuple):
     """What a model line holds around a window.
 
-    before: key of the window before it; empty where the dataset begins. trained, planned: newest
-    generations of the window before, None where there is none. gap: why the line cannot go on
-    with this window, empty when it can or when it begins here.
+    trained, planned: newest generations of the window before, None where there is none. gap: why
+    the line cannot go on with this window, empty when it can or when it begins here. holder: the
+    job of another window that trains the line now; empty when there is none.
     """
 
-    before: str
+    name: str
     trained: int | None
     planned: int | None
     gap: str
+    holder: str = ""
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the window before is not trained as it was planned last."""
+        return self.trained is None or (self.planned or 0) > self.trained
+
+
+class Situation(NamedTuple):
+    """What a window's turn depends on, as far as whoever asks can see it.
+
+    What somebody cannot see keeps its default, which speaks against nothing.
+
+    window, before: keys of the window and of the one before it; `before` is empty where the
+    dataset begins. previous: the run of the window before. earlier: what that run waits for
+    itself, through runs that only wait; None where nobody looked. blocked_looks: how many looks
+    on end, this one included, found that run queued while all active runs are of later windows.
+    line: None where nobody looked. answer: what the stage answered to this very situation when it
+    said wait; None where it was not asked. seconds_left: of the longest wait.
+    """
+
+    window: str
+    before: str
+    previous: PreviousRun
+    earlier: EarlierRun | None = None
+    blocked_looks: int = 0
+    line: Line | None = None
+    answer: str | None = None
+    seconds_left: float = math.inf
 
 
 class Turn(NamedTuple):
-    """go: train now. wait: ask again later. refuse: asking again changes nothing."""
+    """go: train now. wait: ask again later. refuse: asking again changes nothing.
+
+    late: it is refused only because the longest wait is over.
+    """
 
     action: Literal["go", "wait", "refuse"]
     reason: str = ""
+    late: bool = False
+
+    def require(self) -> None:
+        """Let a turn that goes or waits pass.
+
+        Raises:
+            NotReadyError: when the longest wait is over.
+            ConfigError: when it is refused for any other reason.
+        """
+        if self.action == "refuse":
+            raise (NotReadyError if self.late else ConfigError)(self.reason)
 
 
-def behind_failed(window: str, failed: str) -> str:
-    """Why a window ends, and what a person does once the failed one's cause is mended.
+def decide(seen: Situation) -> Turn:
+    """Decide on one window."""
+    refusal = _refusal(seen)
+    if refusal:
+        return Turn("refuse", refusal)
+    reason = _wait(seen)
+    if reason is None:
+        return Turn("go")
+    if seen.seconds_left > 0:
+        return Turn("wait", reason)
+    over = "that was the longest wait (schedule.turn_wait): clear this task to wait again"
+    return Turn("refuse", f"{reason}; {over}", late=True)
+
+
+def _refusal(seen: Situation) -> str:
+    """Why the turn can never come without a person; an empty text when it can."""
+    if seen.previous is PreviousRun.ACTIVE:
+        return _never_ends(seen)
+    return "" if seen.line is None else _no_model(seen, seen.line)
+
+
+def _never_ends(seen: Situation) -> str:
+    """Why the active run before will never train."""
+    earlier = seen.earlier
+    if earlier is not None and earlier.run is PreviousRun.FAILED and not earlier.trained:
+        return _after_failed(seen.window, earlier.window)
+    if seen.blocked_looks > BLOCKED_LOOKS_MAX:
+        return (
+            f"window {seen.window} waits for window {seen.before}, whose run is queued "
+            "and cannot start: all runs that may be active at a time are of later windows, "
+            "which wait for it (a backfill that runs backwards?). This run ends to make room: "
+            f"clear it once window {seen.before} is trained"
+        )
+    return ""
+
+
+def _no_model(seen: Situation, line: Line) -> str:
+    """Why the line has no model to start from, when no active run is going to make one."""
+    if seen.previous is PreviousRun.FAILED and line.outdated:
+        return _after_failed(seen.window, seen.before)
+    if line.trained is not None:
+        return ""
+    if seen.previous is PreviousRun.DONE:
+        return (
+            f"window {seen.before} is not trained although its run says so (marked success by "
+            f"hand?): clear that run, then this one ({seen.window})"
+        )
+    return line.gap
+
+
+def _after_failed(window: str, failed: str) -> str:
+    """Why a window ends, and what a person does once the failed one's cause is fixed.
 
     It does not wait: waiting runs hold the places of runs that may be active at a time, and the
     failed run, cleared, would find none.
@@ -57,23 +165,11 @@ def behind_failed(window: str, failed: str) -> str:
     )
 
 
-def decide(window: str, previous: PreviousRun, line: Line) -> Turn:
-    """Decide on one window."""
-    before = line.before
-    if previous is PreviousRun.ACTIVE:
-        return Turn("wait", f"window {window} waits for window {before}, whose run goes on")
-    behind = (line.planned or 0) > (line.trained or 0)
-    if previous is PreviousRun.FAILED and (line.trained is None or behind):
-        return Turn(
-            "refuse",
-            behind_failed(window, before),
-        )
-    if line.trained is not None:
-        return Turn("go")
-    if previous is PreviousRun.DONE:
-        return Turn(
-            "refuse",
-            f"window {before} is not trained although its run says so (marked success by hand?): "
-            f"clear that run, then this one ({window})",
-        )
-    return Turn("refuse", line.gap) if line.gap else Turn("go")
+def _wait(seen: Situation) -> str | None:
+    """What the window waits for; None when it waits for nothing."""
+    if seen.previous is PreviousRun.ACTIVE:
+        return f"window {seen.window} waits for window {seen.before}, whose run goes on"
+    if seen.line is not None and seen.line.holder:
+        name, holder = seen.line.name, seen.line.holder
+        return f"window {seen.window} waits for line {name!r}, which job {holder} trains"
+    return seen.answer

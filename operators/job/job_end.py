@@ -8,7 +8,7 @@ from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job.handle import JobStatus
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
-from forebay.operators.runs.xcoms import Trained
+from forebay.operators.runs.xcoms import TrainedWindow
 
 
 def raise_for_end(status: JobStatus, logs: str) -> None:
@@ -34,7 +34,7 @@ def raise_for_end(status: JobStatus, logs: str) -> None:
 
 def trained_summary(
     home: Home, pipeline: str, line: str, window: str, generation: int, status: JobStatus | None
-) -> Trained:
+) -> TrainedWindow:
     """What a finished window holds, by the model's own sums.
 
     Raises:
@@ -49,7 +49,7 @@ def trained_summary(
         raise InfrastructureError(f"{untrained}: its link in {folder}: {error}") from error
     if link is None:
         raise InfrastructureError(f"{untrained}: there is no link in {folder}")
-    return Trained(
+    return TrainedWindow(
         window=window,
         generation=generation,
         job_id=status.job_id if status is not None else "",

@@ -1,4 +1,4 @@
-"""A run that has failed: it leaves no job behind, and the windows behind it hear of it.
+"""A run that has failed: it leaves no job behind, and the windows after it hear of it.
 
 There are moments when no task follows a job, and whoever waits for a run looks rarely.
 
@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 @hookimpl
 def on_dag_run_failed(dag_run: DagRun) -> None:
-    """End the jobs that this run still owns, and wake the windows that wait behind it.
+    """End the jobs that this run still owns, and wake the windows that wait for it.
 
     Runs of other DAGs are none of our business.
     """
@@ -35,7 +35,7 @@ def on_dag_run_failed(dag_run: DagRun) -> None:
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):
         return
     try:
-        wake_those_behind(dag_run.dag_id)
+        wake_waiting_windows(dag_run.dag_id)
         end_jobs_of(dag_run.dag_id, dag_run.run_id)
     except (ForebayError, OSError) as error:
         _LOG.warning("jobs of run %s of %s may go on: %s", dag_run.run_id, dag_run.dag_id, error)
@@ -57,7 +57,7 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
         _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, handle.job_id)
 
 
-def wake_those_behind(dag_id: str) -> None:
+def wake_waiting_windows(dag_id: str) -> None:
     """Windows that wait for the failed one see it at once, not at their next look."""
     from forebay.operators.settings import home
 

@@ -1,4 +1,4 @@
-"""What the job's two tasks leave for each other and for those behind: references and counts."""
+"""What the job's two tasks leave for each other and for later tasks: references and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class Handle(Message):
+class SubmittedJob(Message):
     """A submitted job. An empty `job_id`: the window was trained already, nothing was submitted.
 
     epoch: of the submission. asked_by: the pass that submitted. claim: what a submission of the
@@ -29,7 +29,7 @@ class Handle(Message):
     claim: str
 
 
-class Trained(Message):
+class TrainedWindow(Message):
     """A trained window. rows: by source, as the model's own sums say."""
 
     window: str
@@ -40,13 +40,13 @@ class Trained(Message):
     seconds: float = 0.0
 
 
-def submitted(context: Context) -> Handle:
+def submitted_job(context: Context) -> SubmittedJob:
     """What data_executors left in this run.
 
     Raises:
         UsageError: when it left nothing.
     """
-    return Handle.model_validate(_left_by(DATA_EXECUTORS, context))
+    return SubmittedJob.model_validate(_left_by(DATA_EXECUTORS, context))
 
 
 def trained_generation(context: Context) -> int:
@@ -55,7 +55,7 @@ def trained_generation(context: Context) -> int:
     Raises:
         UsageError: when it left nothing.
     """
-    return Trained.model_validate(_left_by(TRAINING_EXECUTORS, context)).generation
+    return TrainedWindow.model_validate(_left_by(TRAINING_EXECUTORS, context)).generation
 
 
 def _left_by(task_id: str, context: Context) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator
 
@@ -15,6 +15,8 @@ from forebay.operators.failures import failing_as_airflow
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
 from forebay.operators.stage_process import StageCommand, StageProcess, StageResult
+from forebay.operators.triggers.base import WakingTrigger, defer_timeout
+from forebay.system.message import Message
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -72,15 +74,15 @@ class StageOperator(BaseOperator):
         self.stage_seconds = stage_seconds
 
     @abstractmethod
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
         """Do the stage; what it returns is the task's XCom."""
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Airflow's entry."""
         with failing_as_airflow():
-            return self.work(self.asked(context), context)
+            return self.work(self.request(context), context)
 
-    def asked(self, context: Context) -> StageRequest:
+    def request(self, context: Context) -> StageRequest:
         """What this task of this run is asked for."""
         return StageRequest.of(context, self.grid)
 
@@ -94,9 +96,11 @@ class StageOperator(BaseOperator):
         """Where state lies."""
         return home()
 
-    def command(self, asked: StageRequest, *options: str, stage: str | None = None) -> StageCommand:
+    def command(
+        self, request: StageRequest, *options: str, stage: str | None = None
+    ) -> StageCommand:
         """A call of a stage for the window."""
-        named = (self.pipeline, asked.window.key, *options)
+        named = (self.pipeline, request.window.key, *options)
         where = ("--config", self.config, "--line", self.line)
         return StageCommand(interpreter(self.python), stage or self.stage, (*named, *where))
 
@@ -112,6 +116,29 @@ class StageOperator(BaseOperator):
             return self._process.wait(self.stage_seconds).result(command, model)
         finally:
             self._process = None
+
+    def defer_until(
+        self,
+        trigger: WakingTrigger,
+        *,
+        then: Callable[..., dict[str, Any]],
+        seconds: float,
+        carried: Message | None = None,
+    ) -> NoReturn:
+        """Give the slot back until the trigger fires.
+
+        Args:
+            trigger: what is waited for.
+            then: the method of this operator that continues, with the event and what is carried.
+            seconds: after which the trigger fires in any case.
+            carried: what the next half of the task needs of this one.
+        """
+        self.defer(
+            trigger=trigger,
+            method_name=then.__name__,
+            kwargs=None if carried is None else carried.model_dump(mode="json"),
+            timeout=defer_timeout(seconds),
+        )
 
     def pause(self, seconds: float) -> None:
         """Sleep, holding the slot.

@@ -13,9 +13,9 @@ from forebay.operators.failures import failing_as_airflow
 from forebay.operators.job.job_end import raise_for_end
 from forebay.operators.links import TrainingLink, WindowBeforeLink
 from forebay.operators.runs.stage_request import StageRequest
-from forebay.operators.runs.xcoms import Handle
+from forebay.operators.runs.xcoms import SubmittedJob
 from forebay.operators.stages.job_operator import JobOperator
-from forebay.operators.turn.previous_run import TurnWait
+from forebay.operators.turn.wait import TurnWait
 from forebay.system.message import Message
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class DataExecutorsOperator(JobOperator):
         super().__init__(**job)
         self.executors = executors
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Submit in turn, then wait for the executors."""
-        return self._start(asked, TurnWait(deadline=time.time() + self.turn_wait_seconds))
+        return self._start(request, TurnWait(deadline=time.time() + self.turn_wait_seconds))
 
     def turn_came(
         self,
@@ -57,17 +57,17 @@ class DataExecutorsOperator(JobOperator):
         """Look whether it is the window's turn now."""
         with failing_as_airflow():
             wait = _Carried.model_validate(carried).wait.woken(event)
-            return self._start(self.asked(context), wait)
+            return self._start(self.request(context), wait)
 
-    def _start(self, asked: StageRequest, wait: TurnWait) -> dict[str, Any]:
+    def _start(self, request: StageRequest, wait: TurnWait) -> dict[str, Any]:
         result = self.submit_in_turn(
-            asked, wait, claim=asked.claim, again=asked.again, carried=_Carried(wait=wait)
+            request, wait, claim=request.claim, again=request.again, carried=_Carried(wait=wait)
         )
         if result.state == "trained":
             self.log.info("window %s: trained already. %s", result.window, result.reason)
         else:
             self._await_registered(JobHandle(self.home, result.job_id, result.epoch))
-        return self._handed_on(asked, result)
+        return self._handed_on(request, result)
 
     def _await_registered(self, handle: JobHandle) -> None:
         """Wait until the data executors serve, or the job has come to its end already.
@@ -93,14 +93,14 @@ class DataExecutorsOperator(JobOperator):
             f"{self.stage_seconds:g} s: see {self.logs(handle)}"
         )
 
-    def _handed_on(self, asked: StageRequest, result: SubmitResult) -> dict[str, Any]:
+    def _handed_on(self, request: StageRequest, result: SubmitResult) -> dict[str, Any]:
         # From here on the job is training_executors': this task must not end it any more.
         self._handle = None
-        return Handle(
-            window=asked.window.key,
+        return SubmittedJob(
+            window=request.window.key,
             generation=result.generation,
             job_id=result.job_id if result.state == "submitted" else "",
             epoch=result.epoch,
-            asked_by=asked.asked_by,
-            claim=asked.claim,
+            asked_by=request.asked_by,
+            claim=request.claim,
         ).model_dump(mode="json")

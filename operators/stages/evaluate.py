@@ -20,9 +20,9 @@ class EvaluateOperator(StageOperator):
     ui_color = "#fff2cc"
     operator_extra_links = (TrainingLink(),)
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Evaluate."""
-        result = self.call(self.command(asked), EvaluateResult)
+        result = self.call(self.command(request), EvaluateResult)
         for paradigm, metrics in result.metrics.items():
             shown = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             self.log.info("window %s: %s: %s", result.window, paradigm, shown)

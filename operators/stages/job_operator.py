@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from forebay.errors import ConfigError, FencedError, ForebayError, NotReadyError
+from forebay.errors import FencedError, ForebayError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.owner import own
 from forebay.executors.stages.results import SubmitResult
-from forebay.executors.stages.turn import Line, PreviousRun, behind_failed, decide
+from forebay.executors.stages.turn import PreviousRun, decide
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
-from forebay.operators.triggers.base import defer_timeout, earliest_event
-from forebay.operators.triggers.turn import CHANGED, TurnTrigger
-from forebay.operators.turn.previous_run import BLOCKED_LOOKS_MAX, Outlook, TurnWait
-from forebay.operators.turn.windows_ahead import WindowsAhead
+from forebay.operators.triggers.turn import TurnTrigger
+from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver
+from forebay.operators.turn.wait import CHANGED, TurnWait
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 # Turns come when another window has trained: a slot is not held for that.
 _LOOK_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
-# What is news to a window behind one that has a turn to come itself.
-_NEWS = {"links", "failed_at"}
 
 
 class JobOperator(StageOperator):
@@ -50,52 +47,52 @@ class JobOperator(StageOperator):
 
     @abstractmethod
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Go on behind a wait for the turn, with what was carried through it."""
+        """Continue after a wait for the turn, with what was carried through it."""
 
     def submit_in_turn(
-        self, asked: StageRequest, wait: TurnWait, *, claim: str, again: bool, carried: Message
+        self, request: StageRequest, wait: TurnWait, *, claim: str, again: bool, carried: Message
     ) -> SubmitResult:
         """Submit the window's job when it is its turn; wait for that deferred.
 
         Args:
-            asked: what the task is asked for.
+            request: what the task is asked for.
             wait: how long it has waited, and may.
             claim: what this submission is recognised by; the same claim never trains twice.
             again: whether a trained window is trained once more.
-            carried: what `turn_came` gets; its field `wait` is the wait that goes on.
+            carried: what `turn_came` gets; its field `wait` is the wait so far.
 
         Raises:
             NotReadyError: at the deadline.
-            ConfigError: when the wait would have no end: behind a window whose run failed, or
+            ConfigError: when the wait would have no end: after a window whose run failed, or
                 one whose run finds no place among those that may be active.
             ForebayError: when the stage fails.
         """
-        ahead = self._ahead(asked)
-        looked: Outlook | None = None
-        first: Outlook | None = None
-        reason = ""
+        observer = TurnObserver(request, self.grid, self.home, self.pipeline, self.line)
+        first = previous = observer.look()
+        answer: str | None = None
+        said = ""
         until = time.monotonic() + min(self.grace_seconds, _LOOK_SECONDS)
         while True:
-            outlook = ahead.outlook()
-            self.run_before = outlook.run_id
-            first = first or outlook
-            if outlook != looked:
-                looked = outlook
-                result = self._ask(asked, outlook, claim, again=again)
-                if isinstance(result, SubmitResult) and result.state != "waiting":
+            self.run_before = previous.run_id
+            turn = decide(previous.situation(request.window.key, wait, answer))
+            if turn.action == "go":
+                result = self._submit(request, claim, previous.state, again=again)
+                if result.state != "waiting":
                     return result
-                reason = self._say(asked, reason, result)
-            self._refuse_blocked(asked, outlook, wait)
-            if time.time() >= wait.deadline:
-                raise NotReadyError(
-                    f"{reason}; that was the longest wait (schedule.turn_wait): "
-                    "clear this task to wait again"
-                )
+                answer = result.reason
+                continue
+            turn.require()
+            if turn.reason != said and answer is None:  # an answer is in the log already
+                self.log.info("window %s: waiting. %s", request.window.key, turn.reason)
+            said = turn.reason
             if time.monotonic() >= until:
-                if outlook.files.model_dump(include=_NEWS) != first.files.model_dump(include=_NEWS):
+                if _news(previous) != _news(first):
                     wait = wait.woken({"state": CHANGED})  # no later change would wake it
-                self._defer_for_turn(asked, outlook, wait, carried)
+                self._defer_for_turn(request, previous, wait, carried)
             self.pause(_PAUSE_SECONDS)
+            seen = observer.look()
+            if seen is not previous:
+                previous, answer = seen, None
 
     def cancel(self) -> None:
         """End the job that this task owns; a newer owner keeps it."""
@@ -116,33 +113,20 @@ class JobOperator(StageOperator):
         """Where the job's processes write."""
         return str(handle.folder.path / "logs")
 
-    def _ahead(self, asked: StageRequest) -> WindowsAhead:
-        return WindowsAhead(asked, self.grid, self.home, self.pipeline, self.line)
-
-    def _ask(
-        self, asked: StageRequest, outlook: Outlook, claim: str, *, again: bool
-    ) -> SubmitResult | str:
-        """Submit, or the reason why there is no use in asking yet."""
-        if outlook.previous is PreviousRun.ACTIVE:
-            failed = self._ahead(asked).failed(outlook)
-            if failed:
-                raise ConfigError(behind_failed(asked.window.key, failed))
-            line = Line(before=outlook.before, trained=None, planned=None, gap="")
-            return decide(asked.window.key, PreviousRun.ACTIVE, line).reason
-        options = ["--claim", claim, "--previous", str(outlook.previous)]
-        return self._submit(asked, [*options, *(["--again"] if again else [])])
-
-    def _submit(self, asked: StageRequest, options: list[str]) -> SubmitResult:
+    def _submit(
+        self, request: StageRequest, claim: str, previous: PreviousRun, *, again: bool
+    ) -> SubmitResult:
+        options = ("--claim", claim, "--previous", str(previous), *(["--again"] if again else []))
         since = datetime.now(UTC)
         try:
-            result = self.call(self.command(asked, *options, stage="submit"), SubmitResult)
+            result = self.call(self.command(request, *options, stage="submit"), SubmitResult)
         except ForebayError:
             if self._killed:
-                self._cancel_unheard(asked.window.key, since)
+                self._cancel_unheard(request.window.key, since)
             raise
         if result.state == "submitted":
             self._handle = JobHandle(self.home, result.job_id, result.epoch)
-            own(self._handle, asked.run)
+            own(self._handle, request.run)
             if self._killed:
                 self.cancel()
             self.refuse_killed()
@@ -164,45 +148,27 @@ class JobOperator(StageOperator):
                 self._handle = JobHandle(self.home, path.name, folder.epoch())
                 self.cancel()
 
-    def _refuse_blocked(self, asked: StageRequest, outlook: Outlook, wait: TurnWait) -> None:
-        if outlook.blocked and wait.blocked_looks >= BLOCKED_LOOKS_MAX:
-            raise ConfigError(
-                f"window {asked.window.key} waits for window {outlook.before}, whose run is queued "
-                "and cannot start: all runs that may be active at a time are of later windows, "
-                "which wait for it (a backfill that runs backwards?). This run ends to make room: "
-                f"clear it once window {outlook.before} is trained"
-            )
-
-    def _say(self, asked: StageRequest, said: str, result: SubmitResult | str) -> str:
-        reason = result if isinstance(result, str) else result.reason
-        if reason != said and isinstance(result, str):
-            self.log.info("window %s: waiting. %s", asked.window.key, reason)
-        return reason
-
     def _defer_for_turn(
-        self, asked: StageRequest, outlook: Outlook, wait: TurnWait, carried: Message
-    ) -> None:
-        now = time.time()
-        seconds = min(wait.next_look, max(0.0, wait.deadline - now))
+        self, request: StageRequest, previous: PreviousWindow, wait: TurnWait, carried: Message
+    ) -> NoReturn:
+        seconds = min(wait.next_look, max(0.0, wait.seconds_left))
         # While the window before has a turn to come, a line that is free is no news: each of ten
         # waiting windows would be woken by every job that ends.
-        behind = outlook.previous is PreviousRun.ACTIVE
-        seen = outlook.files.model_dump(mode="json", include=_NEWS if behind else None)
+        active = previous.state is PreviousRun.ACTIVE
         trigger = TurnTrigger(
             home=str(self.home.root),
-            dag_id=asked.dag_id,
+            dag_id=request.dag_id,
             pipeline=self.pipeline,
             line=self.line,
-            before=outlook.before,
-            seen=seen,
-            until=now + seconds,
-            not_before=earliest_event(),
+            before=previous.key,
+            seen=_news(previous) if active else previous.files.model_dump(mode="json"),
+            until=time.time() + seconds,
         )
-        self.defer(
-            trigger=trigger,
-            method_name=self.turn_came.__name__,
-            kwargs=carried.model_copy(
-                update={"wait": wait.longer(blocked=outlook.blocked)}
-            ).model_dump(mode="json"),
-            timeout=defer_timeout(seconds),
-        )
+        longer = wait.longer(blocked=previous.blocked)
+        carried = carried.model_copy(update={"wait": longer})
+        self.defer_until(trigger, then=self.turn_came, seconds=seconds, carried=carried)
+
+
+def _news(previous: PreviousWindow) -> dict[str, Any]:
+    """What of the files is news to a window after one that has a turn to come itself."""
+    return previous.files.model_dump(mode="json", include={"links", "failed_at"})

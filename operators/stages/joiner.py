@@ -28,19 +28,19 @@ class JoinerOperator(StageOperator):
         super().__init__(**stage)
         self.sources = sources
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
         """Read the sources' answers."""
-        results = [self._answer(name, asked, context) for name in self.sources]
+        results = [self._answer(name, request, context) for name in self.sources]
         rows = {result.source: result.rows for result in results}
         known = [count for count in rows.values() if count is not None]
         total = sum(known) if len(known) == len(rows) else None
         shown = "an unknown number of rows" if total is None else f"{total:,} rows"
         tasks = sum(result.tasks for result in results)
         self.log.info(
-            "window %s: %d sources, %d tasks, %s", asked.window.key, len(results), tasks, shown
+            "window %s: %d sources, %d tasks, %s", request.window.key, len(results), tasks, shown
         )
         return {
-            "window": asked.window.key,
+            "window": request.window.key,
             "sources": len(results),
             "tasks": tasks,
             "files": sum(result.files for result in results),
@@ -49,17 +49,17 @@ class JoinerOperator(StageOperator):
             "storage_calls": sum(result.storage_calls for result in results),
         }
 
-    def _answer(self, name: str, asked: StageRequest, context: Context) -> SourceResult:
+    def _answer(self, name: str, request: StageRequest, context: Context) -> SourceResult:
         told = context["ti"].xcom_pull(task_ids=self.sources[name], default=None)
         if told is None:
             raise InfrastructureError(
-                f"source {name} left no answer for window {asked.window.key}: "
+                f"source {name} left no answer for window {request.window.key}: "
                 f"clear the task {self.sources[name]} and what follows"
             )
         result = SourceResult.model_validate(told)
-        if result.window != asked.window.key or result.state != "listed":
+        if result.window != request.window.key or result.state != "listed":
             raise InfrastructureError(
                 f"source {name} answered for window {result.window} ({result.state}) and not for "
-                f"{asked.window.key}: clear the task {self.sources[name]} and what follows"
+                f"{request.window.key}: clear the task {self.sources[name]} and what follows"
             )
         return result

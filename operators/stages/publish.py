@@ -21,8 +21,8 @@ class PublishOperator(StageOperator):
     ui_color = "#f8cecc"
     operator_extra_links = (TrainingLink(), MetricsLink())
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
         """Publish."""
         generation = trained_generation(context)
-        command = self.command(asked, "--generation", str(generation))
+        command = self.command(request, "--generation", str(generation))
         return self.call(command, PublishResult).model_dump(mode="json")

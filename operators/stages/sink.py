@@ -18,7 +18,7 @@ class SinkOperator(StageOperator):
     stage = "sink"
     ui_color = "#dae8fc"
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Record the plan."""
-        options = ["--asked-by", asked.asked_by, *(["--again"] if asked.again else [])]
-        return self.call(self.command(asked, *options), SinkResult).model_dump(mode="json")
+        options = ["--asked-by", request.asked_by, *(["--again"] if request.again else [])]
+        return self.call(self.command(request, *options), SinkResult).model_dump(mode="json")

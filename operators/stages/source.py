@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from forebay.datatasks.listing_files import listed_for
 from forebay.errors import InfrastructureError
@@ -13,7 +13,6 @@ from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.operators.runs.airflow_runs import FINISHED_STATES, active_runs_near, task_states
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
-from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
 
 if TYPE_CHECKING:
@@ -46,12 +45,12 @@ class SourceOperator(StageOperator):
         self.source = source
         self.windows_around = windows_around
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Look, again within the grace, then defer."""
         grace_ends = time.monotonic() + self.grace_seconds
         pause = _FIRST_PAUSE_SECONDS
         while True:
-            result = self._list(asked)
+            result = self._list(request)
             if result.state == "listed":
                 return result.model_dump(mode="json")
             if result.deadline is None:
@@ -60,7 +59,7 @@ class SourceOperator(StageOperator):
                 )
             left = (result.deadline - datetime.now(result.deadline.tzinfo)).total_seconds()
             if time.monotonic() + min(pause, left) > grace_ends:
-                self._defer(asked, result.deadline.timestamp(), left)
+                self._defer(request, result.deadline.timestamp(), left)
             self.pause(max(0.0, min(pause, left)))
             pause *= GROWTH
 
@@ -69,36 +68,38 @@ class SourceOperator(StageOperator):
         self.log.info("woken: %s", event["state"])
         return self.execute(context)
 
-    def _defer(self, asked: StageRequest, deadline: float, left: float) -> None:
-        command = self.command(asked, self.source, "--asked-by", asked.asked_by)
+    def _defer(self, request: StageRequest, deadline: float, left: float) -> NoReturn:
+        command = self.command(request, self.source, "--asked-by", request.asked_by)
         trigger = ReadyTrigger(
             python=command.python,
             arguments=list(command.arguments),
             home=str(self.home.root),
             deadline=deadline,
-            not_before=earliest_event(),
         )
-        self.defer(trigger=trigger, method_name=self.ready.__name__, timeout=defer_timeout(left))
+        self.defer_until(trigger, then=self.ready, seconds=left)
 
-    def _list(self, asked: StageRequest) -> SourceResult:
-        options = [self.source, "--asked-by", asked.asked_by]
-        if listed_for(self.home, self.pipeline, self.source, asked.window.key) != asked.asked_by:
-            others = self._others(asked)
+    def _list(self, request: StageRequest) -> SourceResult:
+        options = [self.source, "--asked-by", request.asked_by]
+        if (
+            listed_for(self.home, self.pipeline, self.source, request.window.key)
+            != request.asked_by
+        ):
+            others = self._others(request)
             if others:
                 options += ["--asked", others]
-        return self.call(self.command(asked, *options), SourceResult)
+        return self.call(self.command(request, *options), SourceResult)
 
-    def _others(self, asked: StageRequest) -> str:
+    def _others(self, request: StageRequest) -> str:
         """Windows whose runs wait for this source too, nearest first, as JSON."""
-        runs = active_runs_near(asked.dag_id, asked.window, self.grid, self.windows_around)
-        runs = [run for run in runs if run.window.key != asked.window.key]
-        states = task_states(asked.dag_id, [run.run_id for run in runs], asked.task_id)
+        runs = active_runs_near(request.dag_id, request.window, self.grid, self.windows_around)
+        runs = [run for run in runs if run.window.key != request.window.key]
+        states = task_states(request.dag_id, [run.run_id for run in runs], request.task_id)
         waiting = {
             run.window: run.asked_by
             for run in runs
             if states.get(run.run_id) not in FINISHED_STATES
         }
-        near = sorted(waiting, key=lambda window: abs(window.start - asked.window.start))
+        near = sorted(waiting, key=lambda window: abs(window.start - request.window.start))
         kept: list[dict[str, str]] = []
         size = 0
         for window in near:

@@ -13,7 +13,6 @@ from forebay.executors.stages.results import TimerResult
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.runs.stage_request import REPROCESS, StageRequest
 from forebay.operators.stages.base import StageOperator
-from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.window_over import WindowOverTrigger
 
 if TYPE_CHECKING:
@@ -27,17 +26,17 @@ AGAIN = (
 class TimerOperator(StageOperator):
     """Waits for the end of the window and looks whether it was trained already.
 
-    A window that is trained leaves nothing to do: the tasks behind are skipped, and the run ends
+    A window that is trained leaves nothing to do: the tasks after it are skipped, and the run ends
     green in seconds. A clear of the timer, or the conf `{"reprocess": true}`, asks for it again.
     """
 
     stage = "timer"
     ui_color = "#e8e3d3"
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
         """Wait until the window is over, then look."""
         now = datetime.now(UTC)
-        window = asked.window
+        window = request.window
         if now < window.start:
             raise UsageError(
                 f"window {window.key} has not begun: it starts at {window.start.isoformat()} and "
@@ -47,24 +46,19 @@ class TimerOperator(StageOperator):
         if left > 0:
             self.log.info("window %s: not over, it ends at %s", window.key, window.end.isoformat())
         if left > self.grace_seconds:
-            self.defer(
-                trigger=WindowOverTrigger(
-                    until=window.end.timestamp(), not_before=earliest_event()
-                ),
-                method_name=self.window_over.__name__,
-                timeout=defer_timeout(left),
-            )
+            trigger = WindowOverTrigger(until=window.end.timestamp())
+            self.defer_until(trigger, then=self.window_over, seconds=left)
         self.pause(left)
-        return self._look(asked, context)
+        return self._look(request, context)
 
     def window_over(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Go on behind the deferral."""
+        """Continue after the deferral."""
         with failing_as_airflow():
-            return self._look(self.asked(context), context)
+            return self._look(self.request(context), context)
 
-    def _look(self, asked: StageRequest, context: Context) -> dict[str, Any]:
-        options = ["--again"] if asked.again else []
-        result = self.call(self.command(asked, *options), TimerResult)
+    def _look(self, request: StageRequest, context: Context) -> dict[str, Any]:
+        options = ["--again"] if request.again else []
+        result = self.call(self.command(request, *options), TimerResult)
         if result.state == "open":
             return result.model_dump(mode="json")
         said = result.model_dump(mode="json") | {"next": AGAIN}

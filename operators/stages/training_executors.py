@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.handle import JobHandle, attach
@@ -14,11 +14,10 @@ from forebay.operators.job.job_end import raise_for_end, trained_summary
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.links import MetricsLink, WindowBeforeLink
 from forebay.operators.runs.stage_request import StageRequest
-from forebay.operators.runs.xcoms import submitted
+from forebay.operators.runs.xcoms import submitted_job
 from forebay.operators.stages.job_operator import JobOperator
-from forebay.operators.triggers.base import defer_timeout, earliest_event
 from forebay.operators.triggers.job import JobTrigger
-from forebay.operators.turn.previous_run import TurnWait
+from forebay.operators.turn.wait import TurnWait
 from forebay.system.message import Message
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ RESUBMISSIONS_MAX = 3
 _POLL_SECONDS = 1.0
 
 
-class _Course(Message):
-    """What one attempt carries through its deferrals.
+class _Attempt(Message):
+    """What one attempt at the task knows, and carries through its deferrals.
 
     claim, again: of a submission, should one be needed. resubmitted: how many there were.
     wait: for the line. deadline: when the training has to end, as `time.time` counts.
@@ -67,34 +66,34 @@ class TrainingExecutorsOperator(JobOperator):
         super().__init__(**job)
         self.train_seconds = train_seconds
 
-    def work(self, asked: StageRequest, context: Context) -> dict[str, Any]:
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
         """Attach, or submit where there is nothing to attach to; then follow."""
-        left = submitted(context)
+        left = submitted_job(context)
         now = time.time()
-        alone = asked.clear_count > 0 and left.asked_by != asked.asked_by
-        course = _Course(
-            claim=asked.claim if alone else left.claim,
+        alone = request.clear_count > 0 and left.asked_by != request.asked_by
+        attempt = _Attempt(
+            claim=request.claim if alone else left.claim,
             again=alone,
             generation=left.generation,
             wait=TurnWait(deadline=now + self.turn_wait_seconds),
             deadline=now + self.train_seconds,
         )
         if alone:
-            self.log.info("window %s: cleared alone, so it trains again", asked.window.key)
-            return self._submit_and_follow(asked, course)
+            self.log.info("window %s: cleared alone, so it trains again", request.window.key)
+            return self._submit_and_follow(request, attempt)
         if not left.job_id:
-            return self._summary(asked, left.generation, None)
+            return self._summary(request, left.generation, None)
         self._handle = attach(self.home, left.job_id)
-        own(self._handle, asked.run)
+        own(self._handle, request.run)
         self.log.info(
             "window %s: attached to job %s (epoch %d); its logs: %s",
-            asked.window.key,
+            request.window.key,
             left.job_id,
             self._handle.epoch,
             self.logs(self._handle),
         )
         update = {"job_id": left.job_id, "epoch": self._handle.epoch}
-        return self._follow(asked, course.model_copy(update=update), self._handle, attached=True)
+        return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
 
     def turn_came(
         self,
@@ -104,9 +103,9 @@ class TrainingExecutorsOperator(JobOperator):
     ) -> dict[str, Any]:
         """Look whether the line is free now."""
         with failing_as_airflow():
-            course = _Course.model_validate(carried)
-            update = {"wait": course.wait.woken(event)}
-            return self._submit_and_follow(self.asked(context), course.model_copy(update=update))
+            attempt = _Attempt.model_validate(carried)
+            update = {"wait": attempt.wait.woken(event)}
+            return self._submit_and_follow(self.request(context), attempt.model_copy(update=update))
 
     def followed(
         self,
@@ -114,18 +113,18 @@ class TrainingExecutorsOperator(JobOperator):
         event: dict[str, Any],  # noqa: ARG002 - what woke it is looked at anew
         **carried: Any,
     ) -> dict[str, Any]:
-        """Go on behind a deferral: the job has ended, or its time is over."""
+        """Continue after a deferral: the job has ended, or its time is over."""
         with failing_as_airflow():
-            course = _Course.model_validate(carried)
-            self._handle = JobHandle(self.home, course.job_id, course.epoch)
-            return self._follow(self.asked(context), course, self._handle)
+            attempt = _Attempt.model_validate(carried)
+            self._handle = JobHandle(self.home, attempt.job_id, attempt.epoch)
+            return self._follow(self.request(context), attempt, self._handle)
 
-    def _submit_and_follow(self, asked: StageRequest, course: _Course) -> dict[str, Any]:
+    def _submit_and_follow(self, request: StageRequest, attempt: _Attempt) -> dict[str, Any]:
         result = self.submit_in_turn(
-            asked, course.wait, claim=course.claim, again=course.again, carried=course
+            request, attempt.wait, claim=attempt.claim, again=attempt.again, carried=attempt
         )
         if result.state == "trained" or self._handle is None:
-            return self._summary(asked, result.generation, None)
+            return self._summary(request, result.generation, None)
         update = {
             "job_id": result.job_id,
             "epoch": result.epoch,
@@ -133,16 +132,16 @@ class TrainingExecutorsOperator(JobOperator):
             # The wait for the line was no training.
             "deadline": time.time() + self.train_seconds,
         }
-        return self._follow(asked, course.model_copy(update=update), self._handle)
+        return self._follow(request, attempt.model_copy(update=update), self._handle)
 
     def _follow(
-        self, asked: StageRequest, course: _Course, handle: JobHandle, *, attached: bool = False
+        self, request: StageRequest, attempt: _Attempt, handle: JobHandle, *, attached: bool = False
     ) -> dict[str, Any]:
         """Poll within the grace, then defer.
 
         Args:
-            asked: what the task is asked for.
-            course: where this attempt stands.
+            request: what the task is asked for.
+            attempt: what this attempt at the task knows so far.
             handle: the job.
             attached: what the job's end was before this attempt is nothing it has seen itself.
         """
@@ -151,38 +150,40 @@ class TrainingExecutorsOperator(JobOperator):
         while True:
             status = handle.status()
             if status.state == "succeeded":
-                return self._summary(asked, course.generation, status)
+                return self._summary(request, attempt.generation, status)
             if _worth_submitting_again(status, attached=attached):
-                return self._resubmit(asked, course, status)
+                return self._resubmit(request, attempt, status)
             raise_for_end(status, self.logs(handle))
             attached = False
             self.refuse_killed()
             line = lines.due(status)
             if line is not None:
                 self.log.info("%s", line)
-            self._refuse_late(course, handle)
+            self._refuse_late(attempt, handle)
             if time.monotonic() >= until:
-                self._defer_to_end(course)
+                self._defer_to_end(attempt)
             self.pause(_POLL_SECONDS)
 
-    def _resubmit(self, asked: StageRequest, course: _Course, status: JobStatus) -> dict[str, Any]:
-        if course.resubmitted >= RESUBMISSIONS_MAX:
+    def _resubmit(
+        self, request: StageRequest, attempt: _Attempt, status: JobStatus
+    ) -> dict[str, Any]:
+        if attempt.resubmitted >= RESUBMISSIONS_MAX:
             raise InfrastructureError(
-                f"job {status.job_id} is {status.state} again after {course.resubmitted} "
+                f"job {status.job_id} is {status.state} again after {attempt.resubmitted} "
                 "submissions by this task"
             )
         self.refuse_killed()
         self.log.info(
             "window %s: job %s was %s: it is submitted again and goes on from its checkpoint",
-            asked.window.key,
+            request.window.key,
             status.job_id,
             status.state,
         )
-        update = {"resubmitted": course.resubmitted + 1}
-        return self._submit_and_follow(asked, course.model_copy(update=update))
+        update = {"resubmitted": attempt.resubmitted + 1}
+        return self._submit_and_follow(request, attempt.model_copy(update=update))
 
-    def _refuse_late(self, course: _Course, handle: JobHandle) -> None:
-        if time.time() < course.deadline:
+    def _refuse_late(self, attempt: _Attempt, handle: JobHandle) -> None:
+        if time.time() < attempt.deadline:
             return
         self.cancel()
         raise ConfigError(
@@ -190,26 +191,21 @@ class TrainingExecutorsOperator(JobOperator):
             f"{self.train_seconds:g} s (schedule.train_timeout)\nlogs: {self.logs(handle)}"
         )
 
-    def _defer_to_end(self, course: _Course) -> None:
+    def _defer_to_end(self, attempt: _Attempt) -> NoReturn:
         trigger = JobTrigger(
             home=str(self.home.root),
-            job_id=course.job_id,
-            epoch=course.epoch,
-            deadline=course.deadline,
-            not_before=earliest_event(),
+            job_id=attempt.job_id,
+            epoch=attempt.epoch,
+            deadline=attempt.deadline,
         )
-        self.defer(
-            trigger=trigger,
-            method_name=self.followed.__name__,
-            kwargs=course.model_dump(mode="json"),
-            timeout=defer_timeout(course.deadline - time.time()),
-        )
+        left = attempt.deadline - time.time()
+        self.defer_until(trigger, then=self.followed, seconds=left, carried=attempt)
 
     def _summary(
-        self, asked: StageRequest, generation: int, status: JobStatus | None
+        self, request: StageRequest, generation: int, status: JobStatus | None
     ) -> dict[str, Any]:
         found = trained_summary(
-            self.home, self.pipeline, self.line, asked.window.key, generation, status
+            self.home, self.pipeline, self.line, request.window.key, generation, status
         )
         rows = ", ".join(f"{name} {count:,}" for name, count in found.rows.items())
         self.log.info(

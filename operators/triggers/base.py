@@ -18,11 +18,6 @@ QUIET_SECONDS = 15.0
 _MARGIN = timedelta(minutes=10)
 
 
-def earliest_event() -> float:
-    """The time before which a trigger that starts now must not fire."""
-    return time.time() + QUIET_SECONDS
-
-
 def defer_timeout(seconds: float) -> timedelta:
     """Airflow's limit for a deferral that ends by itself after so many seconds."""
     return timedelta(seconds=max(0.0, seconds)) + _MARGIN
@@ -37,10 +32,10 @@ class WakingTrigger(BaseTrigger):
 
     fields: ClassVar[tuple[str, ...]]
 
-    def __init__(self, *, not_before: float) -> None:
-        """`not_before` is a time as `time.time` counts."""
+    def __init__(self, *, not_before: float | None = None) -> None:
+        """`not_before` is a time as `time.time` counts; None for one that is deferred to now."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.not_before = not_before
+        self.not_before = time.time() + QUIET_SECONDS if not_before is None else not_before
 
     @abstractmethod
     async def watch(self) -> dict[str, Any]:

@@ -26,7 +26,13 @@ class JobTrigger(WakingTrigger):
     fields = ("home", "job_id", "epoch", "deadline")
 
     def __init__(
-        self, *, home: str, job_id: str, epoch: int, deadline: float, not_before: float
+        self,
+        *,
+        home: str,
+        job_id: str,
+        epoch: int,
+        deadline: float,
+        not_before: float | None = None,
     ) -> None:
         """`epoch` is the task's; `deadline` as `time.time` counts."""
         super().__init__(not_before=not_before)

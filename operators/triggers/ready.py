@@ -39,7 +39,13 @@ class ReadyTrigger(WakingTrigger):
     fields = ("python", "arguments", "home", "deadline")
 
     def __init__(
-        self, *, python: str, arguments: list[str], home: str, deadline: float, not_before: float
+        self,
+        *,
+        python: str,
+        arguments: list[str],
+        home: str,
+        deadline: float,
+        not_before: float | None = None,
     ) -> None:
         """`arguments` of the stage, `home` the FOREBAY_HOME, `deadline` as `time.time` counts."""
         super().__init__(not_before=not_before)

@@ -10,9 +10,9 @@ from typing import Any
 from forebay.home.paths import Home
 from forebay.operators.triggers.base import WakingTrigger
 from forebay.operators.turn.snapshot import TurnSnapshot
+from forebay.operators.turn.wait import CHANGED
 
 LOOK_SECONDS = 1.0
-CHANGED = "changed"
 
 
 class TurnTrigger(WakingTrigger):
@@ -37,7 +37,7 @@ class TurnTrigger(WakingTrigger):
         before: str,
         seen: dict[str, Any],
         until: float,
-        not_before: float,
+        not_before: float | None = None,
     ) -> None:
         """`before` is the window before, `seen` what the task saw of the files it waits for.
 

@@ -17,7 +17,7 @@ class WindowOverTrigger(WakingTrigger):
 
     fields = ("until",)
 
-    def __init__(self, *, until: float, not_before: float) -> None:
+    def __init__(self, *, until: float, not_before: float | None = None) -> None:
         """`until` is a time as `time.time` counts."""
         super().__init__(not_before=not_before)
         self.until = until

@@ -1,4 +1,5 @@
-"""Whether it may be a window's turn, as far as a task can see without starting a process.
+"""What a task sees of its window's turn to be trained: Airflow's runs and the model line's files.
 
-The decision itself is `forebay.executors.stages.turn`.
+It looks and remembers how long it has waited. It may not decide: `forebay.executors.stages.turn`
+does, for tasks and stages alike.
 """

@@ -1,86 +1,130 @@
-"""What Airflow says about the run of the window before, as the planner of turns wants it."""
+"""What Airflow says about the run of the window before, and of those further back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from forebay.executors.stages.turn import PreviousRun
-from forebay.operators.runs.airflow_runs import FINISHED_STATES, OtherRun
-from forebay.operators.triggers.base import QUIET_SECONDS
-from forebay.operators.triggers.turn import CHANGED
+from forebay.config.windows import WindowGrid
+from forebay.executors.stages.turn import EarlierRun, PreviousRun, Situation
+from forebay.home.paths import Home
+from forebay.operators.runs.airflow_runs import (
+    FINISHED_STATES,
+    OtherRun,
+    any_runs_until,
+    runs_of,
+    task_states,
+)
+from forebay.operators.runs.stage_request import StageRequest
+from forebay.operators.runs.task_ids import TRAINING_EXECUTORS
 from forebay.operators.turn.snapshot import TurnSnapshot
-from forebay.system.message import Message
+from forebay.operators.turn.wait import TurnWait
 
-FIRST_LOOK_SECONDS = 60.0
-LONGEST_LOOK_SECONDS = 300.0
-# A queued run starts within seconds where there is room; these looks are minutes apart.
-BLOCKED_LOOKS_MAX = 3
+# Runs that failed longer ago were seen by those after them, each at its own look.
+RECENT_SECONDS = 900.0
+_WINDOWS_MAX = 50
 _TRAINED_STATES = frozenset({"success", "skipped"})
 
 
-class TurnWait(Message):
-    """A wait for the turn, carried from deferral to deferral.
-
-    deadline: when to give up, as `time.time` counts. next_look: seconds after which the task
-    looks although no file has changed. blocked_looks: how many looks on end found that the run
-    of the window before cannot start.
-    """
-
-    deadline: float
-    next_look: float = FIRST_LOOK_SECONDS
-    blocked_looks: int = 0
-
-    def longer(self, *, blocked: bool) -> TurnWait:
-        """The wait goes on, with a longer sleep: each look costs a start of a task."""
-        return TurnWait(
-            deadline=self.deadline,
-            next_look=min(2 * self.next_look, LONGEST_LOOK_SECONDS),
-            blocked_looks=self.blocked_looks + 1 if blocked else 0,
-        )
-
-    def woken(self, event: Mapping[str, Any]) -> TurnWait:
-        """After a change the run of the window before ends within seconds: look again soon."""
-        if event.get("state") != CHANGED:
-            return self
-        return self.model_copy(update={"next_look": QUIET_SECONDS})
-
-
 @dataclass(frozen=True)
-class Outlook:
-    """All that a window's turn depends on, as far as it can be seen without a process.
+class PreviousWindow:
+    """The window before at one moment, as far as it can be seen without a process.
 
-    before: key of the window before. runs: its runs. states: of their training tasks. files:
-    what the line's files say. blocked: those runs are queued, and all that run stand for later
-    windows.
+    runs: of that window. training: the states of their training tasks. files: what the line's
+    files say. blocked: those runs are queued, and all that run are of later windows. earlier: see
+    `Situation`; it changes only with the rest.
     """
 
-    before: str
+    key: str
     runs: tuple[OtherRun, ...]
-    states: dict[str, str | None]
+    training: dict[str, str | None]
     files: TurnSnapshot
     blocked: bool = False
+    earlier: EarlierRun | None = field(default=None, compare=False)
 
     @property
     def run_id(self) -> str:
-        """The newest run of the window before; empty where there is none."""
+        """The newest run of the window; empty where there is none."""
         return self.runs[0].run_id if self.runs else ""
 
     @property
-    def previous(self) -> PreviousRun:
-        """The window before in one word, over all of its runs."""
-        return in_one_word(self.runs, self.states)
+    def state(self) -> PreviousRun:
+        """The window in one word, over all of its runs."""
+        return combined_state(self.runs, self.training)
+
+    def situation(self, window: str, wait: TurnWait, answer: str | None) -> Situation:
+        """What the turn of `window`, which comes next, depends on."""
+        return Situation(
+            window=window,
+            before=self.key,
+            previous=self.state,
+            earlier=self.earlier,
+            blocked_looks=wait.blocked_looks + 1 if self.blocked else 0,
+            answer=answer,
+            seconds_left=wait.seconds_left,
+        )
 
 
-def in_one_word(runs: Iterable[OtherRun], states: Mapping[str, str | None]) -> PreviousRun:
-    """All runs of one window, with the states of their training tasks."""
-    found = {_word(run, states.get(run.run_id)) for run in runs}
+@dataclass
+class TurnObserver:
+    """Looks, from inside a running task, at what its window's turn depends on."""
+
+    request: StageRequest
+    grid: WindowGrid
+    home: Home
+    pipeline: str
+    line: str
+    _last: PreviousWindow | None = field(default=None, init=False)
+
+    def look(self) -> PreviousWindow:
+        """How the window before stands; the same object as long as nothing changes."""
+        found = self._previous()
+        if self._last is None or found != self._last:
+            self._last = replace(found, earlier=self._earlier(found))
+        return self._last
+
+    def _previous(self) -> PreviousWindow:
+        before = self.grid.before(self.request.window)
+        runs = runs_of(self.request.dag_id, before, self.grid)
+        active = {run.state for run in runs if run.active}
+        return PreviousWindow(
+            key=before.key,
+            runs=tuple(runs),
+            training=self._training_of(runs),
+            files=self._files(before.key),
+            blocked=active == {"queued"} and not any_runs_until(self.request.dag_id, before),
+        )
+
+    def _earlier(self, previous: PreviousWindow) -> EarlierRun | None:
+        """Looked for only after a failure: each window further back is a question to Airflow."""
+        recent = time.time() - previous.files.failed_at <= RECENT_SECONDS
+        if previous.state is not PreviousRun.ACTIVE or not recent:
+            return None
+        window = self.grid.before(self.request.window)
+        for _ in range(_WINDOWS_MAX):
+            window = self.grid.before(window)
+            runs = runs_of(self.request.dag_id, window, self.grid)
+            state = combined_state(runs, self._training_of(runs))
+            if state is not PreviousRun.ACTIVE:
+                return EarlierRun(window.key, state, trained=bool(self._files(window.key).links))
+        return None
+
+    def _training_of(self, runs: Sequence[OtherRun]) -> dict[str, str | None]:
+        return task_states(self.request.dag_id, [run.run_id for run in runs], TRAINING_EXECUTORS)
+
+    def _files(self, before: str) -> TurnSnapshot:
+        return TurnSnapshot.take(self.home, self.request.dag_id, self.pipeline, self.line, before)
+
+
+def combined_state(runs: Iterable[OtherRun], training: Mapping[str, str | None]) -> PreviousRun:
+    """All runs of one window in one word, with the states of their training tasks."""
+    found = {_state(run, training.get(run.run_id)) for run in runs}
     order = (PreviousRun.ACTIVE, PreviousRun.DONE, PreviousRun.FAILED)
-    return next((word for word in order if word in found), PreviousRun.NONE)
+    return next((state for state in order if state in found), PreviousRun.NONE)
 
 
-def _word(run: OtherRun, training: str | None) -> PreviousRun:
+def _state(run: OtherRun, training: str | None) -> PreviousRun:
     """How far one run has come with its training."""
     if run.active and training not in FINISHED_STATES:
         return PreviousRun.ACTIVE

@@ -37,13 +37,13 @@ from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.stages.training_executors import RESUBMISSIONS_MAX, TrainingExecutorsOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.turn import TurnTrigger
-from forebay.operators.turn import windows_ahead
+from forebay.operators.turn import previous_run
 from forebay.system.locks import FileLock
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-01"
 JOB = "ads-main-2026-03-01-g1"
-ASKED = StageRequest(
+REQUEST = StageRequest(
     dag_id="ads",
     run_id="run",
     task_id="data_executors",
@@ -116,9 +116,9 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     made = Place(tmp_path)
     monkeypatch.setenv("FOREBAY_HOME", str(made.home.root))
-    monkeypatch.setattr(windows_ahead, "runs_of", made.runs.of)
-    monkeypatch.setattr(windows_ahead, "task_states", made.runs.states)
-    monkeypatch.setattr(windows_ahead, "any_runs_until", made.runs.until)
+    monkeypatch.setattr(previous_run, "runs_of", made.runs.of)
+    monkeypatch.setattr(previous_run, "task_states", made.runs.states)
+    monkeypatch.setattr(previous_run, "any_runs_until", made.runs.until)
     monkeypatch.setattr(job_operator, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(training_executors, "_POLL_SECONDS", 0.02)
     return made
@@ -166,7 +166,7 @@ class TestDataExecutors:
         job.register(0)
         later(lambda: job.register(1))
         with job.supervised():
-            left = operator.work(ASKED, context())
+            left = operator.work(REQUEST, context())
         assert left == HANDLE
         assert [handle.job_id for handle in jobs_owned(place.home, "ads/run")] == [JOB]
         (call,) = place.toy.calls("submit")
@@ -177,24 +177,26 @@ class TestDataExecutors:
         assert job.folder.cancel_request() is None
 
     @pytest.mark.parametrize(
-        "asked", [replace(ASKED, reprocess=True), replace(ASKED, clear_count=1)]
+        "stage_request", [replace(REQUEST, reprocess=True), replace(REQUEST, clear_count=1)]
     )
-    def test_a_clear_and_conf_ask_for_it_again(self, asked: StageRequest, place: Place) -> None:
+    def test_a_clear_and_conf_ask_for_it_again(
+        self, stage_request: StageRequest, place: Place
+    ) -> None:
         ToldJob(place.home).tell("succeeded")
         place.submits(SUBMITTED)
-        place.data().work(asked, context())
+        place.data().work(stage_request, context())
         assert "--again" in place.toy.calls("submit")[0]
 
     def test_a_window_that_is_trained_needs_no_job(self, place: Place) -> None:
         place.submits({"state": "trained", "window": KEY, "generation": 3, "reason": "g3"})
-        left = place.data().work(ASKED, context())
+        left = place.data().work(REQUEST, context())
         assert (left["job_id"], left["generation"]) == ("", 3)
 
     def test_while_the_window_before_runs_nothing_is_asked(self, place: Place) -> None:
         place.runs.before = [("running", "deferred")]
         operator = place.data(turn_wait_seconds=1_000)
         with pytest.raises(TaskDeferred) as deferred:
-            operator.work(ASKED, context())
+            operator.work(REQUEST, context())
         assert place.toy.calls("submit") == []
         assert operator.run_before == "b0"
         trigger = deferred.value.trigger
@@ -217,7 +219,7 @@ class TestDataExecutors:
         place.runs.before = [run]
         place.submits(WAITING)
         with pytest.raises(TaskDeferred):
-            place.data().work(ASKED, context())
+            place.data().work(REQUEST, context())
         (call,) = place.toy.calls("submit")
         assert call[5] == word
 
@@ -230,7 +232,7 @@ class TestDataExecutors:
         lease = FileLock(line / "lease.lock")
         assert lease.acquire(1.0)
         later(lease.release, 0.5)
-        left = place.data(grace_seconds=60).work(ASKED, context())
+        left = place.data(grace_seconds=60).work(REQUEST, context())
         assert left["job_id"] == JOB
         assert len(place.toy.calls("submit")) == 2
 
@@ -240,7 +242,7 @@ class TestDataExecutors:
         place.runs.earlier = {"2026-02-27": ("queued", None), "2026-02-26": ("failed", "failed")}
         fails(place)
         with pytest.raises(ConfigError, match=r"the run of window 2026-02-26, .* failed\. Clear"):
-            place.data().work(ASKED, context())
+            place.data().work(REQUEST, context())
         assert place.toy.calls("submit") == []
 
     @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ class TestDataExecutors:
         place.runs.earlier = earlier
         fails(place, age)
         with pytest.raises(TaskDeferred):
-            place.data().work(ASKED, context())
+            place.data().work(REQUEST, context())
 
     def test_a_failed_run_of_a_window_that_is_trained_holds_nobody(self, place: Place) -> None:
         place.runs.before = [("running", None)]
@@ -268,7 +270,7 @@ class TestDataExecutors:
         link.touch()
         fails(place)
         with pytest.raises(TaskDeferred):
-            place.data().work(ASKED, context())
+            place.data().work(REQUEST, context())
 
     def test_a_run_that_finds_no_place_is_not_waited_for(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
@@ -277,8 +279,8 @@ class TestDataExecutors:
         place.runs.before = [("queued", None)]
         place.runs.any_goes_on = False
         operator = place.data()
-        monkeypatch.setattr(operator, "asked", lambda _: ASKED)
-        looks = [lambda carried: operator.work(ASKED, context())]
+        monkeypatch.setattr(operator, "request", lambda _: REQUEST)
+        looks = [lambda carried: operator.work(REQUEST, context())]
         looks += 2 * [lambda carried: operator.turn_came(context(), {"state": "look"}, **carried)]
         carried: Any = {}
         for look in looks:
@@ -292,20 +294,20 @@ class TestDataExecutors:
         place.runs.before = [("queued", None)]
         operator = place.data()
         with pytest.raises(TaskDeferred) as deferred:
-            operator.work(ASKED, context())
+            operator.work(REQUEST, context())
         assert deferred.value.kwargs is not None
         assert deferred.value.kwargs["wait"]["blocked_looks"] == 0
 
     def test_the_wait_has_an_end(self, place: Place) -> None:
         place.runs.before = [("running", None)]
         with pytest.raises(NotReadyError, match=r"waits for .*2026-02-28.*schedule.turn_wait"):
-            place.data(turn_wait_seconds=0).work(ASKED, context())
+            place.data(turn_wait_seconds=0).work(REQUEST, context())
 
     def test_it_goes_on_behind_the_wait(self, place: Place, monkeypatch: Any) -> None:
         ToldJob(place.home).tell("succeeded")
         place.submits(SUBMITTED)
         operator = place.data()
-        monkeypatch.setattr(operator, "asked", lambda _: ASKED)
+        monkeypatch.setattr(operator, "request", lambda _: REQUEST)
         carried = {"wait": {"deadline": time.time() + 60, "next_look": 120}}
         left = operator.turn_came(context(), {"state": "changed"}, **carried)
         assert left["job_id"] == JOB
@@ -320,13 +322,13 @@ class TestDataExecutors:
         ToldJob(place.home).tell("failed", failed("X", "part.parquet is corrupt", exit_code))
         place.submits(SUBMITTED)
         with pytest.raises(kind, match=rf"job {JOB} failed: part.parquet.*\nlogs: .*/logs\Z"):
-            place.data().work(ASKED, context())
+            place.data().work(REQUEST, context())
 
     def test_a_lost_job_is_worth_a_retry(self, place: Place) -> None:
         ToldJob(place.home).tell("running")  # nobody supervises it
         place.submits(SUBMITTED)
         with pytest.raises(InfrastructureError, match="lost its supervisor"):
-            place.data().work(ASKED, context())
+            place.data().work(REQUEST, context())
 
     def test_executors_that_never_register(self, place: Place) -> None:
         job = ToldJob(place.home)
@@ -337,7 +339,7 @@ class TestDataExecutors:
             job.supervised(),
             pytest.raises(InfrastructureError, match="did not register within 1 s"),
         ):
-            place.data(stage_seconds=1).work(ASKED, context())
+            place.data(stage_seconds=1).work(REQUEST, context())
         assert job.folder.cancel_request() is not None
 
     def test_a_kill_while_it_waits_for_executors_ends_the_job(self, place: Place) -> None:
@@ -346,7 +348,7 @@ class TestDataExecutors:
         place.submits(SUBMITTED)
         operator = place.data()
         with killed(operator, 1.0), pytest.raises((InfrastructureError, UsageError)):
-            operator.work(ASKED, context())
+            operator.work(REQUEST, context())
         status = job.folder.stored_status()
         assert status is not None
         assert status.state == "cancelled"
@@ -358,15 +360,15 @@ class TestDataExecutors:
         operator = place.data()
         later(lambda: job.tell("submitted"), 0.7)
         with killed(operator, 1.0), pytest.raises(InfrastructureError, match="signal SIGTERM"):
-            operator.work(ASKED, context())
+            operator.work(REQUEST, context())
         status = job.folder.stored_status()
         assert status is not None
         assert status.state == "cancelled"
 
 
 class TestTrainingExecutors:
-    def work(self, operator: JobOperator, **asked: Any) -> dict[str, Any]:
-        told = replace(ASKED, task_id="training_executors", **asked)
+    def work(self, operator: JobOperator, **changed: Any) -> dict[str, Any]:
+        told = replace(REQUEST, task_id="training_executors", **changed)
         return operator.work(told, context())
 
     def test_the_end_of_a_job_it_attached_to(self, place: Place) -> None:
@@ -408,7 +410,7 @@ class TestTrainingExecutors:
         job.tell("succeeded")
         job.link(clicks=3)
         resumed = place.training()
-        monkeypatch.setattr(resumed, "asked", lambda _: ASKED)
+        monkeypatch.setattr(resumed, "request", lambda _: REQUEST)
         found = resumed.followed(context(), {"state": "succeeded"}, **deferred.value.kwargs)
         assert found["rows"] == {"clicks": 3}
         assert job.folder.epoch() == 2  # the same attempt: no new owner
@@ -490,18 +492,18 @@ class TestTrainingExecutors:
         job = ToldJob(place.home)
         job.tell("succeeded")
         job.link(clicks=1)
-        told = replace(ASKED, clear_count=1, clear_number=1)
+        told = replace(REQUEST, clear_count=1, clear_number=1)
         left = {**HANDLE, "asked_by": "run#1"}
         assert place.training().work(told, context(left))["generation"] == 1
         assert place.toy.calls("submit") == []
 
     def test_nothing_to_attach_to(self, place: Place) -> None:
         with pytest.raises(UsageError, match="data_executors of this run left nothing"):
-            place.training().work(ASKED, context(None))
+            place.training().work(REQUEST, context(None))
 
     def test_a_window_that_was_trained_already(self, place: Place) -> None:
         ToldJob(place.home).link(clicks=8)
-        found = place.training().work(ASKED, context({**HANDLE, "job_id": ""}))
+        found = place.training().work(REQUEST, context({**HANDLE, "job_id": ""}))
         assert (found["rows"], found["seconds"]) == ({"clicks": 8}, 0.0)
 
     def test_success_without_a_model_is_refused(self, place: Place) -> None:

@@ -26,7 +26,7 @@ from forebay.operators.triggers.ready import ReadyTrigger
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-05"
-ASKED = StageRequest(
+REQUEST = StageRequest(
     dag_id="ads",
     run_id="mine",
     task_id="sources.clicks",
@@ -63,7 +63,7 @@ class Place:
         self.questions = 0
 
     def near(self, dag_id: str, window: Any, grid: Any, around: int) -> list[OtherRun]:
-        assert (dag_id, window, around) == ("ads", ASKED.window, 30)
+        assert (dag_id, window, around) == ("ads", REQUEST.window, 30)
         self.questions += 1
         return self.others
 
@@ -109,7 +109,7 @@ def test_windows_that_wait_too_share_the_scan(place: Place) -> None:
     place.others = [other(9, "queued"), other(6), other(4), other(2), other(5)]
     place.states = {"run-4": "success", "run-6": "running", "run-2": None}
     place.answers(listed())
-    assert place.operator().work(ASKED, {})["rows"] == 7
+    assert place.operator().work(REQUEST, {})["rows"] == 7
     assert place.asked() == [
         {"window": "2026-03-06", "asked_by": "run-6#6"},
         {"window": "2026-03-02", "asked_by": "run-2#2"},
@@ -121,7 +121,7 @@ def test_windows_that_wait_too_share_the_scan(place: Place) -> None:
 
 def test_alone_it_asks_for_nobody_else(place: Place) -> None:
     place.answers(listed())
-    place.operator().work(ASKED, {})
+    place.operator().work(REQUEST, {})
     assert place.asked() == []
 
 
@@ -131,11 +131,11 @@ def test_what_another_scan_has_found_is_only_fetched(place: Place) -> None:
     found.parent.mkdir(parents=True)
     found.write_bytes(b'{"asked_by": "mine#1"}\n\xff\x00arrow')
     place.answers(listed(storage_calls=0))
-    place.operator().work(ASKED, {})
+    place.operator().work(REQUEST, {})
     assert place.questions == 0
     # One of an earlier pass is no answer to this one.
     found.write_bytes(b'{"asked_by": "mine#0"}\n')
-    place.operator().work(ASKED, {})
+    place.operator().work(REQUEST, {})
     assert place.questions == 1
 
 
@@ -143,20 +143,20 @@ def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 120)
     place.others = [other(6), other(7), other(8)]
     place.answers(listed())
-    place.operator().work(ASKED, {})
+    place.operator().work(REQUEST, {})
     assert [each["window"] for each in place.asked()] == ["2026-03-06", "2026-03-07"]
 
 
 def test_it_looks_again_within_the_grace(place: Place) -> None:
     place.answers(waiting(60), waiting(60), listed())
-    assert place.operator(grace=10).work(ASKED, {})["state"] == "listed"
+    assert place.operator(grace=10).work(REQUEST, {})["state"] == "listed"
     assert len(place.toy.calls("source")) == 3
 
 
 def test_then_it_defers_until_the_deadline(place: Place) -> None:
     place.answers(waiting(500))
     with pytest.raises(TaskDeferred) as deferred:
-        place.operator().work(ASKED, {})
+        place.operator().work(REQUEST, {})
     trigger = deferred.value.trigger
     assert isinstance(trigger, ReadyTrigger)
     assert 490 < trigger.deadline - time.time() <= 500
@@ -170,16 +170,16 @@ def test_past_the_deadline_the_stage_says_how_it_ends(place: Place) -> None:
     late = {"code": 2, "says": ["error: source clicks is not complete: no marker"]}
     place.toy.answer(source=[{"prints": waiting(0.1)}, late])
     with pytest.raises(NotReadyError, match="not complete: no marker"):
-        place.operator(grace=60).work(ASKED, {})
+        place.operator(grace=60).work(REQUEST, {})
 
 
 def test_bad_data_and_endless_waits_are_told(place: Place) -> None:
     place.toy.answer(source=[{"code": 3, "says": ["error: part.parquet is corrupt"]}])
     with pytest.raises(DataError, match=r"part\.parquet is corrupt"):
-        place.operator().work(ASKED, {})
+        place.operator().work(REQUEST, {})
     place.answers(waiting(1) | {"deadline": None})
     with pytest.raises(InfrastructureError, match="without a deadline"):
-        place.operator().work(ASKED, {})
+        place.operator().work(REQUEST, {})
 
 
 def joined(*answers: dict[str, Any] | None) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def joined(*answers: dict[str, Any] | None) -> dict[str, Any]:
     context: Any = {"ti": SimpleNamespace(xcom_pull=pull)}
     sources = {name: f"sources.{name}" for name in names}
     operator = JoinerOperator(task_id="joiner", sources=sources, pipeline="ads", config="/config")
-    return operator.work(replace(ASKED, task_id="joiner"), context)
+    return operator.work(replace(REQUEST, task_id="joiner"), context)
 
 
 def test_the_joiner_adds_up() -> None:

@@ -18,9 +18,9 @@ from support.toy_stage import ToyStage
 
 from forebay.executors.job.folder import CancelRequest
 from forebay.home.paths import Home
-from forebay.operators.runs.run_listener import wake_those_behind
+from forebay.operators.runs.run_listener import wake_waiting_windows
 from forebay.operators.triggers import base, job, ready, turn
-from forebay.operators.triggers.base import WakingTrigger, defer_timeout, earliest_event
+from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.ready import ReadyTrigger
 from forebay.operators.triggers.turn import TurnTrigger
@@ -116,7 +116,7 @@ def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> N
         slept.append(seconds)
 
     monkeypatch.setattr(base.asyncio, "sleep", sleep)
-    trigger = WindowOverTrigger(until=0.0, not_before=earliest_event())
+    trigger = WindowOverTrigger(until=0.0)
     assert wait(fired(trigger)) == [{}]
     assert 14 < slept[0] <= 15
     # Clocks of two machines differ: a trigger never keeps quiet for longer than it would here.
@@ -264,7 +264,7 @@ def test_a_run_of_the_dag_that_failed_is_worth_a_look(
     async def fail(dag_id: str) -> list[Any]:
         watching = asyncio.create_task(fired(turn_trigger(home, seconds=1.5)))
         await asyncio.sleep(0.1)
-        wake_those_behind(dag_id)
+        wake_waiting_windows(dag_id)
         return await watching
 
     assert wait(fail("clicks")) == [{"state": "look"}]

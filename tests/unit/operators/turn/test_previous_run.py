@@ -1,25 +1,33 @@
-"""What the runs of the window before come to, in one word."""
+"""What the runs of the window before come to, in one word, and when a look finds a change."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from forebay.config.windows import WindowGrid, WindowSize
-from forebay.executors.stages.turn import PreviousRun
+from forebay.config.windows import Window, WindowGrid, WindowSize
+from forebay.executors.stages.turn import EarlierRun, PreviousRun
+from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
-from forebay.operators.triggers.turn import CHANGED
-from forebay.operators.turn.previous_run import Outlook, TurnWait
+from forebay.operators.runs.run_listener import wake_waiting_windows
+from forebay.operators.runs.stage_request import StageRequest
+from forebay.operators.turn import previous_run
+from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver, combined_state
 from forebay.operators.turn.snapshot import TurnSnapshot
+from forebay.operators.turn.wait import TurnWait
 
-WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-01")
+GRID = WindowGrid(WindowSize.DAY)
+WINDOW = GRID.parse("2026-03-01")
+FILES = TurnSnapshot(held=False, links=[], failed_at=0.0)
 
 
-def previous(*runs: tuple[str, str | None]) -> PreviousRun:
+def state_of(*runs: tuple[str, str | None]) -> PreviousRun:
     """Of runs as (state of the run, state of its training task)."""
-    seen = tuple(OtherRun(f"run{n}", state, WINDOW, 0) for n, (state, _) in enumerate(runs))
-    states = {f"run{n}": training for n, (_, training) in enumerate(runs)}
-    files = TurnSnapshot(held=False, links=[], failed_at=0.0)
-    return Outlook("2026-03-01", seen, states, files).previous
+    seen = [OtherRun(f"run{n}", state, WINDOW, 0) for n, (state, _) in enumerate(runs)]
+    return combined_state(seen, {f"run{n}": training for n, (_, training) in enumerate(runs)})
 
 
 @pytest.mark.parametrize(
@@ -44,33 +52,51 @@ def previous(*runs: tuple[str, str | None]) -> PreviousRun:
     ],
 )
 def test_one_run(run: str, training: str | None, word: PreviousRun) -> None:
-    assert previous((run, training)) is word
+    assert state_of((run, training)) is word
 
 
 def test_several_runs_of_one_window() -> None:
     """By hand and by a backfill: the one that goes on counts, then the one that trained."""
-    assert previous() is PreviousRun.NONE
-    assert previous(("success", "success"), ("running", None)) is PreviousRun.ACTIVE
-    assert previous(("failed", "failed"), ("success", "success")) is PreviousRun.DONE
+    assert state_of() is PreviousRun.NONE
+    assert state_of(("success", "success"), ("running", None)) is PreviousRun.ACTIVE
+    assert state_of(("failed", "failed"), ("success", "success")) is PreviousRun.DONE
 
 
-def test_looks_become_rare_and_soon_again_after_a_change() -> None:
-    wait = TurnWait(deadline=1e9)
-    sleeps = []
-    for _ in range(5):
-        sleeps.append(wait.next_look)
-        wait = wait.longer(blocked=False)
-    assert sleeps == [60, 120, 240, 300, 300]
-    assert wait.woken({"state": "look"}) is wait
-    assert wait.woken({"state": CHANGED}).next_look == 15
-    assert wait.woken({"state": CHANGED}).deadline == 1e9
+def test_a_situation_has_all_that_a_task_can_see() -> None:
+    run = OtherRun("run", "queued", WINDOW, 0)
+    earlier = EarlierRun("2026-02-28", PreviousRun.DONE, trained=True)
+    seen = PreviousWindow("2026-03-01", (run,), {"run": None}, FILES, blocked=True, earlier=earlier)
+    wait = TurnWait(deadline=0.0, blocked_looks=2)
+    situation = seen.situation("2026-03-02", wait, "busy")
+    assert situation[:6] == ("2026-03-02", "2026-03-01", PreviousRun.ACTIVE, earlier, 3, None)
+    assert situation.answer == "busy"
+    assert situation.seconds_left < 0
+    assert replace(seen, blocked=False).situation("2026-03-02", wait, None).blocked_looks == 0
 
 
-def test_looks_that_found_no_way_out_count_on_end() -> None:
-    wait = TurnWait(deadline=1e9)
-    counts = []
-    for blocked in (True, True, False, True):
-        wait = wait.longer(blocked=blocked)
-        counts.append(wait.blocked_looks)
-    assert counts == [1, 2, 0, 1]
-    assert wait.woken({"state": CHANGED}).blocked_looks == 1
+def test_a_look_is_the_same_until_something_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Windows further back are questions to Airflow: after a failure, and once for each change."""
+    looked_at: list[str] = []
+
+    def runs_of(dag_id: str, window: Window, grid: Any) -> list[OtherRun]:
+        looked_at.append(window.key)
+        state = "running" if window.key > "2026-02-26" else "failed"
+        return [OtherRun(window.key, state, window, 0)]
+
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
+    monkeypatch.setattr(previous_run, "runs_of", runs_of)
+    monkeypatch.setattr(previous_run, "task_states", lambda *_: {})
+    request = StageRequest("ads", "run", "task", WINDOW, 0, 0, reprocess=False)
+    observer = TurnObserver(request, GRID, Home(tmp_path), "ads", "main")
+    first = observer.look()
+    assert observer.look() is first
+    assert (first.key, first.earlier) == ("2026-02-28", None)
+    assert looked_at == ["2026-02-28"] * 2
+    wake_waiting_windows("ads")
+    second = observer.look()
+    assert second is not first
+    assert second.earlier == EarlierRun("2026-02-26", PreviousRun.FAILED, trained=False)
+    assert observer.look() is second
+    assert looked_at[2:] == ["2026-02-28", "2026-02-27", "2026-02-26", "2026-02-28"]

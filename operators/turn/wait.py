@@ -1,0 +1,48 @@
+"""How long a task has waited for its window's turn, and when it looks again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.system.message import Message
+
+FIRST_LOOK_SECONDS = 60.0
+LONGEST_LOOK_SECONDS = 300.0
+# After a change the run of the window before ends within seconds.
+SOON_SECONDS = 15.0
+# The event of a trigger that has seen a change.
+CHANGED = "changed"
+
+
+class TurnWait(Message):
+    """A wait for the turn, carried from deferral to deferral.
+
+    deadline: when to give up, as `time.time` counts. next_look: seconds after which the task
+    looks although no file has changed. blocked_looks: how many looks on end found that the run
+    of the window before cannot start.
+    """
+
+    deadline: float
+    next_look: float = FIRST_LOOK_SECONDS
+    blocked_looks: int = 0
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; negative after it."""
+        return self.deadline - time.time()
+
+    def longer(self, *, blocked: bool) -> TurnWait:
+        """The wait continues, with a longer sleep: each look costs a start of a task."""
+        return TurnWait(
+            deadline=self.deadline,
+            next_look=min(2 * self.next_look, LONGEST_LOOK_SECONDS),
+            blocked_looks=self.blocked_looks + 1 if blocked else 0,
+        )
+
+    def woken(self, event: Mapping[str, Any]) -> TurnWait:
+        """After a change: look again soon."""
+        if event.get("state") != CHANGED:
+            return self
+        return self.model_copy(update={"next_look": SOON_SECONDS})
