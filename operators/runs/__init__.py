@@ -1,1 +1,4 @@
-"""What a task knows of its own run, of other runs, and what tasks leave for each other."""
+"""Airflow's runs: what a task of one is asked for, what the others are, what tasks hand over.
+
+May not know stages, triggers or turns, and asks Airflow only from inside a running task.
+"""

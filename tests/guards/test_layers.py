@@ -13,11 +13,13 @@ import pytest
 
 CONFIG = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["importlinter"]
 CONTRACTS: list[dict[str, Any]] = CONFIG["contracts"]
-# Packages that only a few files may import: what the command line starts must stay light.
 FILES_MAX = 12
 ROOMS = sorted(
-    path.parent for folder in ("executors", "mixture") for path in Path(folder).rglob("__init__.py")
+    path.parent
+    for folder in ("executors", "mixture", "operators")
+    for path in Path(folder).rglob("__init__.py")
 )
+# Packages that only a few files may import: what the command line starts must stay light.
 GUARDED = {
     *("airflow", "tensorflow", "kafka", "pyiceberg"),
     *("pandas", "matplotlib", "jinja2", "scipy"),
@@ -40,6 +42,12 @@ def test_every_folder_has_its_layer() -> None:
     assert layers["exhaustive"]
     assert "ignore_imports" not in layers
     assert "datatasks | mixture" in layers["layers"]  # one row: independent of each other
+
+
+def test_every_room_of_operators_has_its_layer() -> None:
+    layers = layers_of("forebay.operators")
+    assert layers["exhaustive"]
+    assert "ignore_imports" not in layers
 
 
 def test_every_room_of_executors_has_its_layer() -> None:
@@ -83,8 +91,11 @@ def test_heavy_packages_have_their_contracts() -> None:
     assert CONFIG["include_external_packages"]
     assert CONFIG["unmatched_ignore_imports_alerting"] == "error"
     forbidden = [contract for contract in CONTRACTS if contract["type"] == "forbidden"]
-    assert all(contract["source_modules"] == ["forebay"] for contract in forbidden)
-    assert {name for each in forbidden for name in each["forbidden_modules"]} >= GUARDED
+    everywhere = [each for each in forbidden if each["source_modules"] == ["forebay"]]
+    assert {name for each in everywhere for name in each["forbidden_modules"]} >= GUARDED
+    (light,) = [each for each in forbidden if each not in everywhere]
+    assert light["source_modules"] == ["forebay.operators", "forebay.dags"]
+    assert not light.get("allow_indirect_imports")
 
 
 def test_exceptions_name_their_package() -> None:
