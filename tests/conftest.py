@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Helpers assert too: a failure there shows its values as one in a test does.
 pytest.register_assert_rewrite("support")
@@ -12,4 +12,8 @@ pytest_plugins = ("support.kafka_broker", "support.health", "support.airflow_plu
 
 # The machine may be shared, so no limit is in seconds.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# For tests/mutants.py: the first failure is enough, its smallest form is of no interest.
+settings.register_profile(
+    "mutants", settings.get_profile("shared"), phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("shared")

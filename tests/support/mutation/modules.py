@@ -1,0 +1,148 @@
+"""Which modules hold pure rules, and which tests reach a module by imports."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+FOLDERS = ("config", "datatasks", "executors", "mixture", "operators")
+# What talks to a process, a network or a graph runtime is no pure rule.
+_GLUE = (
+    "airflow.listeners",
+    "airflow.plugins_manager",
+    "airflow.sdk.execution_time",
+    "airflow.triggers",
+    "forebay.datatasks.sources.kafka.client",
+    "forebay.executors.role",
+    "forebay.executors.wire.frames",
+    "forebay.executors.wire.rpc",
+    "grpc",
+    "kafka",
+    "pyarrow.flight",
+    "pyiceberg",
+    "signal",
+    "socket",
+    "subprocess",
+    "tensorflow",
+)
+_KINDS = ("unit", "property", "contract", "integration")
+# Tests that start whole jobs, brokers or a tower's training: too slow for one changed line.
+_SLOW = (
+    "integration/test_broker",
+    "integration/test_job_contract",
+    "integration/test_kafka",
+    "integration/test_window_job",
+    "contract/test_kafka",
+    "unit/mixture/models/test_towers",
+)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A checkout, with what imports what."""
+
+    root: Path
+
+    def rule_modules(self) -> list[Path]:
+        """Modules of pure rules, relative to the root."""
+        return [
+            path
+            for folder in FOLDERS
+            for path in sorted((self.root / folder).rglob("*.py"))
+            if path.name not in {"__init__.py", "__main__.py"}
+            and not any(_below(name, glue) for name in self._imports(path) for glue in _GLUE)
+        ]
+
+    def tests_of(self, module: Path) -> list[list[str]]:
+        """Test files that reach a module, in groups: those most likely to notice come first."""
+        name = "forebay." + ".".join(module.relative_to(self.root).with_suffix("").parts)
+        distances = self._distances(name)
+        groups: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for test, direct in self._tests.items():
+            near = min((distances[used] for used in direct if used in distances), default=None)
+            mirrored = self._mirrors(test, module)
+            if near is None and not mirrored:
+                continue
+            kind = _KINDS.index(test.split("/")[1])
+            groups[(0 if mirrored else 1 + max(near or 0, kind - 1), kind > 1)].append(test)
+        return [sorted(groups[key]) for key in sorted(groups)]
+
+    def _mirrors(self, test: str, module: Path) -> bool:
+        folder = Path("tests/unit") / module.relative_to(self.root).parent
+        return Path(test).parent == folder and module.stem in Path(test).stem
+
+    def _distances(self, name: str) -> dict[str, int]:
+        """Modules that import a module, by the number of steps."""
+        found = {name: 0}
+        edge = [name]
+        while edge:
+            edge = [user for used in edge for user in self._users[used] if user not in found]
+            found.update(dict.fromkeys(edge, max(found.values()) + 1))
+        return found
+
+    @cached_property
+    def _users(self) -> dict[str, set[str]]:
+        users: dict[str, set[str]] = defaultdict(set)
+        for folder in FOLDERS:
+            for path in (self.root / folder).rglob("*.py"):
+                name = "forebay." + ".".join(path.relative_to(self.root).with_suffix("").parts)
+                for used in self._imports(path):
+                    users[used].add(name.removesuffix(".__init__"))
+        return users
+
+    @cached_property
+    def _tests(self) -> dict[str, set[str]]:
+        """What each test imports itself or through helpers."""
+        found = {}
+        for kind in _KINDS:
+            for path in sorted((self.root / "tests" / kind).rglob("test_*.py")):
+                test = path.relative_to(self.root).as_posix()
+                if not any(slow in test for slow in _SLOW):
+                    found[test] = self._with_helpers(path)
+        return found
+
+    def _with_helpers(self, path: Path) -> set[str]:
+        names, edge = set[str](), [path]
+        seen = {path}
+        while edge:
+            for name in self._imports(edge.pop()):
+                helper = (self.root / "tests" / Path(*name.split("."))).with_suffix(".py")
+                if name.startswith("support.") and helper.exists() and helper not in seen:
+                    seen.add(helper)
+                    edge.append(helper)
+                names.add(name)
+        return names
+
+    @staticmethod
+    def _imports(path: Path) -> frozenset[str]:
+        return _imports_of(path)
+
+
+_CACHE: dict[Path, frozenset[str]] = {}
+
+
+def _imports_of(path: Path) -> frozenset[str]:
+    """Every module that a file may import when it runs, those inside functions too."""
+    if path not in _CACHE:
+        _CACHE[path] = frozenset(_imported(ast.parse(path.read_bytes()).body))
+    return _CACHE[path]
+
+
+def _imported(body: list[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield node.module
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _below(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")

@@ -1,0 +1,118 @@
+"""Every number of a declaration, default and bound: what a file means without being written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from forebay.config.jobs import FailoverSpec, RolesSpec
+from forebay.config.models import MixtureSpec
+from forebay.config.registry import installed_kinds
+from forebay.config.schema import json_schema
+
+WORDS = {
+    "default": "default",
+    "minimum": ">=",
+    "maximum": "<=",
+    "exclusiveMinimum": ">",
+    "exclusiveMaximum": "<",
+    "minLength": "length >=",
+    "minItems": "items >=",
+    "minProperties": "keys >=",
+}
+NUMBERS = {
+    "BucketiseFeature.boundaries": "items >= 1",
+    "BucketiseFeature.dimension": "default 8, >= 1, <= 1024",
+    "BuffersSpec.align_hours": "default 6, >= 1",
+    "BuffersSpec.bytes_max": "default 67108864, >= 65536",
+    "BuffersSpec.chunk_rows": "default 8192, >= 1",
+    "BuffersSpec.credits": "default 4, >= 1",
+    "BuffersSpec.flush_seconds": "default 0.2, > 0",
+    "BuffersSpec.rows_max": "default 32768, >= 1",
+    "CheckpointSpec.every_steps": "default 200, >= 1",
+    "CheckpointSpec.windows_kept": "default 400, >= 1",
+    "CrossFeature.buckets": ">= 2, <= 2147483647",
+    "CrossFeature.columns": "items >= 2",
+    "CrossFeature.dimension": "default 8, >= 1, <= 1024",
+    "DatasetSpec.features": "keys >= 1",
+    "DatasetSpec.plan_ahead_windows": "default 400, >= 1",
+    "DatasetSpec.queue_unit": "default 1.0, > 0",
+    "DatasetSpec.streams": "keys >= 1",
+    "DatasetSpec.window": "default 1d",
+    "FailoverSpec.heartbeat_timeout": "default 10s",
+    "FailoverSpec.restarts_max": "default 8, >= 0",
+    "FailoverSpec.task_attempts_max": "default 3, >= 1",
+    "HashFeature.buckets": ">= 2, <= 2147483647",
+    "HashFeature.dimension": "default 8, >= 1, <= 1024",
+    "IcebergOptions.catalog": "keys >= 1",
+    "IcebergOptions.table": "length >= 1",
+    "KafkaOptions.bootstrap": "length >= 1",
+    "KafkaOptions.topic": "length >= 1",
+    "LogOptions.path": "length >= 1",
+    "MemoryOptions.table": "length >= 1",
+    "MixtureSpec.gain": "default 0.05, >= 0",
+    "ModelSpec.dense_learning_rate": "default 0.003, > 0",
+    "ModelSpec.embedding_learning_rate": "default 0.1, > 0",
+    "ModelSpec.seed": "default 17",
+    "NumericFeature.mean": "default 0.0",
+    "NumericFeature.missing": "default 0.0",
+    "NumericFeature.scale": "default 1.0, > 0",
+    "ParquetOptions.path": "length >= 1",
+    "ParquetOptions.window_path": "length >= 1",
+    "ReadySpec.wait": "default 0s",
+    "RoleSpec.count": "default 1, >= 1, <= 1024",
+    "RoleSpec.threads": "default 2, >= 1, <= 256",
+    "ScheduleSpec.active_runs_max": "default 16, >= 1",
+    "ScheduleSpec.grace": "default 1m",
+    "ScheduleSpec.plan_timeout": "default 1h",
+    "ScheduleSpec.retries": "default 3, >= 2",
+    "ScheduleSpec.retry_delay": "default 10s",
+    "ScheduleSpec.train_timeout": "default 1d",
+    "ScheduleSpec.turn_wait": "default 1d",
+    "SourceSpec.columns": "keys >= 1",
+    "SourceSpec.dead_letter_rows_max": ">= 0",
+    "StreamSpec.floor": "default 0.0, >= 0, < 1",
+    "StreamSpec.offset": "default 0s",
+    "StreamSpec.sources": "items >= 1",
+    "StreamSpec.weight": "default 1.0, > 0",
+    "TowerSpec.hidden": "default [64, 32], >= 1, <= 65536",
+    "TrainSpec.minibatch_rows": "default 512, >= 1, <= 65536",
+    "VocabularyFeature.dimension": "default 8, >= 1, <= 1024",
+    "VocabularyFeature.values": "items >= 1",
+}
+
+
+def said(field: dict[str, Any]) -> Iterator[str]:
+    for part in [field, *field.get("anyOf", []), field.get("items", {})]:
+        for word, sign in WORDS.items():
+            if (
+                word in part
+                and part[word] not in (None, "", [])
+                and not isinstance(part[word], dict | bool)
+            ):
+                yield f"{sign} {part[word]}"
+
+
+def test_defaults_and_bounds() -> None:
+    found = {
+        f"{name}.{key}": ", ".join(said(field))
+        for name, model in json_schema(installed_kinds())["$defs"].items()
+        for key, field in model.get("properties", {}).items()
+    }
+    numbers = {key: rule for key, rule in found.items() if re.search(r"\d", rule)}
+    assert numbers == NUMBERS
+
+
+def test_what_a_schema_does_not_show() -> None:
+    assert MixtureSpec().memory_tower.hidden == (32, 16)
+    assert FailoverSpec(heartbeat_timeout=timedelta(seconds=1)).heartbeat_timeout.seconds == 1
+    with pytest.raises(ValidationError, match="every process would count as dead"):
+        FailoverSpec(heartbeat_timeout=timedelta(milliseconds=999))
+    assert RolesSpec.model_validate({"trainer": {"count": 1}}).trainer.count == 1
+    with pytest.raises(ValidationError, match="count is 2, but one trainer trains a job"):
+        RolesSpec.model_validate({"trainer": {"count": 2}})

@@ -1,0 +1,329 @@
+"""What the driver answers to failures, and what it tells people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.task_tables import record_tasks
+
+from forebay.config.jobs import JobSpec
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.errors import FencedError, InfrastructureError, NotKnownError
+from forebay.executors.driver.journal import Journal
+from forebay.executors.driver.state import DriverState, RegisteredExecutor, Session
+from forebay.executors.driver.window import ServedWindow
+from forebay.executors.wire.messages import (
+    ExecutorBeat,
+    LeaseCall,
+    LeaseReply,
+    OpenWindow,
+    Registration,
+    TaskFailure,
+    TrainerBeat,
+)
+from forebay.home.paths import Home
+from forebay.system.error_report import ErrorReport
+
+SOURCES = ["history", "clicks"]
+TASKS = {"history": [(0, 10), (1, 10)], "clicks": [(0, 5)]}
+WINDOW = "2026-03-01"
+START = datetime(2026, 3, 1, tzinfo=UTC)
+SILENT_AFTER = 10.0
+
+
+class Driver:
+    """A driver's state over one recorded window, and a clock that stands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.now = 100.0
+        self.ledger = Ledger(Home(folder), "ads")
+        if not self.ledger.generations(WINDOW):
+            span = (START, START + timedelta(days=1))
+            record_tasks(self.ledger, WINDOW, span, TASKS)
+        self.journal = Journal(folder / "driver.jsonl")
+        self.state = DriverState(self.journal, self.window, SILENT_AFTER, lambda: self.now)
+
+    def window(self, window: str, generation: int) -> ServedWindow:
+        return ServedWindow(self.ledger, window, generation, SOURCES, JobSpec())
+
+    def again(self) -> Driver:
+        """Its successor."""
+        self.journal.close()
+        return Driver(self.folder)
+
+    def executor(self, index: int = 0, started: int = 1) -> RegisteredExecutor:
+        name = f"i{index}-{started}"
+        call = Registration(executor=index, instance=name, started_ns=started, address="a", pid=1)
+        self.state.register(call)
+        member = self.state.member(index, name)
+        self.state.assign_epoch(member)
+        return member
+
+    def open(self, trainer: int = 0, **used: TaskProgress) -> Session:
+        positions = {name.replace("_", "/"): progress for name, progress in used.items()}
+        call = OpenWindow(
+            trainer=trainer, window=WINDOW, generation=1, step=4, sealed={}, used=positions
+        )
+        return self.state.open(call)
+
+    def lease(
+        self, member: RegisteredExecutor, epoch: int | None = None, *, last: bool = False
+    ) -> LeaseReply | None:
+        call = LeaseCall(
+            executor=member.registration.executor,
+            instance=member.registration.instance,
+            epoch=member.epoch if epoch is None else epoch,
+            sequence=1,
+            last=last,
+        )
+        return self.state.lease(member, call)
+
+    def fail(
+        self, member: RegisteredExecutor, attempt: int, *, epoch: int = 0, code: int = 4
+    ) -> None:
+        cause = ErrorReport(error="E", message="disk " * 200, exit_code=code)
+        call = TaskFailure(
+            executor=member.registration.executor,
+            instance=member.registration.instance,
+            epoch=epoch or member.epoch,
+            task_id="clicks/0",
+            attempt=attempt,
+            cause=cause,
+        )
+        self.state.failed(call)
+
+    def fence(self, session: Session, number: int) -> None:
+        """The trainer answers all fences; it took nothing."""
+        taken = {epoch: {} for epoch in session.fencing}
+        beat = TrainerBeat(
+            trainer=session.trainer,
+            session=session.number,
+            sequence=number,
+            version=session.version,
+            fenced=taken,
+        )
+        self.state.beat_of_trainer(session, beat)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    return Driver(tmp_path)
+
+
+def progress(rows: int, dead: int = 0, *, ended: bool = False) -> TaskProgress:
+    return TaskProgress(position=Position(0, rows), rows_read=rows, dead_rows=dead, ended=ended)
+
+
+def test_before_a_window_is_open_there_is_nothing_to_tell(driver: Driver) -> None:
+    driver.executor()
+    driver.now += 2.5
+    status = driver.state.status()
+    assert (status.incarnation, status.window, status.generation) == (1, "", 0)
+    assert (status.tasks, status.rows_used, status.dead_rows, status.share) == ({}, {}, {}, {})
+    assert status.sealed_step == 0
+    assert status.executors["0"].silent_seconds == 2.5
+    assert (status.executors["0"].epoch, status.executors["0"].reading) == (0, {})
+
+
+def test_status_tells_rows_shares_and_what_is_read(driver: Driver) -> None:
+    session = driver.open(history_0=progress(6, 1))
+    member = driver.executor()
+    assert driver.lease(member) is not None
+    session.served.use({"clicks/0": progress(2), "history/0": progress(10, 3, ended=True)})
+    status = driver.state.status()
+    assert (status.window, status.generation, status.sealed_step) == (WINDOW, 1, 4)
+    assert status.rows_used == {"history": 10, "clicks": 2}
+    assert status.dead_rows == {"history": 3, "clicks": 0}
+    assert status.share == {"history": 10 / 12, "clicks": 2 / 12}
+    assert status.tasks == {"pending": 0, "reading": 2, "read": 0, "used": 1, "sealed": 0}
+    assert status.executors["0"].reading == {"history": 1, "clicks": 1}
+    session.served.seal({"history/0": progress(10, 3, ended=True)})
+    driver.state.seal(session, 9)
+    assert driver.state.status().sealed_step == 9
+    assert session.served.tasks == 3
+
+
+def test_leases_are_answered_when_something_changed(driver: Driver) -> None:
+    member = driver.executor()
+    assert driver.lease(member) is None, "no window, and it knows that"
+    told = driver.lease(member, epoch=7)
+    assert told is not None
+    assert (told.epoch, told.last) == (0, True)
+    driver.open()
+    assert driver.lease(member) is not None, "it should call again and get an epoch"
+    driver.state.assign_epoch(member)
+    first = driver.lease(member, epoch=0)
+    assert first is not None
+    assert [grant.task.task_id for grant in first.grants] == ["history/0", "history/1", "clicks/0"]
+    assert [grant.attempt for grant in first.grants] == [1, 1, 1]
+    assert first.last
+    assert driver.lease(member, last=True) is None
+    assert driver.lease(member, last=False) is not None, "it did not know that all is leased"
+
+
+def test_a_failure_of_storage_is_tried_again_elsewhere(driver: Driver) -> None:
+    session = driver.open()
+    version = session.version
+    member = driver.executor()
+    assert session.version == version + 1
+    epoch = member.epoch
+    driver.lease(member)
+    driver.fail(member, 1)
+    assert (member.epoch, session.fencing, session.error) == (0, {epoch}, None)
+    assert session.version == version + 2
+    (failure,) = (r for r in driver.again().journal.records if r["kind"] == "failure")
+    assert failure["task"] == "clicks/0"
+    assert len(failure["message"]) == 500
+
+
+def test_the_last_attempt_ends_the_window(driver: Driver) -> None:
+    session = driver.open()
+    for attempt in (1, 2):
+        member = driver.executor(started=attempt)
+        driver.lease(member)
+        driver.fail(member, attempt)
+        driver.fence(session, attempt)
+    assert session.error is None
+    assert not session.fencing
+    member = driver.executor(started=3)
+    driver.lease(member)
+    version = session.version
+    driver.fail(member, 3)
+    assert session.error is not None
+    assert session.error.message.startswith("task clicks/0 failed 3 times, the last time: disk")
+    assert session.error.exit_code == InfrastructureError.exit_code
+    assert session.version == version + 1
+    assert driver.state.orders(session).error == session.error
+    other = driver.executor(1)
+    assert other.epoch == 0, "a window that ends in an error gets no new readers"
+
+
+@pytest.mark.parametrize("code", [1, 2, 3])
+def test_what_no_attempt_cures_ends_the_window_at_once(driver: Driver, code: int) -> None:
+    session = driver.open()
+    member = driver.executor()
+    driver.lease(member)
+    driver.fail(member, 1, code=code)
+    assert session.error is not None
+    assert session.error.exit_code == code
+    first = session.error
+    driver.fail(member, 1, code=3 if code != 3 else 1)
+    assert session.error == first, "the first cause is what is told"
+
+
+def test_failures_of_lost_leases_are_refused(driver: Driver) -> None:
+    member = driver.executor()
+    with pytest.raises(FencedError, match="is over"):
+        driver.fail(member, 1)
+    driver.open()
+    driver.state.assign_epoch(member)
+    driver.lease(member)
+    with pytest.raises(FencedError, match="is over"):
+        driver.fail(member, 1, epoch=member.epoch + 1)
+    with pytest.raises(FencedError, match="lost its lease"):
+        driver.fail(member, 2)
+
+
+def test_a_new_driver_remembers_failures_of_the_trainer_that_goes_on(driver: Driver) -> None:
+    session = driver.open()
+    for attempt in (1, 2):
+        member = driver.executor(started=attempt)
+        driver.lease(member)
+        driver.fail(member, attempt)
+        driver.fence(session, attempt)
+    successor = driver.again()
+    assert successor.state.incarnation == 2
+    session = successor.open(session.trainer)
+    assert session.trainer == 1
+    member = successor.executor(started=3)
+    reply = successor.lease(member)
+    assert reply is not None
+    assert [grant.failures for grant in reply.grants] == [0, 0, 2]
+    successor.fail(member, 1)
+    assert session.error is not None, "two failures before, and one now"
+    another = successor.again()
+    session = another.open()
+    assert session.trainer == 2, "a new process of the trainer"
+    member = another.executor()
+    reply = another.lease(member)
+    assert reply is not None
+    assert [grant.failures for grant in reply.grants] == [0, 0, 0]
+    with pytest.raises(FencedError, match="trainer 2 has taken over from trainer 1"):
+        another.state.session_of(1, session.number)
+    assert another.state.session_of(2, session.number) is session
+    with pytest.raises(NotKnownError, match="is not open"):
+        another.state.session_of(2, session.number - 1)
+
+
+def test_silence_loses_the_leases(driver: Driver) -> None:
+    session = driver.open()
+    quiet, lively = driver.executor(0), driver.executor(1)
+    epoch = quiet.epoch
+    driver.now += SILENT_AFTER
+    assert not driver.state.expire()
+    driver.state.member(1, lively.registration.instance)
+    driver.now += 0.5
+    assert driver.state.expire()
+    assert session.fencing == {epoch}
+    with pytest.raises(NotKnownError):
+        driver.state.member(0, quiet.registration.instance)
+    (serving,) = driver.state.orders(session).serving
+    assert (serving.executor, serving.epoch) == (1, lively.epoch)
+
+
+def test_the_process_that_started_later_is_the_executor(driver: Driver) -> None:
+    driver.executor(started=5)
+    driver.executor(started=5)  # the same one, after a call that was not answered
+    with pytest.raises(FencedError, match="a newer process is data executor 0"):
+        driver.executor(started=4)
+    with pytest.raises(NotKnownError):
+        driver.state.member(0, "i0-4")
+
+
+def test_a_beat_counts_for_its_own_epoch_and_once(driver: Driver) -> None:
+    session = driver.open()
+    member = driver.executor()
+    driver.lease(member)
+    beat = ExecutorBeat(
+        executor=0,
+        instance=member.registration.instance,
+        epoch=member.epoch,
+        done=["clicks/0"],
+        queued={"clicks": 3},
+        passed_over={"clicks": 1},
+    )
+    driver.state.beat_of_executor(beat.model_copy(update={"epoch": member.epoch + 1}))
+    assert session.served.counts()["read"] == 0
+    driver.state.beat_of_executor(beat)
+    assert session.served.counts()["read"] == 1
+    facts = driver.state.status().executors["0"]
+    assert (facts.queued, facts.passed_over) == ({"clicks": 3}, {"clicks": 1})
+    used = TrainerBeat(
+        trainer=1,
+        session=session.number,
+        sequence=1,
+        version=0,
+        used={"clicks/0": progress(5, ended=True)},
+        broken=[member.epoch],
+    )
+    driver.state.beat_of_trainer(session, used)
+    assert session.served.counts()["used"] == 1
+    version = session.version
+    assert member.epoch == 0
+    driver.state.assign_epoch(member)
+    driver.state.beat_of_trainer(session, used.model_copy(update={"broken": [member.epoch]}))
+    assert (member.epoch != 0, session.version) == (True, version + 1), "the same beat again"
+
+
+def test_a_task_of_no_plan_is_refused_and_tasks_are_told_apart_by_source(driver: Driver) -> None:
+    session = driver.open()
+    with pytest.raises(InfrastructureError, match="has no task 'clicks/7'"):
+        session.served.row_of("clicks/7")
+    assert session.served.row_of("clicks/0") != session.served.row_of("history/0")
+    positions = {"history/1": progress(1), "clicks/0": progress(1)}
+    found = session.served.data_tasks("history", positions)
+    assert {name: task.hour for name, task in found.items()} == {"history/1": 1}
