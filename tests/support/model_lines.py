@@ -1,0 +1,59 @@
+"""Links of a model line as a training would leave them, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.mixture.row_sums import RowSums
+
+TRAINED_AT = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def record_link(
+    chain: ModelChain,
+    window: str,
+    rows: Mapping[str, int],
+    *,
+    parent: str | None = None,
+    generation: int = 1,
+    seconds: float = 1.0,
+    **more: Any,
+) -> Link:
+    """One trained window of so many rows by source, each read as one task; built on the newest
+    generation of `parent`."""
+    before = chain.newest(parent) if parent else None
+    base = dict(before.seen) if before else {}
+    seen = base | {
+        name: RowSums(rows=count + (base[name].rows if name in base else 0))
+        for name, count in rows.items()
+    }
+    link = Link(
+        window=window,
+        generation=generation,
+        parent=Parent(window=before.window, generation=before.generation) if before else None,
+        **{
+            "step": 10,
+            "steps": 10,
+            "base_seen": base,
+            "seen": seen,
+            "progress": {f"{name}/0": read(count) for name, count in rows.items()},
+            "scores": [],
+            "resumed_from_step": 0,
+            "reread_rows": 0,
+            "model_fingerprint": "same",
+            "started_at": TRAINED_AT,
+            "finished_at": TRAINED_AT + timedelta(seconds=seconds),
+            **more,
+        },
+    )
+    chain.record(link)
+    return link
+
+
+def read(rows: int, dead: int = 0) -> TaskProgress:
+    """A task that was read to its end."""
+    return TaskProgress(position=Position(0, rows), rows_read=rows, dead_rows=dead, ended=True)

@@ -1,0 +1,166 @@
+"""The summary of trained windows: counts of three parties, and what it says of each window."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.jobs import ToldJob
+from support.model_lines import read, record_link
+from support.stages import pipeline
+from support.task_tables import record_tasks
+
+from forebay.datatasks.ledger import Ledger
+from forebay.errors import ConfigError, RowsLostError, UsageError
+from forebay.executors.evaluation.range_summary import summarise_windows
+from forebay.executors.evaluation.summary import SourceRows, rows_verdict
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.stages.evaluate import evaluate_window
+from forebay.home.paths import Home
+
+WARM, FIRST, SECOND = "2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"
+DAY = timedelta(days=1)
+START = datetime(2026, 3, 1, tzinfo=UTC)
+COUNTS = st.integers(0, 2)
+
+
+@given(COUNTS | st.none(), COUNTS, COUNTS, COUNTS)
+def test_counts_agree(planned: int | None, served: int, trained: int, dead: int) -> None:
+    agree = served == trained + dead and (planned is None or planned == served)
+    rows = SourceRows(planned, served, trained, dead)
+    assert rows.agree is agree
+
+
+def told(window: str, planned: int | None, served: int, trained: int, dead: int) -> dict[str, Any]:
+    counts = {
+        "planned_rows": planned,
+        "served_rows": served,
+        "trained_rows": trained,
+        "dead_letter_rows": dead,
+    }
+    return {"window": window, "sources": {"a": counts}}
+
+
+def test_the_line_of_a_run_adds_up_all_windows() -> None:
+    agree, line = rows_verdict([told("1", 1200, 1200, 1100, 100), told("2", 30, 30, 28, 2)])
+    assert agree
+    assert line.endswith("(1,230 = 1,230 = 1,128 + 102)")
+    assert rows_verdict([])[1].endswith("(0 = 0 = 0 + 0)")
+    agree, line = rows_verdict([told("1", None, 7, 7, 0), told("2", 1, 1, 0, 1)])
+    assert agree
+    assert "(8 = 8 = 7 + 1); 1 plans could not count rows before reading" in line
+
+
+def test_the_first_disagreement_is_named() -> None:
+    windows = [told("1", 1, 1, 1, 0), told("2", 5, 4, 3, 1), told("3", 9, 1, 1, 0)]
+    agree, line = rows_verdict(windows)
+    assert not agree
+    assert "window 2, source a: planned 5, served 4, trained 3, dead 1" in line
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A line of two windows behind a warm start, over two sources."""
+    home = Home(tmp_path)
+    chain, ledger = ModelChain(home, "ads"), Ledger(home, "ads")
+    record_link(chain, WARM, {"a": 100, "ab": 7})
+    record_link(chain, FIRST, {"a": 10, "ab": 3}, parent=WARM, scores=[])
+    record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST, resumed_from_step=2)
+    for key, rows in ((WARM, (100, 7)), (FIRST, (10, 3)), (SECOND, (20, 4))):
+        tasks = {"a": [(0, rows[0])], "ab": [(0, rows[1])]}
+        record_tasks(ledger, key, (START, START + DAY), tasks)
+    return home
+
+
+SPEC = pipeline(("a", "ab"), model={"kind": "count"})
+TOWERS = pipeline(("a", "ab"))
+
+
+def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
+    found = summarise_windows(SPEC, home, "main", [FIRST, SECOND], {"restarts": {"data": 1}})
+    assert [each["window"] for each in found["windows"]] == [FIRST, SECOND]
+    assert found["warm_start"]["window"] == WARM
+    assert found["rows_agree"]
+    assert found["rows_line"].endswith("(144 = 144 = 144 + 0)")
+    assert {name: sums["rows"] for name, sums in found["seen"].items()} == {"a": 130, "ab": 14}
+    assert (found["paradigms"], found["model"], found["line"]) == ([], "", "main")
+    assert (found["stale_windows"], found["published"]) == ([], None)
+    assert found["restarts"] == {"data": 1}
+    second = found["windows"][1]
+    assert second["sources"]["a"]["trained_rows"] == 20
+    assert second["sources"]["ab"]["served_rows"] == 4
+    assert second["parent"] == {"window": FIRST, "generation": 1}
+    assert (second["resumed_from_step"], second["steps"], second["stale"]) == (2, 10, None)
+    assert found["warm_start"]["parent"] is None
+
+
+def test_the_model_of_the_last_window_is_named_when_it_is_there(home: Home) -> None:
+    chain = ModelChain(home, "ads")
+    chain.saved_model(FIRST, 1).mkdir(parents=True)
+    assert summarise_windows(SPEC, home, "main", [FIRST, SECOND], {})["model"] == ""
+    model = chain.saved_model(SECOND, 1)
+    model.mkdir(parents=True)
+    found = summarise_windows(TOWERS, home, "main", [FIRST, SECOND], {})
+    assert (found["model"], found["paradigms"]) == (str(model), ["mixture"])
+    link = chain.newest(SECOND)
+    assert link is not None
+    chain.publish(link, model, START)
+    published = summarise_windows(SPEC, home, "main", [SECOND], {})["published"]
+    assert (published["window"], published["path"]) == (SECOND, str(model))
+
+
+def test_a_line_without_a_warm_start_and_with_stale_windows(home: Home) -> None:
+    chain = ModelChain(home, "ads", "other")
+    record_link(chain, FIRST, {"a": 10, "ab": 3})
+    record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST)
+    found = summarise_windows(SPEC, home, "other", [FIRST], {})
+    assert (found["warm_start"], found["stale_windows"]) == (None, [])
+    assert found["rows_line"].endswith("(13 = 13 = 13 + 0)")
+    record_link(chain, FIRST, {"a": 10, "ab": 3}, generation=2)
+    span = (START, START + DAY)
+    record_tasks(Ledger(home, "ads"), FIRST, span, {"a": [(0, 10)], "ab": [(0, 3)]}, 2)
+    found = summarise_windows(SPEC, home, "other", [FIRST, SECOND], {})
+    assert found["stale_windows"] == [SECOND]
+    assert [each["generation"] for each in found["windows"]] == [2, 1]
+    with pytest.raises(ConfigError, match="window 2026-03-03 of pipeline 'ads' is not trained"):
+        summarise_windows(SPEC, home, "other", [FIRST, "2026-03-03"], {})
+
+
+def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
+    restarts = {"supervisor": 0, "driver": 2, "data": 1, "trainer": 0}
+    for name in ("one", "two"):
+        job = ToldJob(home, name)  # each trained the first window
+        job.tell("succeeded", restarts=restarts)
+        job.progress(phases_seconds={"steps": 1.23456})
+    silent = ToldJob(home, "three")
+    assert silent.folder.stored_status() is None
+    found = summarise_windows(SPEC, home, "main", [FIRST])
+    assert found["restarts"] == {"supervisor": 0, "driver": 4, "data": 2, "trainer": 0}
+    assert found["phases_seconds"] == {"trainer.steps": 2.469}
+    assert (found["reused_windows"], found["trained_windows"]) == ([FIRST], [])
+    found = summarise_windows(SPEC, home, "main", [SECOND])
+    assert (found["restarts"], found["phases_seconds"]) == ({}, {})
+
+
+def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) -> None:
+    first = evaluate_window(None, SPEC, home, "main", FIRST)  # type: ignore[arg-type]
+    assert first.rows == {"a": 10, "ab": 3}
+    assert first.rows_line.endswith("(120 = 120 = 120 + 0)")
+    assert Path(first.path).is_file()
+    second = evaluate_window(None, SPEC, home, "main", SECOND)  # type: ignore[arg-type]
+    assert second.rows_line.endswith("(24 = 24 = 24 + 0)")
+    with pytest.raises(UsageError, match="is not trained on line 'main'"):
+        evaluate_window(None, SPEC, home, "main", "2026-03-03")  # type: ignore[arg-type]
+
+
+def test_lost_rows_are_an_error_after_the_file_is_written(home: Home) -> None:
+    chain = ModelChain(home, "ads", "lost")
+    lost = {"a/0": read(9), "ab/0": read(3, 1)}
+    link = record_link(chain, FIRST, {"a": 10, "ab": 2}, progress=lost)
+    with pytest.raises(RowsLostError, match="source a: planned 10, served 9, trained 10, dead 0"):
+        evaluate_window(None, SPEC, home, "lost", FIRST)  # type: ignore[arg-type]
+    assert (chain.folder(FIRST, link.generation) / "evaluation.json").is_file()

@@ -1,0 +1,102 @@
+"""Which windows' labels judge a window, and which windows are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.model_lines import record_link
+from support.stages import pipeline
+
+from forebay.executors.evaluation.scoreboard import ScoreWriter
+from forebay.executors.evaluation.windows import evaluate, label_horizon
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.paths import Home
+from forebay.mixture.minibatch import Minibatch
+
+KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("size", "offset", "windows"),
+    [
+        ("1d", "0s", 1),
+        ("1d", "1h", 2),
+        ("1d", "24h", 2),
+        ("1d", "25h", 3),
+        ("1h", "24h", 25),
+    ],
+)
+def test_a_label_comes_within_the_largest_offset_and_one_window(
+    size: str, offset: str, windows: int
+) -> None:
+    streams = {"a": {"sources": ["a"], "offset": offset}, "b": {"sources": ["b"]}}
+    spec = pipeline(("a", "b"), dataset={"window": size, "streams": streams})
+    assert label_horizon(spec) == windows
+
+
+def minibatch(feed: str, event_ids: list[int], labels: list[float]) -> Minibatch:
+    rows = len(event_ids)
+    return Minibatch(
+        feed=feed,  # type: ignore[arg-type]
+        row_ids=np.arange(rows, dtype=np.int64),
+        event_ids=np.array(event_ids, dtype=np.int64),
+        sources=np.zeros(rows, dtype=np.int32),
+        labels=np.array(labels, dtype=np.float32),
+        dense=np.zeros((rows, 0), dtype=np.float32),
+        ids=np.zeros((rows, 0), dtype=np.int64),
+    )
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> ModelChain:
+    """Each window scores two events of its own; window n has the labels of window n - 1, and the
+    last one those of all before it."""
+    chain = ModelChain(Home(tmp_path), "ads")
+    for number, key in enumerate(KEYS):
+        writer = ScoreWriter(chain.folder(key, 1) / "scores", ("mixture",))
+        scores = np.array([[0.2], [0.8]], np.float32)
+        writer.append(minibatch("stream", [2 * number, 2 * number + 1], [0, 0]), scores)
+        late = range(2 * number) if key == KEYS[-1] else range(2 * number - 2, 2 * number)
+        ids = [event for event in late if event >= 0]
+        writer.append(minibatch("batch", ids, [event % 2 for event in ids]), None)
+        record_link(chain, key, {"a": 2}, scores=writer.seal())
+    return chain
+
+
+def joined(chain: ModelChain, keys: list[str], **dataset: object) -> dict[str, int]:
+    spec = pipeline(("a",), dataset=dataset)
+    found = evaluate(spec, chain, keys)
+    assert list(found.completeness) == list(found.windows)
+    return {key: metrics["mixture"]["joined_rows"] for key, metrics in found.windows.items()}
+
+
+def test_labels_of_later_windows_count_within_the_horizon(chain: ModelChain) -> None:
+    assert joined(chain, KEYS) == dict.fromkeys(KEYS[:-1], 2) | {KEYS[-1]: 0}
+    two = {"streams": {"a": {"sources": ["a"], "offset": "24h"}}}
+    assert joined(chain, KEYS[:1], **two) == {KEYS[0]: 2}
+
+
+def test_only_what_is_asked_for_is_told(chain: ModelChain) -> None:
+    assert joined(chain, KEYS[1:3]) == {KEYS[1]: 2, KEYS[2]: 2}
+    assert joined(chain, [KEYS[-1]]) == {KEYS[-1]: 0}
+    assert joined(chain, [KEYS[0], KEYS[3]]) == {KEYS[0]: 2, KEYS[3]: 2}
+    assert joined(chain, []) == {}
+
+
+def test_labels_beyond_the_horizon_do_not_count(chain: ModelChain, tmp_path: Path) -> None:
+    record_link(chain, KEYS[1], {"a": 2}, generation=2)  # its labels of the first window are gone
+    assert joined(chain, [KEYS[0]]) == {KEYS[0]: 0}
+    far = {"streams": {"a": {"sources": ["a"], "offset": "96h"}}}
+    assert joined(chain, [KEYS[0]], **far) == {KEYS[0]: 2}
+    near = {"streams": {"a": {"sources": ["a"], "offset": "72h"}}}
+    assert joined(chain, [KEYS[0]], **near) == {KEYS[0]: 0}
+
+
+def test_a_model_that_only_counts_has_no_metrics(tmp_path: Path) -> None:
+    chain = ModelChain(Home(tmp_path), "ads")
+    record_link(chain, KEYS[0], {"a": 2})
+    counting = evaluate(pipeline(("a",), model={"kind": "count"}), chain, KEYS[:1])
+    towers = evaluate(pipeline(("a",)), chain, KEYS[:1])
+    assert (list(counting.windows[KEYS[0]]), list(towers.windows[KEYS[0]])) == ([], ["mixture"])
