@@ -28,6 +28,7 @@ import criteo
 import psutil
 import pyarrow.parquet as pq
 
+from forebay.config.columns import declared_columns
 from forebay.config.load import load_project
 from forebay.config.pipelines import PipelineSpec
 from forebay.datatasks.ledger import Ledger
@@ -35,7 +36,6 @@ from forebay.datatasks.planning import plan_windows
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobRequest, WindowRequest
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.executors.trainer.train import declared_columns
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
@@ -93,7 +93,7 @@ class Roles:
         folder.create()
         with folder.launch_lock():
             folder.prepare(request, folder.next_epoch())
-        self.columns = declared_columns(project.sources, self.pipeline.source_names)
+        self.columns = declared_columns(self.pipeline, project.sources)
         self.layout = FeatureLayout.of(self.pipeline.dataset, self.columns)
         environment = {**os.environ, "FOREBAY_JOB_ID": "benchmark", "FOREBAY_HOME": str(home.root)}
         self.processes = {

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 from forebay.config.base import format_duration
+from forebay.config.columns import declared_columns
 from forebay.config.datasets import DatasetSpec
 from forebay.config.features import (
     BucketiseFeature,
@@ -43,7 +44,7 @@ def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> li
 
 def feature_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
     """One row for each feature, with the number of ids that it can have."""
-    types = {column: kind for s in sources.values() for column, kind in s.columns.items()}
+    types = declared_columns(pipeline, sources)
     rows: list[Row] = []
     for name, feature in pipeline.dataset.features.items():
         columns = feature_columns(name, feature)

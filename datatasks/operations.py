@@ -18,7 +18,8 @@ from forebay.config.datasets import Feed
 from forebay.config.feeds import stream_feed
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
-from forebay.config.windows import HOUR, Interval, Window
+from forebay.config.windows import Interval, Window
+from forebay.datatasks.hours import hour_base, window_hours
 from forebay.datatasks.ledger import MANIFEST_SCHEMA, SKIPPED, SourcePlan, with_ids
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Scan, Source
@@ -54,8 +55,8 @@ class Share:
 
     @property
     def hour_base(self) -> int:
-        """Hours from the start of the window's data to the source's first instant in it."""
-        return 0 if self.span is None else (self.span.start - self.whole.start) // HOUR
+        """See `forebay.datatasks.hours`."""
+        return 0 if self.span is None else hour_base(self.whole, self.span)
 
     def plan(self, **facts: object) -> SourcePlan:
         """A source plan of this share."""
@@ -256,7 +257,7 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
     spans = np.asarray(scan.tasks["span"])
     low, high = np.searchsorted(spans, [index, index + 1])
     tasks = scan.tasks.slice(low, high - low)
-    hours = pc.add(tasks["hour"], pa.scalar(share.hour_base, pa.int32()))
+    hours = pa.array(window_hours(np.asarray(tasks["hour"]), share.hour_base))
     tasks = tasks.set_column(tasks.schema.get_field_index("hour"), "hour", hours)
     counts = tasks["rows"]
     rows = None if counts.null_count else int(pc.sum(counts).as_py() or 0)

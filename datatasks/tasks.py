@@ -41,9 +41,8 @@ class RowRange(Message):
 class DataTask(Message):
     """One source, one window, a few row ranges. `task_id` is unique within (window, generation).
 
-    hour: whole hours from the start of the window's data to the task's first row: tasks go out in
-    this order. hour_base: hours from there to `data_from`, where the source starts inside the
-    window: what a chunk's hours lack to be comparable with those of other sources.
+    hour: of the task's first row, counted from the start of the window's data: tasks go out in
+    this order. hour_base: from there to `data_from`, from where a source counts (see `hours`).
     """
 
     task_id: str
@@ -101,7 +100,7 @@ class Chunk:
     batch: the asked columns in declared Arrow types (`ARROW_TYPES`), N rows.
     row_ids: int64[N], the physical identity of each row (docs/guarantees.md).
     parts, rows: int64[N] each, the position of each row itself.
-    hours: int32[N], whole hours from data_from to the row's time, never negative.
+    hours: int32[N], whole hours from data_from to the row's time, never negative (see `hours`).
     end: the position behind the last row and dead row of this chunk.
     dead: rows of the same stretch that could not be decoded, by position.
     """

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from forebay.config.columns import declared_columns
+from forebay.datatasks.hours import window_hours
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.chunks import place_text
@@ -19,7 +21,7 @@ from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.wire.messages import Grant
 from forebay.mixture.features.encode import Encoder
-from forebay.mixture.features.layout import FeatureLayout, union_columns
+from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 from forebay.system.error_report import ErrorReport
 
@@ -37,9 +39,7 @@ class Readers:
         self.names = pipeline.source_names
         self.specs = request.source_specs()
         self.chunk_rows = pipeline.job.buffers.chunk_rows
-        self.layout = FeatureLayout.of(
-            pipeline.dataset, union_columns(self.specs[name] for name in self.names)
-        )
+        self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self.specs))
         self.encoders = {
             name: Encoder(pipeline.dataset, self.specs[name], self.layout) for name in self.names
         }
@@ -165,8 +165,7 @@ class TaskRunner:
             chunk = next(chunks, None)
             if chunk is None:
                 return None
-            if self._task.hour_base:
-                chunk = replace(chunk, hours=chunk.hours + self._task.hour_base)
+            chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
             encoded = self._readers.encoders[self._task.source].encode(chunk.batch, chunk.row_ids)
             return served_chunk(chunk, encoded, done, lambda at: source.location(self._task, at))
 

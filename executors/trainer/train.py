@@ -7,20 +7,14 @@ no broker: rows come from data executors alone.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.columns import declared_columns
 from forebay.executors.job.handle import JobRequest
 from forebay.executors.role import end_at_once, role_exit, start_arrow, start_role
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
-
-
-def declared_columns(sources: Mapping[str, SourceSpec], names: list[str]) -> dict[str, ColumnType]:
-    """Columns of all sources of a pipeline; `forebay check` made sure that types agree."""
-    return {column: kind for name in names for column, kind in sources[name].columns.items()}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -39,8 +33,7 @@ def train(job_dir: Path) -> None:
     """The body of `main`, for a process that is set up already."""
     request = JobRequest.read(job_dir)
     pipeline = request.pipeline_spec()
-    sources = request.source_specs()
-    columns = declared_columns(sources, pipeline.source_names)
+    columns = declared_columns(pipeline, request.source_specs())
     layout = FeatureLayout.of(pipeline.dataset, columns)
     learner = make_learner(
         pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,7 +17,7 @@ from forebay.config.features import (
     VocabularyFeature,
     feature_columns,
 )
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.sources import ColumnType
 from forebay.errors import ConfigError
 from forebay.mixture.features.values import LIST_ITEMS
 
@@ -80,15 +80,6 @@ class FeatureLayout:
     def columns_of(self, feature: str) -> list[str]:
         """Stored columns that a feature reads."""
         return feature_columns(feature, self.specs[feature])
-
-
-def union_columns(sources: Iterable[SourceSpec]) -> dict[str, ColumnType]:
-    """Columns of several sources together: the first declaration of a name counts."""
-    union: dict[str, ColumnType] = {}
-    for source in sources:
-        for column, kind in source.columns.items():
-            union.setdefault(column, kind)
-    return union
 
 
 def _is_list(name: str, spec: FeatureSpec, columns: Mapping[str, ColumnType]) -> bool:

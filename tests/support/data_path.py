@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from forebay.config.columns import declared_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.ledger import Ledger
@@ -27,7 +28,7 @@ from forebay.executors.wire.rpc import DriverClient
 from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.features.layout import FeatureLayout, union_columns
+from forebay.mixture.features.layout import FeatureLayout
 from support.projects import ads_pipeline, clicks_source, history_source
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -122,7 +123,8 @@ class DataPath:
             client.close()
 
     def reader(self) -> RemoteReader:
-        layout = FeatureLayout.of(self.pipeline.dataset, union_columns(self.sources.values()))
+        columns = declared_columns(self.pipeline, self.sources)
+        layout = FeatureLayout.of(self.pipeline.dataset, columns)
         return RemoteReader(self.job_dir, layout, self.pipeline.source_names)
 
     def log(self, name: str) -> str:

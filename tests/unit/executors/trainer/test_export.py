@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from support.projects import ads_pipeline, clicks_source, history_source
 
+from forebay.config.columns import declared_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import ExportError, TrainingError
@@ -18,7 +19,7 @@ from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer.export import UNCHECKED_NAME, CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.features.layout import FeatureLayout, union_columns
+from forebay.mixture.features.layout import FeatureLayout
 
 
 class _Learner(CountingLearner):
@@ -37,7 +38,7 @@ def export_of(tmp_path: Path, learner: CountingLearner) -> CheckedExport:
         for name, spec in (("history", history_source()), ("clicks", clicks_source()))
     }
     request = JobRequest.of("j", tmp_path, tmp_path, pipeline, sources, [])
-    layout = FeatureLayout.of(pipeline.dataset, union_columns(sources.values()))
+    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, sources))
     return CheckedExport(request, layout, learner, ProgressReporter(tmp_path, ["history"], 1))
 
 

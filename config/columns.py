@@ -1,0 +1,22 @@
+"""The columns that the sources of a pipeline declare, taken together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import ColumnType, SourceSpec
+
+
+def declared_columns(
+    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> dict[str, ColumnType]:
+    """Columns of all sources of a pipeline; of several declarations of a name the first counts.
+
+    `forebay check` makes sure that those which the pipeline uses agree.
+    """
+    found: dict[str, ColumnType] = {}
+    for name in pipeline.source_names:
+        for column, declared in sources[name].columns.items():
+            found.setdefault(column, declared)
+    return found
