@@ -112,10 +112,6 @@ class WindowGrid:
             raise ValueError(f"the last window {end.key} is before the first {start.key}")
         return list(self._walk(start, end))
 
-    def covering(self, span: Interval) -> list[Window]:
-        """Every window that overlaps the span, in order."""
-        return list(self._walk(self.at(span.start), self.at(span.end - timedelta(microseconds=1))))
-
     def _walk(self, first: Window, last: Window) -> Iterator[Window]:
         window = first
         while window.start <= last.start:

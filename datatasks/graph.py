@@ -1,4 +1,4 @@
-"""The data task generation graph (Primus §4.2): pure, so that any face can run it step by step.
+"""The data task generation graph (Primus §4.2), and the order in which its operations may run.
 
 For each window a timer (the window is closed), one source operation for each source (its tasks
 are listed), a joiner (the tasks of all sources are there; rows are never joined) and a sink (the
@@ -7,10 +7,13 @@ window is recorded). The sink of a window also waits for the sink of the window 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+from operator import itemgetter
 
 
 class Kind(StrEnum):
@@ -46,7 +49,7 @@ class WindowGraph:
         """The graph of windows (in order of time, distinct) over sources (distinct).
 
         Raises:
-            ValueError: when a window or a source stands there twice.
+            ValueError: when a window or a source is named twice.
         """
         if len(set(windows)) != len(windows) or len(set(sources)) != len(sources):
             raise ValueError("windows and sources of a graph are distinct")
@@ -69,18 +72,41 @@ class WindowGraph:
         """All operations in an order in which they can run one after another."""
         return tuple(self.dependencies)
 
-    def ready_operations(self, done: AbstractSet[Operation]) -> list[Operation]:
-        """Operations that are not done and wait for nothing any more, in window order."""
-        return [
-            operation
-            for operation, needs in self.dependencies.items()
-            if operation not in done and needs <= done
-        ]
 
-    def blocked_by(self, failed: Iterable[Operation]) -> set[Operation]:
-        """Operations that can never run once some have failed (those included)."""
-        blocked = set(failed)
-        for operation, needs in self.dependencies.items():
-            if needs & blocked:
-                blocked.add(operation)
-        return blocked
+class GraphRun:
+    """One run of a graph: says what may start now, in window order, and is told how it ended.
+
+    Of one source only one window is listed at a time, since one scan serves several. What waits
+    for a failed operation never starts.
+    """
+
+    def __init__(self, graph: WindowGraph) -> None:
+        """Nothing has started."""
+        self._operations = graph.operations
+        self._places = {operation: place for place, operation in enumerate(graph.operations)}
+        self._sorter = TopologicalSorter(graph.dependencies)
+        self._sorter.prepare()
+        # By source, heaps of places: a year of hourly windows is ready at once.
+        self._ready: defaultdict[str, list[int]] = defaultdict(list)
+        self._busy: set[str] = set()
+
+    def next(self) -> Operation | None:
+        """The first operation that nothing keeps waiting, which counts as started from now on.
+
+        None while everything waits for what has started, and once all is over.
+        """
+        for fresh in self._sorter.get_ready():
+            heappush(self._ready[fresh.source], self._places[fresh])
+        free = [heap for source, heap in self._ready.items() if heap and source not in self._busy]
+        if not free:
+            return None
+        operation = self._operations[heappop(min(free, key=itemgetter(0)))]
+        if operation.source:
+            self._busy.add(operation.source)
+        return operation
+
+    def finish(self, operation: Operation, *, failed: bool) -> None:
+        """Take the end of an operation that `next` gave."""
+        self._busy.discard(operation.source)
+        if not failed:
+            self._sorter.done(operation)

@@ -12,7 +12,7 @@ from pathlib import Path
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
-from forebay.datatasks.graph import Kind, Operation, WindowGraph
+from forebay.datatasks.graph import GraphRun, Kind, Operation, WindowGraph
 from forebay.datatasks.ledger import Ledger, WindowPlan
 from forebay.datatasks.operations import (
     Clock,
@@ -117,35 +117,6 @@ def _declared_notes(
     ]
 
 
-class _Running:
-    """Which operations of a graph have started, ended or failed."""
-
-    def __init__(self, graph: WindowGraph) -> None:
-        self.started: dict[Future[Exception | None], Operation] = {}
-        self.failed: dict[Operation, Exception] = {}
-        self._graph = graph
-        self._done: set[Operation] = set()
-        self._blocked: set[Operation] = set()
-
-    def can_start(self, operation: Operation) -> bool:
-        """Whether nothing is in its way: of one source only one window is listed at a time."""
-        if operation in self._done or operation in self._blocked:
-            return False
-        if not self._graph.dependencies[operation] <= self._done:
-            return False
-        busy = self.started.values()
-        busy_sources = {each.source for each in busy if each.source}
-        return operation not in busy and operation.source not in busy_sources
-
-    def finish(self, operation: Operation, error: Exception | None) -> None:
-        """Take an end; what waits for a failed operation never starts."""
-        if error is None:
-            self._done.add(operation)
-        else:
-            self.failed[operation] = error
-            self._blocked = self._graph.blocked_by(self.failed)
-
-
 class _Planner:
     """Runs a graph. `again` names windows that get a new generation whatever their data says.
 
@@ -172,22 +143,28 @@ class _Planner:
 
     def run(self, graph: WindowGraph) -> None:
         """Run everything that can run; then raise the first error in window order."""
-        run = _Running(graph)
+        run = GraphRun(graph)
+        started: dict[Future[Exception | None], Operation] = {}
+        failed: dict[Operation, Exception] = {}
+
+        def finish(operation: Operation, error: Exception | None) -> None:
+            run.finish(operation, failed=error is not None)
+            if error is not None:
+                failed[operation] = error
+
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="plan") as pool:
             while True:
-                for operation in graph.operations:
-                    if not run.can_start(operation):
-                        continue
+                while (operation := run.next()) is not None:
                     if self._is_quick(operation):
-                        run.finish(operation, self._attempt(operation))
+                        finish(operation, self._attempt(operation))
                     else:
-                        run.started[pool.submit(self._attempt, operation)] = operation
-                if not run.started:
+                        started[pool.submit(self._attempt, operation)] = operation
+                if not started:
                     break
-                for future in wait(run.started, return_when=FIRST_COMPLETED).done:
-                    run.finish(run.started.pop(future), future.result())
-        if run.failed:
-            self._raise(graph, run.failed)
+                for future in wait(started, return_when=FIRST_COMPLETED).done:
+                    finish(started.pop(future), future.result())
+        if failed:
+            self._raise(graph, failed)
 
     def _is_quick(self, operation: Operation) -> bool:
         """Whether an operation only computes, or writes the ledger, which takes turns anyway."""
