@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.error import HTTPError
-from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
+from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    import httpx
 
 _UNAUTHORISED = 401
 _NOT_FOUND = 404
 _CONFLICT = 409
+# Packing answers would cost the API server time that training on the same machine could use.
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,50 @@ class ConflictError(ApiError):
 _ERRORS: dict[int, type[ApiError]] = {_NOT_FOUND: NotFoundError, _CONFLICT: ConflictError}
 
 
-def direct_opener() -> OpenerDirector:
-    """Opens addresses on this machine: never through a proxy of the environment."""
-    return build_opener(ProxyHandler({}))
+def send(
+    method: str,
+    server: str,
+    path: str,
+    timeout_seconds: float,
+    body: object = None,
+    token: str | None = None,
+) -> httpx.Response:
+    """Send one request to a server on this machine, never through a proxy of the environment.
+
+    Every request has a connection of its own: one that is kept does not outlive a restart of the
+    server.
+
+    Args:
+        method: of HTTP.
+        server: its address, always plain http.
+        path: from the root on.
+        timeout_seconds: for the connection and for each part of the answer.
+        body: sent as JSON; None for no body.
+        token: of a login.
+
+    Raises:
+        InfrastructureError: when no answer comes.
+    """
+    import ssl
+
+    import httpx
+
+    try:
+        return httpx.request(
+            method,
+            server + path,
+            json=body,
+            headers=_HEADERS | ({"Authorization": f"Bearer {token}"} if token else {}),
+            timeout=timeout_seconds,
+            follow_redirects=True,
+            trust_env=False,
+            # Trusts nobody: to load certificates would take longer than most requests.
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        )
+    except httpx.HTTPError as error:
+        raise InfrastructureError(
+            f"Airflow at {server} does not answer ({error}): see `forebay status`"
+        ) from error
 
 
 class HttpSession:
@@ -57,12 +100,11 @@ class HttpSession:
         """Nothing is sent yet."""
         self._endpoint = endpoint
         self._timeout = timeout_seconds
-        self._opener = direct_opener()
         self._token: str | None = None
 
     def get(self, path: str) -> dict[str, Any]:
-        """Read; `path` stands below /api/v2."""
-        return self._authorised("GET", path, None)
+        """Read; `path` is below /api/v2."""
+        return self._authorised("GET", path)
 
     def post(self, path: str, body: object) -> dict[str, Any]:
         """Make."""
@@ -72,7 +114,7 @@ class HttpSession:
         """Change."""
         return self._authorised("PATCH", path, body)
 
-    def _authorised(self, method: str, path: str, body: object) -> dict[str, Any]:
+    def _authorised(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         fresh = self._token is None
         if self._token is None:
             self._token = self._login()
@@ -91,39 +133,21 @@ class HttpSession:
         return token
 
     def _send(self, method: str, path: str, body: object) -> dict[str, Any]:
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        data = None if body is None else json.dumps(body).encode()
-        request = Request(  # noqa: S310 - the address is the embedded Airflow's, always http
-            self._endpoint.url + path, data=data, headers=headers, method=method
-        )
-        try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                content = answer.read()
-        except HTTPError as error:
-            with error:
-                raise _refused(method, path, error) from error
-        except (OSError, http.client.HTTPException) as error:
-            raise InfrastructureError(
-                f"Airflow at {self._endpoint.url} does not answer ({error}): see `forebay status`"
-            ) from error
-        return _object(content)
+        answer = send(method, self._endpoint.url, path, self._timeout, body, self._token)
+        if answer.is_error:
+            raise _refused(method, path, answer)
+        value = answer.json() if answer.content else {}
+        if not isinstance(value, dict):
+            what = type(value).__name__
+            raise InfrastructureError(f"Airflow answered {what} where an object is due")
+        return value
 
 
-def _object(content: bytes) -> dict[str, Any]:
-    value = json.loads(content) if content else {}
-    if not isinstance(value, dict):
-        raise InfrastructureError(f"Airflow answered {type(value).__name__} where an object is due")
-    return value
-
-
-def _refused(method: str, path: str, error: HTTPError) -> ApiError:
-    text = error.read().decode(errors="replace")
+def _refused(method: str, path: str, answer: httpx.Response) -> ApiError:
     try:
-        detail = json.loads(text).get("detail", text)
+        detail = answer.json().get("detail", answer.text)
     except (ValueError, AttributeError):
-        detail = text
-    kind = _ERRORS.get(error.code, ApiError)
+        detail = answer.text
+    code = answer.status_code
     said = detail if isinstance(detail, str) else json.dumps(detail)
-    return kind(f"Airflow refused {method} {path} ({error.code}): {said}", error.code)
+    return _ERRORS.get(code, ApiError)(f"Airflow refused {method} {path} ({code}): {said}", code)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 import logging
 import threading
 import time
 
-from forebay.embedded.airflow.http import direct_opener
+from forebay.embedded.airflow.http import send
+from forebay.errors import InfrastructureError
 
 DEADLINE_SECONDS = 180.0
 _ATTEMPT_SECONDS = 60.0
@@ -48,9 +48,8 @@ class Warming:
 
     def _answers(self, path: str) -> bool:
         try:
-            with direct_opener().open(self._url + path, timeout=_ATTEMPT_SECONDS) as answer:
-                answer.read()
-        except (OSError, http.client.HTTPException) as error:
+            answer = send("GET", self._url, path, _ATTEMPT_SECONDS)
+        except InfrastructureError as error:
             _LOG.debug("%s: %s", path, error)
             return False
-        return True
+        return answer.is_success

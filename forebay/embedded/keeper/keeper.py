@@ -192,6 +192,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--config", type=Path, action="append", default=[])
     asked = parser.parse_args(arguments)
     set_up_logging("keeper")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
     layout = Layout(Home(asked.home))
     layout.create()
     # Never released here: the kernel does it once this process is gone, so whoever finds it free

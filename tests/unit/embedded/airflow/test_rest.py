@@ -29,11 +29,12 @@ class Played:
         self.logins = 0
         self.valid = ""
         self.answers: dict[str, Callable[[dict[str, list[str]]], Answer]] = {}
-        self.pause = 0.0
+        self.pause = self.login_pause = 0.0
 
     def answer(self, method: str, target: str, body: Any, token: str) -> Answer:
         parts = urlsplit(target)
         if parts.path == "/auth/token":
+            time.sleep(self.login_pause)
             self.logins += 1
             self.valid = f"token-{self.logins}"
             fine = body == {"username": "admin", "password": "right"}
@@ -221,6 +222,22 @@ def test_a_server_that_is_silent_has_a_deadline(url: str, played: Played) -> Non
 def test_nobody_listening_is_an_infrastructure_error() -> None:
     with pytest.raises(InfrastructureError, match="does not answer"):
         AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).version()
+
+
+def test_a_login_has_a_deadline_too(url: str, played: Played) -> None:
+    played.login_pause = 1.0
+    began = time.monotonic()
+    with pytest.raises(InfrastructureError, match="timed out"):
+        AirflowApi(Endpoint(url, "admin", "right"), timeout_seconds=0.2).version()
+    assert time.monotonic() - began < 0.9
+
+
+def test_a_proxy_of_the_environment_is_not_asked(
+    played: Played, api: AirflowApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    played.answers["GET /api/v2/version"] = lambda _: (200, {"version": "3"})
+    assert api.version() == "3"
 
 
 def test_a_time_without_zone_is_refused(api: AirflowApi) -> None:
