@@ -1,1 +1,4 @@
-"""Airflow, PostgreSQL and their keeper on one machine: `forebay up`, `down`, `status`."""
+"""What Forebay runs for its user on one machine: Airflow on PostgreSQL (`forebay up`), Kafka.
+
+May not know what a pipeline trains: it starts programs and jobs, and reads their answers.
+"""

@@ -1,4 +1,4 @@
-"""Processes, locks, files and messages: what every layer needs of the operating system.
+"""Processes and their supervision, locks, files, messages: what every layer needs of the system.
 
 Knows nothing of windows, sources, jobs or models, and imports no third-party package but pydantic
 and psutil.
