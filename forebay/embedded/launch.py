@@ -24,7 +24,7 @@ GC_PAUSE_SECONDS = 60.0
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Become the command behind `--`."""
+    """Become the command after `--`."""
     parser = argparse.ArgumentParser(prog="forebay.embedded.launch")
     parser.add_argument("--end-signal", type=int, default=signal.SIGKILL)
     parser.add_argument("--uid", type=int)

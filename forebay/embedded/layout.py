@@ -72,7 +72,7 @@ class Layout:
 
     @property
     def database(self) -> Path:
-        """The database's own record, and its data where it can lie here."""
+        """The database's own record, and its data where it can be stored here."""
         return self.root / "postgres"
 
     def create(self) -> None:

@@ -15,7 +15,7 @@ def rotate(path: Path, bytes_max: int = BYTES_MAX) -> bool:
     """Move what a log holds to `<name>.1` when it became too long.
 
     It is copied and then emptied, since a process that writes to the end of its standard output
-    goes on in the same file. Lines written between the two are lost, which is some at most.
+    continues in the same file. Lines written between the two are lost, a few at most.
 
     Returns:
         Whether it was too long.

@@ -1,4 +1,4 @@
-"""How the embedded Airflow stands, as its keeper writes it for everybody else."""
+"""The state of the embedded Airflow, as its keeper writes it for everybody else."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write_status(layout: Layout, status: ClusterStatus) -> None:
 
 
 def read_status(layout: Layout) -> ClusterStatus | None:
-    """How it stands now; None where it never ran."""
+    """The state now; None where it never ran."""
     held = is_held(layout.keeper_lock)
     if not layout.state.is_file():
         return None

@@ -58,8 +58,8 @@ class Children:
     def reap_orphans(self) -> None:
         """Reap adopted processes that ended, and leave children to who polls them.
 
-        For a process that starts children through this object alone. A child that ended hides
-        orphans behind it until it was polled.
+        For a process that starts children through this object alone. Orphans that ended after a
+        child are reaped only when that child was polled.
         """
         while True:
             try:

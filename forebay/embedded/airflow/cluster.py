@@ -39,7 +39,7 @@ class Embedded:
         """Nothing is started.
 
         Args:
-            home: its state lies below this folder.
+            home: its state is stored below this folder.
             config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
         """
         self.home = home
@@ -94,11 +94,11 @@ class Embedded:
         return Endpoint(status.url, status.user, read_password(self.layout))
 
     def state(self) -> ClusterStatus | None:
-        """How it stands as a whole; None where it never ran."""
+        """The state of the whole; None where it never ran."""
         return read_status(self.layout)
 
     def status(self) -> list[ComponentStatus]:
-        """How each component stands."""
+        """The state of each component."""
         state = self.state()
         if state is None:
             return []
@@ -111,7 +111,7 @@ class Embedded:
         """End it, and with it every job that its tasks started; returns when nothing is left.
 
         Returns:
-            Ids of the jobs that were cancelled: their tasks go on after the next start.
+            Ids of the jobs that were cancelled: their tasks continue after the next start.
 
         Raises:
             InfrastructureError: when something does not end.

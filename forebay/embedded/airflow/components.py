@@ -59,7 +59,7 @@ def database_component(programs: Path, place: Place) -> Component:
 def airflow_components() -> dict[str, Component]:
     """Airflow's parts by name.
 
-    Logs of tasks lie on this machine, where the API server reads them: nobody needs to serve them.
+    Logs of tasks are on this machine, where the API server reads them: nobody needs to serve them.
     """
     scheduler = (*AIRFLOW, "scheduler", "--skip-serve-logs")
     triggerer = (*AIRFLOW, "triggerer", "--skip-serve-logs")

@@ -46,7 +46,7 @@ class AirflowApi:
         return self._http.get(f"/dags/{_part(dag_id)}")
 
     def pause(self, dag_id: str, paused: bool) -> dict[str, Any]:  # noqa: FBT001 - reads as said
-        """Pause a DAG, or let it go on."""
+        """Pause a DAG, or resume it."""
         return self._http.patch(f"/dags/{_part(dag_id)}", {"is_paused": paused})
 
     def import_errors(self) -> list[dict[str, Any]]:

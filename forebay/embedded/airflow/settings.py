@@ -38,7 +38,7 @@ def airflow_settings(
     """Sections and options that differ from Airflow's defaults.
 
     Args:
-        layout: where files lie.
+        layout: where files are stored.
         port: of the API server.
         database: SQLAlchemy's address without a driver, from `://` on.
         keys: shared by the components.
@@ -133,7 +133,7 @@ def component_environment(
     """The environment of a component, and of the tasks below it.
 
     Args:
-        layout: where files lie.
+        layout: where files are stored.
         component: its name, which marks the process and all below it.
         base: what it is made from; this process's environment by default.
     """

@@ -46,7 +46,7 @@ _JVM_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config.AbstractConfig=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaConfig=warn",
 )
-# Records keep the stamps of their producers, which may lie years back, and are never deleted. A
+# Records keep the stamps of their producers, which may be years old, and are never deleted. A
 # killed broker may register again when its session is over, so sessions are short.
 _PROPERTIES = """\
 process.roles=broker,controller

@@ -131,7 +131,7 @@ class Keeper:
         try:
             self._keep_house(time.monotonic())
         except OSError as error:
-            # A full disk, say: the components go on as long as they can.
+            # A full disk, say: the components continue as long as they can.
             _LOG.warning("files cannot be kept in order: %s", error)
 
     def _keep_house(self, now: float) -> None:

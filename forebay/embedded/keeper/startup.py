@@ -41,7 +41,7 @@ class Startup:
         """Nothing is started yet.
 
         Args:
-            layout: where files lie.
+            layout: where files are stored.
             components: gets them one after another.
             port: of the API server.
             wait: waits for a condition, for so many seconds, on account of a component.

@@ -1,11 +1,11 @@
-"""Where a home's database lies and who runs it.
+"""Where a home's database is stored and who runs it.
 
 Nobody but the owner of FOREBAY_HOME can connect. The server listens on a Unix socket only, in a
 folder of mode 0700, so reaching the socket takes the same right as reading the data files; that
 is why it asks for no password ("trust" in PostgreSQL's words).
 
 PostgreSQL refuses to run as root: there an unprivileged account of the machine runs it, and data
-and socket lie below /var/lib, since that account cannot enter a private home. No folder is closed
+and socket are below /var/lib, since that account cannot enter a private home. No folder is closed
 to root, so root connects all the same.
 """
 
@@ -48,7 +48,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Place:
-    """Where one database lies. `account` is None where the calling user runs it."""
+    """Where one database is stored. `account` is None where the calling user runs it."""
 
     folder: Path
     socket: Path
@@ -86,7 +86,7 @@ class Place:
 
 
 def database_place(layout: Layout) -> Place:
-    """Where the database of a home lies; nothing is made.
+    """Where the database of a home is stored; nothing is made.
 
     Raises:
         InfrastructureError: when root has no account to run it with.
@@ -127,7 +127,7 @@ def prepare_place(layout: Layout, place: Place) -> Path:
 
 
 def remove_database(place: Place) -> None:
-    """Remove the data and what lies beside it. Only when no server runs."""
+    """Remove the data and what is beside it. Only when no server runs."""
     for path in (place.folder, place.socket):
         if path.exists():
             shutil.rmtree(path)
@@ -137,7 +137,7 @@ def own_folder(path: Path, mode: int) -> None:
     """A folder that is the calling user's and that no other can write to.
 
     Raises:
-        InfrastructureError: when something else lies there.
+        InfrastructureError: when something else is there.
     """
     if not path.is_dir():
         path.mkdir(mode=0o700)
@@ -181,7 +181,7 @@ def _home_id(layout: Layout) -> str:
 
 
 def _drop_data_of_an_earlier_home(layout: Layout, place: Place) -> None:
-    """A home that was deleted leaves data behind that lies elsewhere: nobody's any more."""
+    """Data that a deleted home of the same path left outside its folder: nobody's any more."""
     path = place.folder / _ID_NAME
     if place.folder.exists() and not (path.exists() and path.read_text() == _home_id(layout)):
         own_folder(place.folder, 0o711)
