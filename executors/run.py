@@ -25,6 +25,7 @@ from forebay.errors import (
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, submit
+from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
@@ -78,7 +79,9 @@ class Run:
         started = time.perf_counter()
         windows = self.windows(first, last)
         warm = warm_start_of(self.pipeline, self.chain, windows[0])
-        job_id = self._job_id(windows, reprocess=reprocess)
+        job_id = range_job_id(
+            self.pipeline.name, self.line, windows[0].key, windows[-1].key, reprocess=reprocess
+        )
         # A reprocess that was cut off goes on with its own generations, it does not begin again.
         unfinished = self._unfinished(job_id) if reprocess else None
         report = self._plan(windows, warm, reprocess=reprocess and unfinished is None)
@@ -109,13 +112,8 @@ class Run:
         self._phases["plan"] = time.perf_counter() - phase
         return report
 
-    def _job_id(self, windows: list[Window], *, reprocess: bool) -> str:
-        name = f"{self.pipeline.name}-{self.line}-{windows[0].key}-{windows[-1].key}"
-        return f"{name}-reprocess" if reprocess else name
-
     def _unfinished(self, job_id: str) -> JobStatus | None:
-        folder = JobFolder(self.home.job(job_id))
-        status = folder.observed_status(folder.stored_status())
+        status = JobFolder(self.home.job(job_id)).status()
         return None if status is None or status.state == "succeeded" else status
 
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
@@ -165,7 +163,7 @@ class Run:
             progress = read_progress(job_dir)
             if progress is not None:
                 self.watch.progress(progress, status)
-            if status.state not in {"submitted", "running"}:
+            if not status.is_active:
                 return status
             time.sleep(POLL_SECONDS)
 

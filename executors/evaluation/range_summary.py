@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
@@ -12,9 +11,8 @@ from forebay.datatasks.ledger import Ledger
 from forebay.errors import ConfigError
 from forebay.executors.evaluation.summary import Json, build_summary
 from forebay.executors.evaluation.windows import evaluate
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.folders import jobs_of
 from forebay.executors.job.progress import read_progress
-from forebay.executors.job.request import REQUEST_NAME, JobRequest
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.home.paths import Home
 
@@ -28,15 +26,15 @@ def summarise_windows(
 ) -> Json:
     """Everything that a report needs about windows that are all trained.
 
-    A line's warm start is told with every range of it: the model's row sums count it too.
+    A line's warm start is part of every range of it: the model's row sums count it too.
 
     Args:
         pipeline: whose windows they are.
-        home: where state lies.
+        home: where state is stored.
         line: the model line.
         keys: the windows, in order.
-        facts: what only whoever trained the windows knows; without it, what the folders of
-            their jobs tell.
+        facts: what only the trainer of the windows knows; without it, what the folders of
+            their jobs say.
 
     Raises:
         ConfigError: when one of them is not trained.
@@ -47,14 +45,15 @@ def summarise_windows(
     warm = _warm_start(chain)
     plans = [ledger.plan(link.window, link.generation) for link in links]
     evaluation = evaluate(pipeline, chain, keys)
-    told = _of_jobs(home, [*([warm] if warm else []), *links]) if facts is None else facts
+    if facts is None:
+        facts = _facts_of_jobs(chain, [*([warm] if warm else []), *links])
     return build_summary(
         pipeline,
         chain,
         plans,
         ledger.plan(warm.window, warm.generation) if warm else None,
         evaluation,
-        {"stale_windows": _stale(chain), "published": _published(chain), **told},
+        {"stale_windows": _stale(chain), "published": _published(chain), **facts},
     )
 
 
@@ -83,14 +82,15 @@ def _published(chain: ModelChain) -> Json | None:
     return published.model_dump(mode="json") if published else None
 
 
-def _of_jobs(home: Home, links: Sequence[Link]) -> Json:
+def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:
     """Restarts and seconds of the jobs that are still there and trained one of these links."""
     wanted = {(link.window, link.generation) for link in links}
     restarts: dict[str, int] = {}
     phases: dict[str, float] = {}
-    for folder in _jobs_that_trained(home, wanted):
-        status = JobFolder(folder).stored_status()
-        progress = read_progress(folder)
+    for job in jobs_of(chain.home, chain.pipeline, chain.line):
+        if not any((each.key, each.generation) in wanted for each in job.request.windows):
+            continue
+        status, progress = job.status, read_progress(job.folder.path)
         for role, count in (status.restarts if status else {}).items():
             restarts[role] = restarts.get(role, 0) + count
         for name, seconds in (progress.phases_seconds if progress else {}).items():
@@ -103,12 +103,3 @@ def _of_jobs(home: Home, links: Sequence[Link]) -> Json:
         "storage_calls": None,
         "notes": [],
     }
-
-
-def _jobs_that_trained(home: Home, wanted: set[tuple[str, int]]) -> list[Path]:
-    found = []
-    for path in sorted(home.root.glob(f"jobs/*/{REQUEST_NAME}")):
-        windows = JobRequest.read(path.parent).windows
-        if any((window.key, window.generation) in wanted for window in windows):
-            found.append(path.parent)
-    return found

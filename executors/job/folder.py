@@ -1,4 +1,4 @@
-"""The folder of one job: where its files lie and how they change hands.
+"""The folder of one job: which files it has and how they change hands.
 
 Who writes what: submitters `job.json`, `token`, `epoch`, `cancel.json` and the status `submitted`,
 under `launch.lock`; the supervisor, which holds `supervisor.lock` for its life, every later status.
@@ -84,8 +84,9 @@ class JobFolder:
         """Replace the status."""
         write_atomically(self._status, status.model_dump_json(indent=1))
 
-    def observed_status(self, status: JobStatus | None) -> JobStatus | None:
-        """What a stored status means now: one of a dead supervisor becomes `lost`."""
+    def status(self) -> JobStatus | None:
+        """The stored status as it is true now: that of a dead supervisor becomes `lost`."""
+        status = self.stored_status()
         if status is None or status.ended or is_held(self.supervisor_lock):
             return status
         again = self.stored_status()  # it may have ended between the two looks

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import (
+    REQUEST_NAME,
     JobRequest,
     JobStatus,
     Role,
@@ -67,7 +68,7 @@ class JobHandle:
         Raises:
             UsageError: when no such job was ever submitted.
         """
-        status = self.folder.observed_status(self.folder.stored_status())
+        status = self.folder.status()
         if status is None:
             raise UsageError(f"no job {self.job_id!r} below {self.home.root}")
         return status
@@ -159,16 +160,18 @@ def submit(
     """Start the job, or attach to it where it runs already.
 
     A job that ended or was lost starts again, in the same folder, with a higher epoch. After
-    `lost` the restart counts go on; after an end they begin anew. The supervisor outlives the
+    `lost` the restart counts continue; after an end they begin at 0. The supervisor outlives the
     caller, however that ends.
 
     Args:
-        home: where state lies.
+        home: where state is stored.
         request: what to run.
         supervisor: the command to which `--job DIR` is added.
 
     Raises:
-        ConfigError: when the request was made for another home, or cannot be run as declared.
+        UsageError: when the request was made for another home, or its job id belongs to another
+            pipeline or line.
+        ConfigError: when the job cannot be run as declared.
         InfrastructureError: when the supervisor does not start, when another job trains this
             model line, or when this job id runs with another request.
     """
@@ -177,6 +180,7 @@ def submit(
     folder = JobFolder(home.job(request.job_id))
     folder.create()
     with folder.launch_lock():
+        _refuse_other_line(folder, request)
         lock = FileLock(folder.supervisor_lock)
         if lock.acquire(_LIVE_SECONDS):
             try:
@@ -201,6 +205,19 @@ def attach(home: Home, job_id: str) -> JobHandle:
     JobRequest.read(folder.path)
     with folder.launch_lock():
         return JobHandle(home, job_id, folder.next_epoch())
+
+
+def _refuse_other_line(folder: JobFolder, request: JobRequest) -> None:
+    """Ids of different lines differ, unless a caller made one up: such a job is never replaced."""
+    if not (folder.path / REQUEST_NAME).is_file():
+        return
+    stored = JobRequest.read(folder.path)
+    if (stored.pipeline_name, stored.line) != (request.pipeline_name, request.line):
+        raise UsageError(
+            f"job {request.job_id} trains line {stored.line!r} of pipeline "
+            f"{stored.pipeline_name!r}: line {request.line!r} of pipeline "
+            f"{request.pipeline_name!r} needs a job id of its own"
+        )
 
 
 def _refuse_other_request(folder: JobFolder, request: JobRequest) -> None:

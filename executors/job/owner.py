@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from forebay.errors import DataError
+from forebay.executors.job.folders import all_jobs
 from forebay.executors.job.handle import JobHandle
 from forebay.home.paths import Home
 from forebay.system.files import write_atomically
@@ -41,18 +42,19 @@ def jobs_owned(home: Home, run: str) -> Iterator[JobHandle]:
     Raises:
         DataError: when a job's owner cannot be read.
     """
-    for path in sorted(home.jobs.glob(f"*/{OWNER_NAME}")):
-        owner = _read(path)
-        handle = JobHandle(home, path.parent.name, owner.epoch)
-        if owner.run != run or handle.folder.epoch() != owner.epoch:
+    for job in all_jobs(home):
+        owner = _read(job.folder.path / OWNER_NAME)
+        if owner is None or owner.run != run or job.folder.epoch() != owner.epoch:
             continue
-        status = handle.folder.stored_status()
+        status = job.folder.stored_status()
         if status is not None and not status.ended:
-            yield handle
+            yield JobHandle(home, job.job_id, owner.epoch)
 
 
-def _read(path: Path) -> Owner:
+def _read(path: Path) -> Owner | None:
     try:
         return Owner.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
     except ValidationError as error:
         raise DataError(f"{path} is damaged: remove it") from error

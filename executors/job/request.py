@@ -13,15 +13,15 @@ from forebay.config.base import NAME_PATTERN
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
+from forebay.executors.job.job_id import JOB_ID_PATTERN
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically
 from forebay.system.message import Message
 
 REQUEST_NAME = "job.json"
-# A job id is a folder's name and part of environments: no separators, no leading dot.
-JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=@-]{0,199}$"
 Role = Literal["driver", "data", "trainer"]
 State = Literal["submitted", "running", "succeeded", "failed", "cancelled", "lost"]
+ACTIVE_STATES: frozenset[State] = frozenset({"submitted", "running"})
 ENDED_STATES: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
 
 
@@ -142,6 +142,11 @@ class JobStatus(Message):
     def ended(self) -> bool:
         """Whether the job came to its end (a lost one did not)."""
         return self.state in ENDED_STATES
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job is starting or running."""
+        return self.state in ACTIVE_STATES
 
 
 def _with_name(spec: PipelineSpec | SourceSpec) -> dict[str, Any]:

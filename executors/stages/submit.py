@@ -12,6 +12,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobRequest, attach, submit
+from forebay.executors.job.job_id import window_job_id
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
@@ -115,9 +116,8 @@ class _Submission:
         return is_linked(self.ledger, self.chain, self.window.key, generation)
 
     def _runs(self, generation: int) -> bool:
-        folder = JobFolder(self.home.job(self._job_id(generation)))
-        status = folder.observed_status(folder.stored_status())
-        return status is not None and status.state in {"submitted", "running"}
+        status = JobFolder(self.home.job(self._job_id(generation))).status()
+        return status is not None and status.is_active
 
     def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
@@ -178,7 +178,7 @@ class _Submission:
         )
 
     def _job_id(self, generation: int) -> str:
-        return f"{self.spec.name}-{self.line}-{self.window.key}-g{generation}"
+        return window_job_id(self.spec.name, self.line, self.window.key, generation)
 
     def _attached(self, generation: int) -> SubmitResult:
         return self._submitted(generation, attach(self.home, self._job_id(generation)).epoch)

@@ -1,4 +1,4 @@
-"""`forebay cancel`: end a pipeline's running job. What is sealed stays and is gone on from."""
+"""`forebay cancel`: end a pipeline's running job. What is sealed stays; a run continues there."""
 
 from __future__ import annotations
 
@@ -23,21 +23,17 @@ def cancel(
 ) -> None:
     """End the job that trains a pipeline, if one does.
 
-    The same `run` goes on from the newest checkpoint.
+    The same `run` continues from the newest checkpoint.
     """
-    from forebay.executors.job.folder import JobFolder
-    from forebay.executors.job.handle import JobRequest, attach
+    from forebay.executors.job.folders import jobs_of
+    from forebay.executors.job.handle import attach
 
     home = Home.from_environment()
-    for path in sorted(home.jobs.glob("*/job.json")):
-        folder = JobFolder(path.parent)
-        status = folder.observed_status(folder.stored_status())
-        request = JobRequest.read(path.parent)
-        mine = (request.pipeline_name, request.line) == (pipeline, line)
-        if mine and status is not None and status.state in {"submitted", "running"}:
-            handle = attach(home, request.job_id)
+    for job in jobs_of(home, pipeline, line):
+        if job.is_active:
+            handle = attach(home, job.job_id)
             handle.cancel()
             ended = handle.wait(WAIT_SECONDS)
-            note(f"job {request.job_id} is {ended.state}")
+            note(f"job {job.job_id} is {ended.state}")
             return
     note(f"no job of pipeline {pipeline!r} runs on line {line!r}")

@@ -33,16 +33,16 @@ def forget(
 
     Its models stay until they are replaced; later windows are stale then.
     """
-    from forebay.commands.jobs import jobs_with
     from forebay.datatasks.ledger import Ledger
+    from forebay.executors.job.folders import jobs_with_window
 
     spec = load_project(config).pipeline(pipeline)
     home = Home.from_environment()
     ledger = Ledger(home, spec.name)
-    running = [job for job in jobs_with(home, spec.name, window) if not job.over]
-    if running:
+    active = [job for job in jobs_with_window(home, spec.name, window) if job.is_active]
+    if active:
         raise InfrastructureError(
-            f"job {running[0].status.job_id} is working on window {window}: let it end first"
+            f"job {active[0].job_id} is working on window {window}: let it end first"
         )
     if not ledger.forget(window):
         known = ", ".join(ledger.windows()[-5:]) or "none"

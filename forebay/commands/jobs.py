@@ -38,7 +38,7 @@ def jobs_with(home: Home, pipeline: str, window: str) -> list[Job]:
     found = []
     for path in home.job("any").parent.glob("*/job.json"):
         folder = JobFolder(path.parent)
-        status = folder.observed_status(folder.stored_status())
+        status = folder.status()
         request = JobRequest.read(path.parent)
         asked = {each.key for each in request.windows}
         if status is not None and request.pipeline_name == pipeline and window in asked:

@@ -85,6 +85,7 @@ def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> 
     from forebay.config.load import load_project
     from forebay.datatasks.window_range import requested_windows
     from forebay.executors.evaluation.range_summary import summarise_windows
+    from forebay.executors.job.job_id import range_job_id
     from forebay.report.facts import facts_of
     from forebay.system.files import write_atomically
 
@@ -92,6 +93,6 @@ def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> 
     spec = load_project(config).pipeline(pipeline)
     keys = [window.key for window in requested_windows(spec, first, last)]
     summary = summarise_windows(spec, home, line, keys)
-    path = home.root / "reports" / f"{pipeline}-{line}-{keys[0]}-{keys[-1]}.json"
+    path = home.root / "reports" / f"{range_job_id(pipeline, line, keys[0], keys[-1])}.json"
     write_atomically(path, json.dumps(summary, indent=1) + "\n")
     return facts_of(summary), path

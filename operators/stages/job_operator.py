@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from forebay.errors import FencedError, ForebayError
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.folders import window_jobs
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.owner import own
 from forebay.executors.stages.results import SubmitResult
@@ -140,12 +140,10 @@ class JobOperator(StageOperator):
 
     def _cancel_unheard(self, window: str, since: datetime) -> None:
         """A submission was ended before it could tell its job: end what it has started."""
-        name = f"{self.pipeline}-{self.line}-{window}-g"
-        for path in self.home.job(name).parent.glob(f"{name}*"):
-            folder = JobFolder(path)
-            status = folder.stored_status()
+        for job in window_jobs(self.home, self.pipeline, self.line, window):
+            status = job.status
             if status is not None and not status.ended and status.submitted_at >= since:
-                self._handle = JobHandle(self.home, path.name, folder.epoch())
+                self._handle = JobHandle(self.home, job.job_id, job.folder.epoch())
                 self.cancel()
 
     def _defer_for_turn(

@@ -76,7 +76,7 @@ def test_windows_are_told_the_same_whoever_trained_them(
     project, ran = trained
     ended = project.forebay("report", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
     page = Path(ended.stdout.splitlines()[-1].removeprefix("report  "))
-    assert page == project.home / "reports" / "ads-main-2026-03-01-2026-03-03.html"
+    assert page == project.home / "reports" / "ads.main.2026-03-01..2026-03-03.html"
     assert "<svg" in page.read_text()
     told = json.loads(page.with_suffix(".json").read_text())
     for key in ("windows", "warm_start", "seen", "rows_agree", "rows_line", "model", "pooled"):

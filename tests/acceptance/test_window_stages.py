@@ -208,7 +208,7 @@ def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) ->
     assert made.evaluate(FIRST).generation == 1
     made.plan(SECOND)
     assert made.train(SECOND, "run#1").state == "succeeded"
-    request = json.loads((made.home.job(f"ads-main-{SECOND}-g1") / "job.json").read_text())
+    request = json.loads((made.home.job(f"ads.main.{SECOND}.g1") / "job.json").read_text())
     assert [window["key"] for window in request["windows"]] == [SECOND]
 
 

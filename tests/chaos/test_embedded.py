@@ -35,7 +35,7 @@ pytestmark = pytest.mark.chaos
 START_SECONDS = 240
 PATIENCE_SECONDS = 180
 BACK_SECONDS = 20
-JOB = "toy-main-2026-03-01-g1"
+JOB = "toy.main.2026-03-01.g1"
 BROKEN = "job:\n  model: {}\n"
 DAG = '''\
 """An Airflow DAG with one task that takes a second."""

@@ -36,7 +36,7 @@ def listed(key: str) -> dict[str, Any]:
 
 def answers(key: str, **changes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """What stages answer about a window that plans and trains without trouble."""
-    job = f"ads-main-{key}-g1"
+    job = f"ads.main.{key}.g1"
     generation = {"window": key, "generation": 1}
     submitted = {**generation, "state": "submitted", "job_id": job, "epoch": 1}
     return {
@@ -114,7 +114,7 @@ def test_returned_values_are_counts_and_references(runs: dict[str, InlineRun]) -
     left = runs["fresh"].returned
     assert set(left) == TASKS
     assert left["joiner"]["tasks"] == 4
-    assert left["data_executors"]["job_id"] == "ads-main-2026-03-01-g1"
+    assert left["data_executors"]["job_id"] == "ads.main.2026-03-01.g1"
     assert left["data_executors"]["claim"].endswith("/data_executors/0")
     assert left["training_executors"]["rows"] == {"clicks": 12, "views": 3}
     assert left["publish"]["path"] == "/model"

@@ -22,7 +22,7 @@ import pytest
 from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
-from forebay.executors.job.handle import JobHandle, WindowRequest, attach, submit
+from forebay.executors.job.handle import JobHandle, JobRequest, WindowRequest, attach, submit
 from forebay.executors.job.progress import read_progress
 from forebay.home.paths import Home
 
@@ -307,6 +307,19 @@ def test_another_request_under_the_same_id_is_refused(jobs: ToyJobs) -> None:
     jobs.submit()
     with pytest.raises(InfrastructureError, match="runs already, with another request"):
         jobs.submit(roles={"data": {"count": 2}})
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_job_of_another_line_is_never_replaced(jobs: ToyJobs, ended: bool) -> None:
+    first = jobs.submit()
+    if ended:
+        first.cancel()
+        first.wait(20)
+    for other in ({"line": "trial"}, {"pipeline_name": "ads-eu"}):
+        with pytest.raises(UsageError, match="job j1 trains line 'main' of pipeline 'ads'"):
+            submit(jobs.home, jobs.request().model_copy(update=other), SUPERVISOR)
+    assert first.folder.epoch() == 1
+    assert JobRequest.read(first.folder.path) == jobs.request()
 
 
 def test_the_token_is_private_and_nowhere_else(jobs: ToyJobs) -> None:

@@ -168,7 +168,7 @@ def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Windows
 def test_a_call_again_attaches_with_a_higher_epoch(windows: Windows) -> None:
     windows.plan(FIRST)
     one = windows.submit()
-    assert (one.state, one.job_id, one.generation) == ("submitted", f"ads-main-{FIRST}-g1", 1)
+    assert (one.state, one.job_id, one.generation) == ("submitted", f"ads.main.{FIRST}.g1", 1)
     again = windows.submit()
     assert (again.job_id, again.generation) == (one.job_id, 1)
     assert again.epoch > one.epoch
@@ -228,7 +228,7 @@ def test_what_is_trained_is_not_submitted(windows: Windows) -> None:
     found = windows.submit()
     assert (found.state, found.generation) == ("trained", 1)
     assert windows.ledger.trained(FIRST) == 1, "the mark that a dead job owed is made up for"
-    assert not windows.home.job(f"ads-main-{FIRST}-g1").exists()
+    assert not windows.home.job(f"ads.main.{FIRST}.g1").exists()
 
 
 def test_again_trains_the_same_tasks_under_the_next_generation_once(windows: Windows) -> None:
@@ -328,7 +328,7 @@ def test_a_line_taken_between_look_and_start_is_waited_for_too(
     assert waits.state == "waiting"
     assert "forebay-run-by-hand" in waits.reason
     failed = windows.handle(
-        SubmitResult(state="waiting", window=FIRST, job_id=f"ads-main-{FIRST}-g1")
+        SubmitResult(state="waiting", window=FIRST, job_id=f"ads.main.{FIRST}.g1")
     )
     error = failed.status().error
     assert error is not None

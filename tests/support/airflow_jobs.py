@@ -35,7 +35,7 @@ class WindowJob:
 
     @property
     def job_id(self) -> str:
-        return f"{self.pipeline.name}-main-{self.pipeline.key(self.number)}-g{self.generation}"
+        return f"{self.pipeline.name}.main.{self.pipeline.key(self.number)}.g{self.generation}"
 
     @property
     def folder(self) -> Path:

@@ -27,7 +27,7 @@ class ToldJob:
     """A job of pipeline `ads`, window 2026-03-01, generation 1."""
 
     home: Home
-    job_id: str = "ads-main-2026-03-01-g1"
+    job_id: str = "ads.main.2026-03-01.g1"
 
     def __post_init__(self) -> None:
         window = WindowRequest(

@@ -41,7 +41,7 @@ def living(home: Home, job_id: str) -> Iterator[int]:
 
 def test_a_process_of_a_job_is(home: Home) -> None:
     with (
-        living(home, "flights-main-2013-06-01-g1") as pid,
+        living(home, "flights.main.2013-06-01.g1") as pid,
         pytest.raises(InfrastructureError, match=rf"left that the demo started: \[{pid}\]"),
     ):
         require_nobody_left(home, airflow=False)
@@ -54,5 +54,5 @@ def test_the_broker_is_not_as_it_ends_later(home: Home) -> None:
 
 
 def test_jobs_of_other_homes_are_not(home: Home) -> None:
-    with living(Home(home.root / "other"), "flights-main-2013-06-01-g1"):
+    with living(Home(home.root / "other"), "flights.main.2013-06-01.g1"):
         require_nobody_left(home, airflow=False)

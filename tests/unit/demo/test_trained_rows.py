@@ -13,7 +13,7 @@ from forebay.demo.kills import Kills
 from forebay.demo.trained_rows import Trained, TrainedRows
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.progress import Progress
-from forebay.executors.job.request import JobStatus, State
+from forebay.executors.job.request import JobRequest, JobStatus, State
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
@@ -30,6 +30,15 @@ def home(tmp_path: Path) -> Home:
 def job(home: Home, name: str, state: State, progress: Progress | None = None) -> None:
     folder = JobFolder(home.job(name))
     folder.create()
+    JobRequest(
+        job_id=name,
+        pipeline_name=name.partition(".")[0],
+        home=str(home.root),
+        project_root=str(home.root),
+        pipeline={},
+        sources={},
+        windows=[],
+    ).write(folder.path)
     folder.write_status(JobStatus(job_id=name, state=state, epoch=1, submitted_at=NOW))
     if progress is not None:
         (folder.path / "progress.json").write_text(progress.model_dump_json())
@@ -62,7 +71,7 @@ def test_rows_come_from_the_job_until_there_is_a_model(home: Home) -> None:
     rows = TrainedRows(home, "flights", "main", "mixture")
     assert rows.of("2013-06-01") == Trained()
     going_on = Progress(window=WARM, rows={"clicks": 70}, rows_per_second=9_000)
-    job(home, "flights-main-2013-06-01-g1", "running", going_on)
+    job(home, "flights.main.2013-06-01.g1", "running", going_on)
     assert rows.of("2013-06-01") == Trained({"clicks": 70}, note="warm start, 9,000 rows/s")
     assert rows.of("2013-06-02") == Trained()
     folder = trained(home, "2013-06-01", WARM, 20)
@@ -76,21 +85,21 @@ def test_rows_come_from_the_job_until_there_is_a_model(home: Home) -> None:
 
 def test_jobs_of_the_pipeline_by_how_they_stand(home: Home) -> None:
     told = Progress(window="2013-06-01")
-    job(home, "flights-main-a", "running", told)
-    job(home, "flights-main-b", "running")
-    job(home, "flights-main-c", "succeeded", told)
-    job(home, "other-main-a", "running", told)
-    assert [one.folder.name for one in running_jobs(home, "flights")] == ["flights-main-a"]
+    job(home, "flights.main.a", "running", told)
+    job(home, "flights.main.b", "running")
+    job(home, "flights.main.c", "succeeded", told)
+    job(home, "flights-eu.main.a", "running", told)
+    assert [one.folder.name for one in running_jobs(home, "flights")] == ["flights.main.a"]
     assert [path.name for path in unfinished_jobs(home, "flights")] == [
-        "flights-main-a",
-        "flights-main-b",
+        "flights.main.a",
+        "flights.main.b",
     ]
 
 
 def test_nobody_is_killed_before_the_moment_or_without_a_process(home: Home) -> None:
     kills = Kills(home, "flights", 1000, lambda _: None)
-    job(home, "flights-main-a", "running", Progress(window=WARM, rows={"clicks": 149}))
+    job(home, "flights.main.a", "running", Progress(window=WARM, rows={"clicks": 149}))
     kills.look()
-    job(home, "flights-main-a", "running", Progress(window=WARM, rows={"clicks": 990}))
+    job(home, "flights.main.a", "running", Progress(window=WARM, rows={"clicks": 990}))
     kills.look()
     assert kills.struck == []

@@ -201,11 +201,11 @@ def test_a_keeper_that_does_not_end_is_killed(layout: Layout) -> None:
 def test_jobs_are_no_part_of_it_but_end_when_it_is_told(layout: Layout) -> None:
     environment = {
         **component_environment(layout, "scheduler"),
-        JOB_ID_NAME: "ads-main-2026-03-01-g1",
+        JOB_ID_NAME: "ads.main.2026-03-01.g1",
     }
     job = subprocess.Popen(SLEEP, env=environment, start_new_session=True)
     until(lambda: Path(f"/proc/{job.pid}/cmdline").read_bytes().startswith(b"/bin/sleep"))
     assert left_processes(layout, **{COMPONENT_NAME: "scheduler"}) == []
-    assert cancel_jobs(layout) == ["ads-main-2026-03-01-g1"]
+    assert cancel_jobs(layout) == ["ads.main.2026-03-01.g1"]
     assert job.wait(PATIENCE_SECONDS) == -signal.SIGKILL
     assert cancel_jobs(layout) == []

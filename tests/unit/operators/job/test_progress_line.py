@@ -20,7 +20,7 @@ from forebay.operators.job.progress_line import ProgressLines, in_words, progres
 def status(**restarts: int) -> JobStatus:
     counts = dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0) | restarts
     return JobStatus(
-        job_id="ads-main-2026-03-01-g1",
+        job_id="ads.main.2026-03-01.g1",
         state="running",
         epoch=1,
         restarts=counts,
@@ -44,7 +44,7 @@ def test_all_that_a_person_asks() -> None:
 
 
 def test_a_job_that_begins() -> None:
-    assert progress_line(status(), None) == "job ads-main-2026-03-01-g1 is starting"
+    assert progress_line(status(), None) == "job ads.main.2026-03-01.g1 is starting"
     assert progress_line(status(driver=1), Progress()).endswith("is starting; restarts: driver 1")
     first = progress_line(status(), Progress(window="2026-03-01", lag_seconds=86_400))
     assert first == "window 2026-03-01: step 0, 0 rows/s, lag 1 d; no rows yet; no seal"

@@ -42,7 +42,7 @@ from forebay.system.locks import FileLock
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-01"
-JOB = "ads-main-2026-03-01-g1"
+JOB = "ads.main.2026-03-01.g1"
 REQUEST = StageRequest(
     dag_id="ads",
     run_id="run",
@@ -475,7 +475,7 @@ class TestTrainingExecutors:
 
     def test_cleared_alone_it_trains_again(self, place: Place) -> None:
         ToldJob(place.home).tell("succeeded")
-        job = ToldJob(place.home, "ads-main-2026-03-01-g2")
+        job = ToldJob(place.home, "ads.main.2026-03-01.g2")
         job.tell("running")
         again = {**SUBMITTED, "job_id": job.job_id, "generation": 2}
         place.submits(again)

@@ -58,7 +58,7 @@ async def fired(trigger: WakingTrigger) -> list[Any]:
 def job_trigger(home: Home, epoch: int = 1, deadline: float = SOON) -> JobTrigger:
     return JobTrigger(
         home=str(home.root),
-        job_id="ads-main-2026-03-01-g1",
+        job_id="ads.main.2026-03-01.g1",
         epoch=epoch,
         deadline=time.time() + deadline,
         not_before=0.0,

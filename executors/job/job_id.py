@@ -1,0 +1,62 @@
+"""Job ids: made here only, so that two jobs never share one.
+
+A job id names the job's folder. Its parts are separated by dots, which neither names nor window
+keys contain: `ads.eu-main.2026-03-01.g1` is the job of one window, and
+`ads.main.2026-03-01..2026-03-05` that of a range.
+"""
+
+from __future__ import annotations
+
+import re
+
+from forebay.config.base import NAME_PATTERN
+from forebay.errors import UsageError
+
+# A folder's name and part of environments: no separators of paths, no leading dot.
+JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=@-]{0,199}$"
+_WINDOW_PATTERN = r"[0-9][0-9A-Za-z_-]{0,23}"
+_REPROCESS = "reprocess"
+
+
+def window_job_id(pipeline: str, line: str, window: str, generation: int) -> str:
+    """The id of the job that trains one generation of one window.
+
+    Raises:
+        UsageError: when a part is no name or no window key.
+    """
+    return _joined(_line(pipeline, line), _window(window), f"g{generation}")
+
+
+def range_job_id(
+    pipeline: str, line: str, first: str, last: str, *, reprocess: bool = False
+) -> str:
+    """The id of the job that trains a range of windows; a reprocess of it is another job.
+
+    Raises:
+        UsageError: when a part is no name or no window key.
+    """
+    windows = f"{_window(first)}..{_window(last)}"
+    return _joined(_line(pipeline, line), windows, *([_REPROCESS] if reprocess else []))
+
+
+def _line(pipeline: str, line: str) -> str:
+    for name in (pipeline, line):
+        if not re.fullmatch(NAME_PATTERN.rstrip("$"), name):
+            raise UsageError(
+                f"{name!r} cannot be part of a job id: a name is a letter and up to 62 letters, "
+                "digits, _ or -"
+            )
+    return f"{pipeline}.{line}"
+
+
+def _window(key: str) -> str:
+    if not re.fullmatch(_WINDOW_PATTERN, key):
+        raise UsageError(f"{key!r} cannot be part of a job id: it is no window key")
+    return key
+
+
+def _joined(*parts: str) -> str:
+    job_id = ".".join(parts)
+    if not re.fullmatch(JOB_ID_PATTERN, job_id):
+        raise UsageError(f"{job_id!r} is too long for a job id, or no plain name")
+    return job_id
