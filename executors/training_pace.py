@@ -20,8 +20,8 @@ class Pace(Message):
     def seconds(self, windows: Sequence[Mapping[str, int | None]]) -> float | None:
         """Seconds for windows with these rows by source, one after the other.
 
-        A window whose rows only reading can tell counts as an average one. None where nothing was
-        trained before.
+        A window whose rows only reading can count is taken for an average one. None where nothing
+        was trained before.
         """
         if not self.windows:
             return None

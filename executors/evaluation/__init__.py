@@ -1,4 +1,5 @@
 """How trained windows did: scores joined with labels, metrics, the summary of a range.
 
-Reads plans and model lines; trains nothing, writes nothing and starts no TensorFlow.
+It reads plans, model lines and jobs' folders. It may not train, write or start TensorFlow, and does
+not know who asks: `forebay run`, a stage or a report.
 """

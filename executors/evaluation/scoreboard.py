@@ -66,7 +66,7 @@ def score_windows(
 
     `windows` are consecutive; `paradigms` name the columns of a window without a scored row;
     `horizon` says how many windows after its own one a complete label may lie (the largest batch
-    offset in windows, rounded up). None looks at all that follow.
+    offset in windows, rounded up). None means all that follow.
     """
     labels: dict[int, _Labels] = {}
     boards = []

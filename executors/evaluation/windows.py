@@ -1,4 +1,4 @@
-"""Metrics of trained windows, from the scores that were kept and the labels that came since."""
+"""Metrics of trained windows, from the stored scores and the labels that arrived since."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def evaluate(pipeline: PipelineSpec, chain: ModelChain, keys: Sequence[str]) -> 
     horizon = label_horizon(pipeline)
     following = [key for key in chain.windows() if key >= min(wanted, default="")]
     last = max((place for place, key in enumerate(following) if key in wanted), default=-1)
-    following = following[: last + horizon + 1]  # behind these no label comes any more
+    following = following[: last + horizon + 1]  # no label comes after these
     links = [link for key in following if (link := chain.newest(key)) is not None]
     segments = [_segments(chain, link) for link in links]
     paradigms = pipeline.train.paradigms if pipeline.model.kind == "towers" else []

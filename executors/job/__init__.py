@@ -1,4 +1,5 @@
-"""The job contract: request, status, handle and the files through which processes of a job meet.
+"""The job contract: ids, requests, status, handles and the folders through which processes meet.
 
-Light, since Airflow's operators import it: no Arrow, no NumPy, no gRPC, and no process of a job.
+Airflow's operators import it, so it stays light: no Arrow, no NumPy, no gRPC. It may not know what
+a job trains, and imports no process of a job.
 """

@@ -1,4 +1,4 @@
-"""Which data executors of a job have registered at its driver, told by a file each.
+"""Which data executors of a job have registered at its driver: one file for each.
 
 Light on purpose: Airflow's operators wait for it and import no gRPC.
 """

@@ -63,7 +63,7 @@ class JobHandle:
         return JobFolder(self.home.job(self.job_id))
 
     def status(self) -> JobStatus:
-        """How the job stands now.
+        """The state of the job now.
 
         Raises:
             UsageError: when no such job was ever submitted.
@@ -95,12 +95,12 @@ class JobHandle:
             pause = min(pause * 1.5, _POLL_MAX_SECONDS)
 
     def cancel(self, seconds: float = _CANCEL_DEADLINE_SECONDS) -> None:
-        """End the job. Returns once that is certain; `wait` tells when all processes are gone.
+        """End the job. Returns once that is certain; `wait` returns when all processes are gone.
 
         A job that has ended stays as it is.
 
         Args:
-            seconds: how long the supervisor may take to answer. What was asked stays asked.
+            seconds: how long the supervisor may take to answer. The request to cancel stays.
 
         Raises:
             FencedError: a newer owner attached: the job is theirs.
@@ -222,7 +222,7 @@ def _refuse_other_line(folder: JobFolder, request: JobRequest) -> None:
 
 def _refuse_other_request(folder: JobFolder, request: JobRequest) -> None:
     running = JobRequest.read(folder.path)
-    # Windows that the job has trained meanwhile are not asked for again.
+    # Windows that the job has trained meanwhile are not requested again.
     covered = all(window in running.windows for window in request.windows)
     if not covered or running.model_copy(update={"windows": request.windows}) != request:
         raise InfrastructureError(
@@ -258,7 +258,7 @@ def _await_start(folder: JobFolder, process: subprocess.Popen[bytes]) -> None:
             if status.started_at is None and status.error is not None:
                 raise status.error.exception()
             return
-        # Another one, started by a submitter that died, may have come first: it goes on waiting.
+        # Another one, started by a submitter that died, may have come first: keep waiting.
         if code is not None and not is_held(folder.supervisor_lock):
             break
         time.sleep(_POLL_SECONDS)

@@ -1,7 +1,7 @@
-"""Which run of a scheduler answers for a job, so that what nobody follows any more can end.
+"""Which run of a scheduler owns a job, so that a job that no task follows any more can be ended.
 
-A task hands its job on to the next one, or dies and comes again. Whoever ends the run in such a
-moment meets no process that could end the job: the job's own folder has to tell whose it is.
+A task hands its job on to the next one, or dies and is started again. When the run is ended at such
+a moment, no process is there that could end the job: the job's own folder says whose it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""progress.json of a job: what its trainer tells about itself, for whoever looks from outside.
+"""progress.json of a job: what its trainer reports to commands and operators.
 
 Light on purpose: Airflow's operators read it and import neither Arrow nor numpy.
 """
@@ -14,7 +14,7 @@ from forebay.system.message import Message
 
 
 class Progress(Message):
-    """A trainer's own account, rewritten a few times a second.
+    """A trainer's report, rewritten a few times a second.
 
     lag_seconds: time of data in the open window that is not trained yet.
     rows: rows that this process trained, by source; the proof of counts is the model, not this.
@@ -34,7 +34,7 @@ class Progress(Message):
 
 
 def read_progress(job_dir: Path) -> Progress | None:
-    """The newest account, or None before the first."""
+    """The newest report, or None before the first."""
     try:
         return Progress.model_validate_json((job_dir / PROGRESS_NAME).read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a job is asked for and how it stands, as stored in its folder."""
+"""What a job has to do and what state it is in, as stored in its folder."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ class JobRequest(Message):
 
 
 class JobStatus(Message):
-    """How a job stands. Written by its supervisor, `lost` by nobody: it is seen from outside.
+    """The state of a job, written by its supervisor. `lost` is never written: readers find it.
 
-    state: `lost` means that the supervisor died; submitting the same job again goes on.
+    state: `lost` means that the supervisor died; submitting the same job again continues it.
     epoch: the submission that the running (or last) supervisor answers to; grows.
     restarts: by role (supervisor, driver, data, trainer), over all supervisors of one run.
     ends: counted unexpected ends by process (`driver-0`), what `restarts_max` bounds.

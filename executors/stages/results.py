@@ -1,4 +1,4 @@
-"""What `forebay stage NAME` prints: one JSON line for whoever called it, Airflow's operators first.
+"""What `forebay stage NAME` prints: one line of JSON for its caller, such as an operator.
 
 Light on purpose: what reads these results imports neither Arrow nor TensorFlow.
 """
@@ -37,7 +37,7 @@ class SourceResult(Message):
     """One source of one window.
 
     state: `waiting` until its data is complete, or until `deadline`. rows: None where only reading
-    can tell. storage_calls: of this call; 0 where another window's scan had found the tasks.
+    can count. storage_calls: of this call; 0 where another window's scan had found the tasks.
     windows_scanned: how many windows the scan covered.
     """
 
@@ -55,7 +55,7 @@ class SourceResult(Message):
 
 
 class SinkResult(Message):
-    """A recorded window: rows by source (None where only reading can tell)."""
+    """A recorded window: rows by source (None where only reading can count)."""
 
     window: str
     generation: int

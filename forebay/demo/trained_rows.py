@@ -26,10 +26,10 @@ class Trained:
 
 
 class TrainedRows:
-    """Looks at model chain and jobs of one line; what is done is read once."""
+    """Reads model chain and jobs of one line; a window that is judged is read once."""
 
     def __init__(self, home: Home, pipeline: str, line: str, paradigm: str) -> None:
-        """`paradigm` is the one whose AUC is told."""
+        """`paradigm` is the one whose AUC is shown."""
         self._home = home
         self._pipeline = pipeline
         self._chain = ModelChain(home, pipeline, line)
@@ -48,18 +48,18 @@ class TrainedRows:
     def _judged(self, window: str) -> Trained:
         link = self._chain.newest(window)
         if link is None:
-            return self._going_on(window)
+            return self._in_training(window)
         folder = self._chain.folder(link.window, link.generation)
         rows = {name: link.trained(name).rows for name in link.seen}
         return Trained(rows, _auc(folder / EVALUATION_NAME, self._paradigm))
 
-    def _going_on(self, window: str) -> Trained:
+    def _in_training(self, window: str) -> Trained:
         for job in running_jobs(self._home, self._pipeline):
-            told = job.progress
-            warm = is_warm_start(told.window) and told.window.endswith(window)
-            if warm or told.window == window:
-                pace = f"{told.rows_per_second:,.0f} rows/s"
-                return Trained(told.rows, note=f"warm start, {pace}" if warm else pace)
+            progress = job.progress
+            warm = is_warm_start(progress.window) and progress.window.endswith(window)
+            if warm or progress.window == window:
+                pace = f"{progress.rows_per_second:,.0f} rows/s"
+                return Trained(progress.rows, note=f"warm start, {pace}" if warm else pace)
         return Trained()
 
 
