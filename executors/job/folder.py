@@ -17,6 +17,7 @@ from forebay.system.files import write_atomically
 from forebay.system.locks import is_held, locked
 from forebay.system.message import Message
 
+STATUS_NAME = "status.json"
 PROGRESS_NAME = "progress.json"
 # Longer than a start of a supervisor, which happens under this lock.
 LAUNCH_LOCK_SECONDS = 90.0
@@ -39,7 +40,7 @@ class JobFolder:
         self.supervisor_lock = path / "supervisor.lock"
         self.launch_lock_path = path / "launch.lock"
         self.supervisor_log = path / "logs" / "supervisor.log"
-        self._status = path / "status.json"
+        self._status = path / STATUS_NAME
         self._progress = path / PROGRESS_NAME
         self._epoch = path / "epoch"
         self._cancel = path / "cancel.json"
@@ -89,7 +90,7 @@ class JobFolder:
         status = self.stored_status()
         if status is None or status.ended or is_held(self.supervisor_lock):
             return status
-        again = self.stored_status()  # it may have ended between the two looks
+        again = self.stored_status()  # it may have ended between the two reads
         if again is None or again.ended:
             return again
         waited = (datetime.now(UTC) - again.submitted_at).total_seconds()

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from forebay.executors.job.folder import JobFolder
+from forebay.errors import UsageError
+from forebay.executors.job.folder import STATUS_NAME, JobFolder
 from forebay.executors.job.job_id import window_job_id
-from forebay.executors.job.request import REQUEST_NAME, JobRequest, JobStatus
+from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.home.paths import Home
 
 
@@ -29,24 +30,26 @@ class StoredJob:
         return JobRequest.read(self.folder.path)
 
     @cached_property
-    def status(self) -> JobStatus | None:
-        """The state of the job when this was first read; None while its submission goes on."""
-        return self.folder.status()
+    def status(self) -> JobStatus:
+        """The state of the job when this was first read.
 
-    @property
-    def is_active(self) -> bool:
-        """Whether the job is starting or running."""
-        return self.status is not None and self.status.is_active
+        Raises:
+            UsageError: when the job's folder was removed.
+        """
+        status = self.folder.status()
+        if status is None:
+            raise UsageError(f"no job {self.job_id!r} below {self.folder.path.parent}")
+        return status
 
     def generation(self, window: str) -> int | None:
         """The generation in which the job trains a window; None where it does not."""
-        asked = (each.generation for each in self.request.windows if each.key == window)
-        return next(asked, None)
+        found = (each.generation for each in self.request.windows if each.key == window)
+        return next(found, None)
 
 
 def all_jobs(home: Home) -> Iterator[StoredJob]:
     """Every job that was ever submitted in this home, in the order of their ids."""
-    for path in sorted(home.jobs.glob(f"*/{REQUEST_NAME}")):
+    for path in sorted(home.jobs.glob(f"*/{STATUS_NAME}")):
         yield StoredJob(JobFolder(path.parent))
 
 
@@ -70,9 +73,5 @@ def jobs_with_window(
     home: Home, pipeline: str, window: str, line: str | None = None
 ) -> list[StoredJob]:
     """The jobs of a pipeline that train, trained or were to train a window, newest first."""
-    found = [
-        (job.status.submitted_at, job)
-        for job in jobs_of(home, pipeline, line)
-        if job.generation(window) is not None and job.status is not None
-    ]
-    return [job for _, job in sorted(found, key=lambda pair: pair[0], reverse=True)]
+    found = [job for job in jobs_of(home, pipeline, line) if job.generation(window) is not None]
+    return sorted(found, key=lambda job: job.status.submitted_at, reverse=True)

@@ -30,7 +30,7 @@ def cancel(
 
     home = Home.from_environment()
     for job in jobs_of(home, pipeline, line):
-        if job.is_active:
+        if job.status.is_active:
             handle = attach(home, job.job_id)
             handle.cancel()
             ended = handle.wait(WAIT_SECONDS)

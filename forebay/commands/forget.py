@@ -39,7 +39,7 @@ def forget(
     spec = load_project(config).pipeline(pipeline)
     home = Home.from_environment()
     ledger = Ledger(home, spec.name)
-    active = [job for job in jobs_with_window(home, spec.name, window) if job.is_active]
+    active = [job for job in jobs_with_window(home, spec.name, window) if job.status.is_active]
     if active:
         raise InfrastructureError(
             f"job {active[0].job_id} is working on window {window}: let it end first"

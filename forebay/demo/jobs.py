@@ -22,12 +22,7 @@ class RunningJob:
 
 def unfinished_jobs(home: Home, pipeline: str) -> list[Path]:
     """Folders of jobs that were submitted and have not come to an end."""
-    found = []
-    for job in jobs_of(home, pipeline):
-        status = job.folder.stored_status()
-        if status is not None and not status.ended:
-            found.append(job.folder.path)
-    return found
+    return [job.folder.path for job in jobs_of(home, pipeline) if not job.status.ended]
 
 
 def running_jobs(home: Home, pipeline: str) -> list[RunningJob]:

@@ -141,8 +141,7 @@ class JobOperator(StageOperator):
     def _cancel_unheard(self, window: str, since: datetime) -> None:
         """A submission was ended before it could tell its job: end what it has started."""
         for job in window_jobs(self.home, self.pipeline, self.line, window):
-            status = job.status
-            if status is not None and not status.ended and status.submitted_at >= since:
+            if not job.status.ended and job.status.submitted_at >= since:
                 self._handle = JobHandle(self.home, job.job_id, job.folder.epoch())
                 self.cancel()
 

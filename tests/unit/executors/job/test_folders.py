@@ -95,14 +95,23 @@ def test_a_job_of_a_dead_supervisor_is_not_active(
 ) -> None:
     job(home, "j1", ("ads", "main"), {}, state)
     (found,) = all_jobs(home)
-    assert found.is_active is is_active
+    assert found.status.is_active is is_active
 
 
 def test_a_request_is_read_by_those_who_use_it_only(home: Home) -> None:
-    good = job(home, "j1", ("ads", "main"), {})
-    (home.job("j2")).mkdir()
+    job(home, "j1", ("ads", "main"), {})
+    job(home, "j2", ("ads", "main"), {})
     (home.job("j2") / "job.json").write_text("{")
-    assert ids(all_jobs(home)) == [good, "j2"]
+    assert [(each.job_id, each.status.state) for each in all_jobs(home)] == [
+        ("j1", "succeeded"),
+        ("j2", "succeeded"),
+    ]
+
+
+def test_a_folder_whose_submission_was_cut_off_is_no_job(home: Home) -> None:
+    job(home, "j1", ("ads", "main"), {})
+    (home.job("j1") / "status.json").unlink()
+    assert ids(all_jobs(home)) == []
 
 
 def test_without_jobs_there_is_none(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def test_the_same_run_id_of_another_dag_is_another_run(job: ToldJob) -> None:
 
 
 def test_a_damaged_file_is_named(job: ToldJob) -> None:
+    job.tell("running")
     path = job.folder.path / OWNER_NAME
     path.write_text("{")
     with pytest.raises(DataError, match=str(path)):
