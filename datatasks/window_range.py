@@ -1,53 +1,80 @@
-"""The windows that a person asks for by two texts."""
+"""Windows that a person names: one by its key, or a range by its ends (`--from`, `--to`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import Window
-from forebay.errors import ConfigError
+from forebay.config.windows import (
+    WARM_START_SEPARATOR,
+    Window,
+    is_warm_start,
+    warm_start_window,
+)
+from forebay.errors import ConfigError, UsageError
 
 
-def requested_windows(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
-    """The windows of a range, inside the dataset's start and end.
+def parse_range(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
+    """The windows from `first` to `last`, both included and inside the dataset's start and end.
 
     Raises:
+        UsageError: when an end is not given.
         ConfigError: for texts that name no window, or windows outside the dataset.
     """
-    dataset = pipeline.dataset
+    if not first or not last:
+        raise UsageError("a range of windows has two ends: write both --from and --to")
     try:
-        windows = dataset.grid.between(first, last)
+        windows = pipeline.dataset.grid.between(first, last)
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"--from/--to of pipeline {pipeline.name!r}: {error}") from error
-    _refuse_outside(pipeline, windows)
+    _require_inside(pipeline, windows)
     return windows
 
 
-def requested_window(pipeline: PipelineSpec, key: str) -> Window:
-    """The one window of a key, inside the dataset's start and end.
+def parse_window(pipeline: PipelineSpec, key: str) -> Window:
+    """The window of a key, inside the dataset's start and end.
 
     Raises:
         ConfigError: for a text that names no window, or one outside the dataset.
     """
-    try:
-        window = pipeline.dataset.grid.parse(key)
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(f"pipeline {pipeline.name!r}: {error}") from error
-    _refuse_outside(pipeline, [window])
+    window = _parse(pipeline, key)
+    _require_inside(pipeline, [window])
     return window
 
 
-def _refuse_outside(pipeline: PipelineSpec, windows: Sequence[Window]) -> None:
+def parse_window_or_warm_start(pipeline: PipelineSpec, key: str) -> Window:
+    """The window of a key, which may be that of a warm start: `2026-02-01_2026-03-01`.
+
+    Raises:
+        ConfigError: as `parse_window`.
+    """
+    if not is_warm_start(key):
+        return parse_window(pipeline, key)
+    start, _, first = key.partition(WARM_START_SEPARATOR)
+    try:
+        begin = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise ConfigError(f"pipeline {pipeline.name!r}: {error}") from error
+    return warm_start_window(pipeline.train.warm_start or begin, _parse(pipeline, first))
+
+
+def _parse(pipeline: PipelineSpec, key: str) -> Window:
+    try:
+        return pipeline.dataset.grid.parse(key)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"pipeline {pipeline.name!r}: {error}") from error
+
+
+def _require_inside(pipeline: PipelineSpec, windows: Sequence[Window]) -> None:
     dataset = pipeline.dataset
     begin = dataset.grid.at(dataset.start)  # a window that holds the start may run
     if windows[0].start < begin.start:
         raise ConfigError(
-            f"window {windows[0].key} lies before the dataset's start "
+            f"window {windows[0].key} is before the dataset's start "
             f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {begin.key}"
         )
     if dataset.end is not None and windows[-1].start >= dataset.end:
         raise ConfigError(
-            f"window {windows[-1].key} lies behind the dataset's end "
-            f"({dataset.end:%Y-%m-%dT%H:%M}Z)"
+            f"window {windows[-1].key} is after the dataset's end ({dataset.end:%Y-%m-%dT%H:%M}Z)"
         )

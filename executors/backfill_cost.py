@@ -1,8 +1,7 @@
-"""What a backfill will cost, told before anything of it is recorded or trained.
+"""What a backfill will cost, known before anything of it is recorded or trained.
 
-The look at the storage is the very scan that planning makes, so its answers are planning's own:
-the rows by source, and how many calls they take. Windows that planning will not look at again are
-told from the ledger.
+The storage is scanned just as planning scans it, so the rows by source and the number of calls are
+those that planning will find. Windows that planning will not scan again are read from the ledger.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
-from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan
+from forebay.datatasks.ledger import SourcePlan, WindowPlan
 from forebay.datatasks.operations import (
     Clock,
     SourceOperation,
@@ -24,11 +21,10 @@ from forebay.datatasks.operations import (
 )
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import ConfigError, NotReadyError
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.projected_chain import ProjectedChain
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.executors.stages.target import LineTarget
 from forebay.executors.training_pace import Pace, pace_of
-from forebay.home.paths import Home
 from forebay.system.message import Message
 
 State = Literal["trained", "planned", "new"]
@@ -40,7 +36,7 @@ class WindowCost(Message):
     """One window of the range.
 
     state: what there is of it now. does: what the backfill does with it. generation: that it will
-    have. rows: by source; None where only reading can tell. reason: why it waits.
+    have. rows: by source; None where only reading can count. reason: why it waits.
     """
 
     window: str
@@ -52,16 +48,16 @@ class WindowCost(Message):
 
     @property
     def trains(self) -> bool:
-        """Whether rows are read and learnt from."""
+        """Whether rows are read and trained."""
         return self.does in {"train", "train again"}
 
 
 class BackfillCost(Message):
     """What a backfill of a range will do.
 
-    rows: by source, over the windows that will be trained; None where only reading can tell.
-    storage_calls: what planning these windows at once takes, and what this look has taken.
-    stale: windows whose models do not stand on the newest ones afterwards. refused: why some of
+    rows: by source, over the windows that will be trained; None where only reading can count.
+    storage_calls: what planning these windows at once takes, and what this estimate has taken.
+    stale: windows whose models are not built on the newest ones afterwards. refused: why some of
     it will end red. seconds: estimated from `pace`; None where nothing was trained before.
     """
 
@@ -82,18 +78,15 @@ class BackfillCost(Message):
 
 @dataclass
 class BackfillEstimator:
-    """Looks at ledger, model chain and storage of one pipeline; writes nothing."""
+    """Reads ledger, model chain and storage of one line; writes nothing."""
 
-    project: Project
-    pipeline: PipelineSpec
-    home: Home
+    target: LineTarget
     clock: Clock
-    line: str = "main"
 
     def __post_init__(self) -> None:
-        """Open ledger and chain; nothing is read yet."""
-        self._ledger = Ledger(self.home, self.pipeline.name)
-        self._chain = ModelChain(self.home, self.pipeline.name, self.line)
+        """Nothing is read yet."""
+        self._ledger = self.target.ledger
+        self._chain = self.target.chain
 
     def backfill(self, windows: Sequence[Window], *, reprocess: bool) -> BackfillCost:
         """What `forebay run` and a backfill in Airflow do with these windows.
@@ -103,24 +96,24 @@ class BackfillEstimator:
             InfrastructureError: when a storage does not answer.
         """
         again = {window.key for window in windows} if reprocess else set()
-        warm = warm_start_of(self.pipeline, self._chain, windows[0])
-        asked = sorted([*([warm] if warm else []), *windows])
+        warm = warm_start_of(self.target.pipeline, self._chain, windows[0])
+        requested = sorted([*([warm] if warm else []), *windows])
         done = {
             window.key: plan
-            for window in asked
+            for window in requested
             if window.key not in again
             and (plan := self._ledger.latest_plan(window.key)) is not None
             and self._ledger.trained(window.key) == plan.generation
         }
-        look = _Look(self.pipeline, self.project, self._ledger, self.clock)
-        look.at([window for window in asked if window.key not in done])
+        scan = _Scan(self.target, self.clock)
+        scan.run([window for window in requested if window.key not in done])
         found = [
             self._known(done[window.key])
             if window.key in done
-            else self._looked(look, window.key, again=window.key in again)
-            for window in asked
+            else self._scanned(scan, window.key, again=window.key in again)
+            for window in requested
         ]
-        return self._cost(found, look.storage_calls)
+        return self._cost(found, scan.storage_calls)
 
     def _known(self, plan: WindowPlan) -> WindowCost:
         """A trained window: nothing happens, unless another line has not trained it yet."""
@@ -133,10 +126,10 @@ class BackfillEstimator:
             rows={name: source.rows for name, source in plan.sources.items()},
         )
 
-    def _looked(self, look: _Look, window: str, *, again: bool) -> WindowCost:
+    def _scanned(self, scan: _Scan, window: str, *, again: bool) -> WindowCost:
         newest = self._ledger.latest_plan(window)
-        reason = look.late.get(window, "")
-        sources = look.plans[window]
+        reason = scan.late.get(window, "")
+        sources = scan.plans[window]
         fingerprint = fingerprint_of(sources)
         generation = self._ledger.next_generation(window)
         if newest is not None and not again and newest.fingerprint == fingerprint:
@@ -159,69 +152,68 @@ class BackfillEstimator:
 
     def _cost(self, found: list[WindowCost], storage_calls: int) -> BackfillCost:
         trained = [each for each in found if each.trains]
-        foreseen = ProjectedChain(self._chain)
+        projected = ProjectedChain(self._chain)
         for each in trained:
-            foreseen.train(each.window, each.generation)
-        rows = {name: _total(trained, name) for name in self.pipeline.source_names}
+            projected.train(each.window, each.generation)
+        pipeline = self.target.pipeline
+        rows = {name: _total(trained, name) for name in pipeline.source_names}
         pace = pace_of(self._chain)
         return BackfillCost(
-            pipeline=self.pipeline.name,
-            line=self.line,
+            pipeline=pipeline.name,
+            line=self.target.line,
             windows=found,
             rows=rows,
             storage_calls=storage_calls,
-            stale=foreseen.stale(),
-            refused=self._refused(found, foreseen),
+            stale=projected.stale(),
+            refused=self._refused(found, projected),
             seconds=pace.seconds([each.rows for each in trained]),
             pace=pace,
         )
 
-    def _refused(self, found: Sequence[WindowCost], foreseen: ProjectedChain) -> list[str]:
+    def _refused(self, found: Sequence[WindowCost], projected: ProjectedChain) -> list[str]:
+        pipeline = self.target.pipeline
         trained = [each.window for each in found if each.trains]
         if not trained:
             return []
         refused = []
         try:
-            require_compatible(self._chain, self.pipeline, self.project.sources)
+            require_compatible(self._chain, pipeline, self.target.project.sources)
         except ConfigError as error:
             refused.append(str(error))
-        gap = gap_before(self._chain, self.pipeline.dataset.grid, trained[0])
-        behind = [
+        gap = gap_before(self._chain, pipeline.dataset.grid, trained[0])
+        waiting = [
             each.window for each in found if each.window < trained[-1] and each.does == "wait"
         ]
         refused += [gap] if gap else []
-        refused += [f"windows behind {key} wait until it is trained" for key in behind[:1]]
-        return refused + foreseen.not_kept()
+        refused += [f"windows after {key} wait until it is trained" for key in waiting[:1]]
+        return refused + projected.not_kept()
 
 
-class _Look:
+class _Scan:
     """One scan of every source over the windows whose data is complete; nothing is recorded."""
 
-    def __init__(
-        self, pipeline: PipelineSpec, project: Project, ledger: Ledger, clock: Clock
-    ) -> None:
+    def __init__(self, target: LineTarget, clock: Clock) -> None:
         self.plans: dict[str, dict[str, SourcePlan]] = {}
         self.late: dict[str, str] = {}
         self.storage_calls = 0
-        self._pipeline = pipeline
-        self._project = project
-        self._ledger = ledger
+        self._target = target
         self._clock = clock
 
-    def at(self, windows: Sequence[Window]) -> None:
+    def run(self, windows: Sequence[Window]) -> None:
+        project, pipeline = self._target.project, self._target.pipeline
         now = self._clock()
         self.plans = {window.key: {} for window in windows}
         over = [window for window in windows if window.end <= now]
         late = {window.key for window in windows} - {window.key for window in over}
-        for name, shares in shares_of(self._pipeline, self._project.sources, over).items():
-            spec = self._project.sources[name]
+        for name, shares in shares_of(pipeline, project.sources, over).items():
+            spec = project.sources[name]
             ready = spec.ready.model_copy(update={"wait": _AT_ONCE, "late": "fail"})
             operation = SourceOperation(
                 spec=spec.model_copy(update={"ready": ready}),
-                root=self._project.root,
+                root=project.root,
                 shares=shares,
                 clock=self._clock,
-                ahead=self._pipeline.dataset.plan_ahead_windows,
+                ahead=pipeline.dataset.plan_ahead_windows,
             )
             late |= {window.key for window in over if not self._list(operation, window.key)}
             self.storage_calls += operation.storage_calls
@@ -237,10 +229,10 @@ class _Look:
 
     def _why(self, window: Window) -> str:
         why = why_not_planned(
-            self._project.root,
-            self._pipeline,
-            self._project.sources,
-            self._ledger,
+            self._target.project.root,
+            self._target.pipeline,
+            self._target.project.sources,
+            self._target.ledger,
             window,
             self._clock,
         )

@@ -9,12 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
-from forebay.datatasks.ledger import Ledger, WindowPlan
+from forebay.datatasks.ledger import WindowPlan
 from forebay.datatasks.planning import PlanReport, plan_windows
-from forebay.datatasks.window_range import requested_windows
+from forebay.datatasks.window_range import parse_range
 from forebay.errors import (
     ConfigError,
     ForebayError,
@@ -27,10 +25,8 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, submit
 from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.progress import Progress, read_progress
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
-from forebay.executors.stages.training_windows import is_linked, window_request
-from forebay.home.paths import Home
+from forebay.executors.stages.target import LineTarget
 
 POLL_SECONDS = 0.25
 SUPERVISOR_RESTARTS_MAX = 3
@@ -38,7 +34,7 @@ SUPERVISOR_RESTARTS_MAX = 3
 
 @dataclass
 class Watch:
-    """What a run tells while it goes on; the defaults tell nobody."""
+    """What a run reports while it works; the defaults report nothing."""
 
     planned: Callable[[PlanReport, Sequence[WindowPlan]], None] = lambda _report, _todo: None
     submitted: Callable[[str, Path], None] = lambda _job_id, _folder: None
@@ -49,49 +45,35 @@ class Watch:
 class Run:
     """One invocation of `forebay run` over a range of windows."""
 
-    project: Project
-    pipeline: PipelineSpec
-    home: Home
-    line: str = "main"
+    target: LineTarget
     watch: Watch = field(default_factory=Watch)
     _phases: dict[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Open ledger and chain; nothing is read yet."""
-        self.ledger = Ledger(self.home, self.pipeline.name)
-        self.chain = ModelChain(self.home, self.pipeline.name, self.line)
-
-    def windows(self, first: str, last: str) -> list[Window]:
-        """The windows of a range, inside the dataset's start and end.
-
-        Raises:
-            ConfigError: for texts that name no window, or windows outside the dataset.
-        """
-        return requested_windows(self.pipeline, first, last)
 
     def execute(self, first: str, last: str, *, reprocess: bool = False) -> Json:
         """Train every window of the range that is not trained, and return the summary.
 
         Raises:
+            ConfigError: for texts that name no window, windows outside the dataset, or a gap.
             RowsLostError: when rows planned, served and trained do not agree.
             ForebayError: as the remedy of what went wrong says.
         """
         started = time.perf_counter()
-        windows = self.windows(first, last)
-        warm = warm_start_of(self.pipeline, self.chain, windows[0])
+        pipeline, chain = self.target.pipeline, self.target.chain
+        windows = parse_range(pipeline, first, last)
+        warm = warm_start_of(pipeline, chain, windows[0])
         job_id = range_job_id(
-            self.pipeline.name, self.line, windows[0].key, windows[-1].key, reprocess=reprocess
+            pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess
         )
-        # A reprocess that was cut off goes on with its own generations, it does not begin again.
+        # A reprocess that was cut off continues with its own generations, it does not start over.
         unfinished = self._unfinished(job_id) if reprocess else None
         report = self._plan(windows, warm, reprocess=reprocess and unfinished is None)
         todo = self._todo(report)
         self._refuse_gap(todo)
-        require_compatible(self.chain, self.pipeline, self.project.sources)
+        require_compatible(chain, pipeline, self.target.project.sources)
         self.watch.planned(report, todo)
         status = None
         if todo:
-            status = self._train(self._request(job_id, todo, reprocess=reprocess))
+            status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
         summary = self._summarise(report, windows, todo, status, started)
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
@@ -99,11 +81,12 @@ class Run:
 
     def _plan(self, windows: list[Window], warm: Window | None, *, reprocess: bool) -> PlanReport:
         phase = time.perf_counter()
+        project = self.target.project
         report = plan_windows(
-            self.project.root,
-            self.pipeline,
-            self.project.sources,
-            self.ledger,
+            project.root,
+            self.target.pipeline,
+            project.sources,
+            self.target.ledger,
             windows,
             warm_start=warm,
             reprocess=reprocess,
@@ -113,45 +96,34 @@ class Run:
         return report
 
     def _unfinished(self, job_id: str) -> JobStatus | None:
-        status = JobFolder(self.home.job(job_id)).status()
+        status = JobFolder(self.target.home.job(job_id)).status()
         return None if status is None or status.state == "succeeded" else status
 
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
         return [
             plan
             for plan in report.plans
-            if not is_linked(self.ledger, self.chain, plan.window, plan.generation)
+            if not self.target.is_trained(plan.window, plan.generation)
         ]
 
     def _refuse_gap(self, todo: Sequence[WindowPlan]) -> None:
         if not todo:
             return
-        gap = gap_before(self.chain, self.pipeline.dataset.grid, todo[0].window)
+        grid = self.target.pipeline.dataset.grid
+        gap = gap_before(self.target.chain, grid, todo[0].window)
         if gap:
             raise ConfigError(gap)
 
-    def _request(self, job_id: str, todo: Sequence[WindowPlan], *, reprocess: bool) -> JobRequest:
-        return JobRequest.of(
-            job_id,
-            self.home.root,
-            self.project.root,
-            self.pipeline,
-            self.project.sources,
-            [window_request(plan) for plan in todo],
-            line=self.line,
-            reprocess=reprocess,
-        )
-
     def _train(self, request: JobRequest) -> JobStatus:
-        job_dir = self.home.job(request.job_id)
-        handle = submit(self.home, request)
+        job_dir = self.target.home.job(request.job_id)
+        handle = submit(self.target.home, request)
         self.watch.submitted(request.job_id, job_dir)
         lost = 0
         phase = time.perf_counter()
         status = self._follow(handle, job_dir)
         while status.state == "lost" and lost < SUPERVISOR_RESTARTS_MAX:
             lost += 1
-            status = self._follow(submit(self.home, request), job_dir)
+            status = self._follow(submit(self.target.home, request), job_dir)
         self._phases["job"] = time.perf_counter() - phase
         if status.state != "succeeded":
             raise job_error(status, job_dir)
@@ -176,7 +148,7 @@ class Run:
         started: float,
     ) -> Json:
         from forebay.executors.evaluation.range_summary import (
-            summarise_windows,  # scipy: not before it is due
+            summarise_windows,  # scipy: only where it is needed
         )
 
         phase = time.perf_counter()
@@ -189,7 +161,7 @@ class Run:
             "storage_calls": report.storage_calls,
             "notes": list(report.notes),
         }
-        summary = summarise_windows(self.pipeline, self.home, self.line, keys, facts)
+        summary = summarise_windows(self.target.pipeline, self.target.chain, keys, facts)
         self._phases["evaluate"] = time.perf_counter() - phase
         self._phases["total"] = time.perf_counter() - started
         return summary | {"phases_seconds": self._phase_seconds(status)}
@@ -197,7 +169,7 @@ class Run:
     def _phase_seconds(self, status: JobStatus | None) -> dict[str, float]:
         phases = dict(self._phases)
         if status is not None:
-            progress = read_progress(self.home.job(status.job_id))
+            progress = read_progress(self.target.home.job(status.job_id))
             phases |= {
                 f"trainer.{name}": seconds
                 for name, seconds in (progress.phases_seconds if progress else {}).items()

@@ -1,4 +1,4 @@
-"""The summary of a range of trained windows from ledger and model chain alone, whoever ran them."""
+"""The summary of a range of trained windows from ledger and model chain alone."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.job.folders import jobs_of
 from forebay.executors.job.progress import read_progress
 from forebay.executors.model_line.chain import Link, ModelChain
-from forebay.home.paths import Home
 
 
 def summarise_windows(
     pipeline: PipelineSpec,
-    home: Home,
-    line: str,
+    chain: ModelChain,
     keys: Sequence[str],
     facts: Mapping[str, Any] | None = None,
 ) -> Json:
@@ -30,8 +28,7 @@ def summarise_windows(
 
     Args:
         pipeline: whose windows they are.
-        home: where state is stored.
-        line: the model line.
+        chain: the model line that trained them.
         keys: the windows, in order.
         facts: what only the trainer of the windows knows; without it, what the folders of
             their jobs say.
@@ -40,7 +37,7 @@ def summarise_windows(
         ConfigError: when one of them is not trained.
         DataError: when the plan that a model was trained from is gone.
     """
-    chain, ledger = ModelChain(home, pipeline.name, line), Ledger(home, pipeline.name)
+    ledger = Ledger(chain.home, pipeline.name)
     links = [_trained(chain, key) for key in keys]
     warm = _warm_start(chain)
     plans = [ledger.plan(link.window, link.generation) for link in links]
@@ -91,7 +88,7 @@ def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:
         if not any((each.key, each.generation) in wanted for each in job.request.windows):
             continue
         status, progress = job.status, read_progress(job.folder.path)
-        for role, count in (status.restarts if status else {}).items():
+        for role, count in (status.restarts).items():
             restarts[role] = restarts.get(role, 0) + count
         for name, seconds in (progress.phases_seconds if progress else {}).items():
             phases[f"trainer.{name}"] = phases.get(f"trainer.{name}", 0.0) + seconds

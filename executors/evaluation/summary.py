@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
@@ -99,7 +98,7 @@ def build_summary(
         warm = window_facts(warm_start, _newest(chain, warm_start.window), chain, evaluation)
     agree, line = rows_verdict([*([warm] if warm else []), *windows])
     seen = links[-1].seen if links else {}
-    model = saved_model(chain, links[-1]) if links else None
+    model = chain.saved_model(links[-1].window, links[-1].generation) if links else None
     return {
         "pipeline": pipeline.name,
         "line": chain.line,
@@ -113,11 +112,6 @@ def build_summary(
         "rows_line": line,
         **facts,
     }
-
-
-def saved_model(chain: ModelChain, link: Link) -> Path:
-    """The folder of a link's SavedModel; it exists when the link ended a job."""
-    return chain.saved_model(link.window, link.generation)
 
 
 def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:

@@ -1,4 +1,5 @@
 """The stages of one window, as `forebay stage` and Airflow's tasks run them, and `forebay why`.
 
-Each can be called again at any time. May not import a process: jobs are started by command.
+Every stage takes a `StageTarget`, can be called again at any time, and comes to the same result.
+The room may not know Airflow, and may not import a process of a job: jobs are started by command.
 """

@@ -7,23 +7,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
-from forebay.datatasks.ledger import Ledger
 from forebay.errors import RowsLostError, UsageError
 from forebay.executors.evaluation.summary import rows_verdict, window_facts
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.stages.results import EvaluateResult
-from forebay.home.paths import Home
+from forebay.executors.stages.target import StageTarget
 from forebay.system.files import write_atomically
 
 EVALUATION_NAME = "evaluation.json"
 
 
-def evaluate_window(
-    project: Project, spec: PipelineSpec, home: Home, line: str, key: str
-) -> EvaluateResult:
+def evaluate_window(target: StageTarget) -> EvaluateResult:
     """Judge the newest generation of a window and write evaluation.json beside its model.
 
     Labels of later windows that are trained already count. The first window of a line answers
@@ -34,14 +29,15 @@ def evaluate_window(
         RowsLostError: when rows planned, served and trained do not agree; the file is there.
         DataError: when its plan or its scores are damaged.
     """
-    del project  # every stage takes it; judging needs no source
     from forebay.executors.evaluation.windows import evaluate  # scipy: only where it is needed
 
-    chain, ledger = ModelChain(home, spec.name, line), Ledger(home, spec.name)
+    chain, ledger, key = target.chain, target.ledger, target.key
     link = chain.newest(key)
     if link is None:
-        raise UsageError(f"window {key} is not trained on line {line!r}: there is nothing to judge")
-    evaluation = evaluate(spec, chain, [key])
+        raise UsageError(
+            f"window {key} is not trained on line {target.line!r}: there is nothing to judge"
+        )
+    evaluation = evaluate(target.pipeline, chain, [key])
     links = [*_warm_start(chain, link), link]
     documents = [
         window_facts(ledger.plan(each.window, each.generation), each, chain, evaluation)
@@ -73,7 +69,7 @@ def _warm_start(chain: ModelChain, link: Link) -> list[Link]:
 
 
 def _figures(found: Mapping[str, Any]) -> dict[str, float]:
-    """What is one number; intervals, and what could not be told, stand in the file."""
+    """What is one number; intervals, and what could not be computed, are in the file only."""
     return {
         name: float(value)
         for name, value in found.items()

@@ -4,41 +4,35 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import Window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import ListingHead, Listings
 from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
 from forebay.datatasks.sink import sink_window
 from forebay.errors import UsageError
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import warm_start_of
 from forebay.executors.stages.results import SinkResult, TimerResult
-from forebay.home.paths import Home
+from forebay.executors.stages.target import StageTarget
 
 
-def time_window(
-    pipeline: PipelineSpec, home: Home, line: str, window: Window, *, again: bool
-) -> TimerResult:
-    """Whether a window has to be done. A trained one has not, unless it is asked for again."""
-    ledger = Ledger(home, pipeline.name)
-    plan = ledger.latest_plan(window.key)
+def time_window(target: StageTarget, *, again: bool) -> TimerResult:
+    """Whether a window has to be done. A trained one has not, unless `again` is set."""
+    ledger, key = target.ledger, target.key
+    plan = ledger.latest_plan(key)
     if plan is None:
-        return TimerResult(state="open", window=window.key, reason="it has no plan yet")
+        return TimerResult(state="open", window=key, reason="it has no plan yet")
     generation = plan.generation
-    linked = ModelChain(home, pipeline.name, line).link(window.key, generation) is not None
-    if not linked or ledger.trained(window.key) != generation:
+    linked = target.chain.link(key, generation) is not None
+    if not linked or ledger.trained(key) != generation:
         reason = f"it is planned as generation {generation} and not trained"
-        return TimerResult(state="open", window=window.key, generation=generation, reason=reason)
+        return TimerResult(state="open", window=key, generation=generation, reason=reason)
     trained = f"it is trained in generation {generation}"
     if again:
         reason = f"{trained} and asked for again"
-        return TimerResult(state="open", window=window.key, generation=generation, reason=reason)
-    Listings(ledger).drop(window.key)  # nobody goes on to a sink that would take them
+        return TimerResult(state="open", window=key, generation=generation, reason=reason)
+    Listings(ledger).drop(key)  # no sink will run that would record them
     return TimerResult(
         state="trained",
-        window=window.key,
+        window=key,
         generation=generation,
         reason=trained,
         next='clear this run, or trigger it with the configuration {"reprocess": true}, '
@@ -46,32 +40,23 @@ def time_window(
     )
 
 
-def record_window(
-    project: Project,
-    pipeline: PipelineSpec,
-    home: Home,
-    line: str,
-    window: Window,
-    *,
-    asked_by: str,
-    again: bool,
-) -> SinkResult:
-    """Record what the sources listed for a window, and for the warm start behind it.
+def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkResult:
+    """Record what the sources listed for a window, and for the warm start before it.
 
     `again` makes a new generation of a trained window whose data changed. The same data is trained
     again under a generation that its submission makes: a sink that is cleared alone must not leave
-    a plan that nobody trains. A window that is not trained yet has been asked for again already.
+    a plan that nobody trains. A window that is not trained yet has its new generation already.
 
     Raises:
         UsageError: when a source has to be listed first.
         FencedError: when another sink records the window at this moment.
     """
-    ledger = Ledger(home, pipeline.name)
+    window, ledger = target.window, target.ledger
     listings = Listings(ledger)
-    warm = warm_start_of(pipeline, ModelChain(home, pipeline.name, line), window)
+    warm = warm_start_of(target.pipeline, target.chain, window)
     if warm is not None:
-        _record_warm_start(project, pipeline, ledger, listings, warm)
-    shares = shares_of(pipeline, project.sources, [window])
+        _record_warm_start(target.at(warm))
+    shares = shares_of(target.pipeline, target.project.sources, [window])
     heads: dict[str, ListingHead] = {}
     found = [_answer(ledger, listings, share, heads) for [share] in shares.values()]
     newest = ledger.latest_plan(window.key)
@@ -103,27 +88,26 @@ def _answer(
 
     Where only one source was cleared, or the sink alone, the others have no new listing.
     """
-    key, asked = share.window.key, identity_of(share.plan())
+    key, declared = share.window.key, identity_of(share.plan())
     listing = listings.read(share.source, key)
-    if listing is not None and identity_of(listing.head.plan) == asked:
+    if listing is not None and identity_of(listing.head.plan) == declared:
         heads[share.source] = listing.head
         return listing.listed
     plan = ledger.latest_plan(key)
     part = plan.sources.get(share.source) if plan is not None else None
-    if plan is None or part is None or identity_of(part) != asked:
+    if plan is None or part is None or identity_of(part) != declared:
         raise UsageError(
             f"window {key}: source {share.source!r} is not listed for what is declared now: "
-            "clear its task and all behind it"
+            "clear its task and all after it"
         )
     tasks = ledger.tasks(key, plan.generation)
     return Listed(part, tasks.filter(pc.equal(tasks["source"], share.source)))
 
 
-def _record_warm_start(
-    project: Project, pipeline: PipelineSpec, ledger: Ledger, listings: Listings, warm: Window
-) -> None:
+def _record_warm_start(warm: StageTarget) -> None:
     """Record the warm start once all sources have listed it. One that is trained stays."""
-    shares = shares_of(pipeline, project.sources, [warm])
+    ledger, listings = warm.ledger, Listings(warm.ledger)
+    shares = shares_of(warm.pipeline, warm.project.sources, [warm.window])
     heads: dict[str, ListingHead] = {}
     found = []
     for name, [share] in shares.items():
@@ -132,5 +116,5 @@ def _record_warm_start(
             return
         heads[name] = listing.head
         found.append(listing.listed)
-    sink_window(ledger, warm, found, again=False)
+    sink_window(ledger, warm.window, found, again=False)
     listings.drop(warm.key, heads)

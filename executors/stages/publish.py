@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from forebay.config.pipelines import PipelineSpec
 from forebay.errors import InfrastructureError, UsageError
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.results import PublishResult
-from forebay.home.paths import Home
+from forebay.executors.stages.target import StageTarget
 
 
-def publish_window(
-    spec: PipelineSpec, home: Home, line: str, key: str, generation: int
-) -> PublishResult:
+def publish_window(target: StageTarget, generation: int) -> PublishResult:
     """Let a generation of a window serve, if the pipeline wants it and nothing later does.
 
     Called again it comes to the same.
@@ -22,11 +18,11 @@ def publish_window(
         UsageError: when that generation is not trained.
         InfrastructureError: when its SavedModel is not there.
     """
-    chain = ModelChain(home, spec.name, line)
+    spec, chain, key = target.pipeline, target.chain, target.key
     link = chain.link(key, generation)
     if link is None:
         raise UsageError(
-            f"generation {generation} of window {key} is not trained on line {line!r}: "
+            f"generation {generation} of window {key} is not trained on line {target.line!r}: "
             "there is nothing to publish"
         )
     reason = ""

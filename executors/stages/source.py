@@ -11,10 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window, is_warm_start
-from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import ListingHead, Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import (
@@ -32,12 +29,11 @@ from forebay.datatasks.operations import (
     too_late,
 )
 from forebay.datatasks.sources.common.base import Readiness, Source
-from forebay.datatasks.window_range import requested_window
+from forebay.datatasks.window_range import parse_window
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import warm_start_of
 from forebay.executors.stages.results import RequestedWindow, SourceResult
-from forebay.home.paths import Home
+from forebay.executors.stages.target import StageTarget
 from forebay.system.locks import locked
 
 
@@ -51,101 +47,93 @@ class _Wanted:
 
 
 class SourceStage:
-    """One source of one pipeline, asked by the passes of runs."""
+    """One source of one window, called in a pass of the window's run.
 
-    def __init__(
-        self,
-        project: Project,
-        pipeline: PipelineSpec,
-        source: str,
-        home: Home,
-        line: str,
-        clock: Clock,
-    ) -> None:
+    Args of every call:
+        asked_by: the pass: the run's id and clear number.
+        waiting: other windows whose runs wait for a plan now, each with its own pass.
+    """
+
+    def __init__(self, target: StageTarget, source: str, clock: Clock) -> None:
         """Nothing is opened yet.
 
         Raises:
             ConfigError: when the pipeline does not read the source.
         """
+        pipeline = target.pipeline
         if source not in pipeline.source_names:
             names = ", ".join(pipeline.source_names)
             raise ConfigError(f"pipeline {pipeline.name!r} reads no source {source!r}: {names}")
-        self._project = project
-        self._pipeline = pipeline
-        self._spec = project.sources[source]
-        self._home = home
-        self._line = line
+        self._target = target
+        self._window = target.window
+        self._spec = target.project.sources[source]
         self._clock = clock
-        self._ledger = Ledger(home, pipeline.name)
+        self._ledger = target.ledger
         self._listings = Listings(self._ledger)
 
-    def list_window(
-        self, window: Window, asked_by: str, asked: Sequence[RequestedWindow] = ()
-    ) -> SourceResult:
-        """The window's tasks for this pass: found before, or in a scan now, or not there yet.
+    def list_window(self, asked_by: str, waiting: Sequence[RequestedWindow] = ()) -> SourceResult:
+        """The window's tasks for this pass: listed before, listed by a scan now, or not there yet.
 
-        The scan also covers windows of `asked` that are over, complete and not listed for their
-        own pass.
+        The scan also covers waiting windows that are over, complete and not listed for their own
+        pass.
 
         Raises:
             NotReadyError: when the source is late and its policy is `fail`.
             DataError: when the storage holds something that cannot be planned.
         """
         began = self._clock()
-        wanted = self._wanted(window, asked_by, asked)
-        found = self._answer(window, wanted)
-        if found is not None:
-            return found
-        if began < window.end:
-            return self._waiting(window, not_over(window, began), window.end)
-        wait_seconds = self._pipeline.schedule.plan_timeout.total_seconds()
+        wanted = self._wanted(asked_by, waiting)
+        listed = self._listed_before(wanted)
+        if listed is not None:
+            return listed
+        if began < self._window.end:
+            return self._waiting(not_over(self._window, began), self._window.end)
+        wait_seconds = self._target.pipeline.schedule.plan_timeout.total_seconds()
         try:
             with locked(self._listings.lock_file(self._spec.name), wait_seconds):
-                return self._look(window, wanted, began)
+                return self._list_now(wanted, began)
         except ForebayError as error:
             self._ledger.note(
-                window.key,
+                self._window.key,
                 "not planned",
                 reason=str(error),
-                operation=f"source {window.key} {self._spec.name}",
+                operation=f"source {self._window.key} {self._spec.name}",
                 error=type(error).__name__,
             )
             raise
 
-    def is_ready(
-        self, window: Window, asked_by: str, asked: Sequence[RequestedWindow] = ()
-    ) -> SourceResult:
+    def is_ready(self, asked_by: str, waiting: Sequence[RequestedWindow] = ()) -> SourceResult:
         """Whether the data is complete (`listed`) or not (`waiting`); nothing is scanned."""
-        wanted = self._wanted(window, asked_by, asked)
-        found = self._answer(window, wanted)
-        if found is not None:
-            return found
+        wanted = self._wanted(asked_by, waiting)
+        listed = self._listed_before(wanted)
+        if listed is not None:
+            return listed
         now = self._clock()
-        if now < window.end:
-            return self._waiting(window, not_over(window, now), window.end)
-        with closing(open_source(self._spec, self._project.root)) as source:
+        if now < self._window.end:
+            return self._waiting(not_over(self._window, now), self._window.end)
+        key = self._window.key
+        with closing(open_source(self._spec, self._target.project.root)) as source:
             for each in self._mine(wanted):
                 ready = _readiness(source, each)
                 if not ready.ready:
-                    first = self._listings.first_asked(self._spec.name, window.key).get(asked_by)
-                    return self._waiting(window, _incomplete_reason(each.share, ready), first)
-        return SourceResult(state="listed", window=window.key, source=self._spec.name)
+                    first = self._listings.first_asked(self._spec.name, key).get(asked_by)
+                    return self._waiting(_incomplete_reason(each.share, ready), first)
+        return SourceResult(state="listed", window=key, source=self._spec.name)
 
-    def _wanted(
-        self, window: Window, asked_by: str, asked: Sequence[RequestedWindow]
-    ) -> list[_Wanted]:
+    def _wanted(self, asked_by: str, waiting: Sequence[RequestedWindow]) -> list[_Wanted]:
         """What this call is about and what it may find for others, in order of time."""
-        passes = {window: asked_by}
-        for each in asked:
+        passes = {self._window: asked_by}
+        for each in waiting:
             other = self._other(each.window)
-            if other is not None and other != window:
+            if other is not None and other != self._window:
                 passes[other] = each.asked_by
-        windows = sorted(passes)
-        warm = self._warm_start(windows[0])
+        earliest = min(passes)
+        mine = {self._window}
+        warm = self._warm_start(earliest)
         if warm is not None:
-            passes[warm] = passes[windows[0]]
-        mine = {window, warm} if window == windows[0] else {window}
-        shares = shares_of(self._pipeline, self._project.sources, sorted(passes))
+            passes[warm] = passes[earliest]
+            mine |= {warm} if earliest == self._window else set()
+        shares = shares_of(self._target.pipeline, self._target.project.sources, sorted(passes))
         return [
             _Wanted(share, passes[share.window], mine=share.window in mine)
             for share in shares[self._spec.name]
@@ -154,29 +142,28 @@ class SourceStage:
     def _other(self, key: str) -> Window | None:
         """A window that another run waits for; None when the pipeline no longer has it."""
         try:
-            return requested_window(self._pipeline, key)
+            return parse_window(self._target.pipeline, key)
         except ConfigError:
-            return None  # its own run says so
+            return None  # its own run reports it
 
     def _warm_start(self, begin: Window) -> Window | None:
         """The history to list with the earliest window, when the line seems to begin there."""
-        if self._pipeline.train.warm_start is None:
+        if self._target.pipeline.train.warm_start is None:
             return None
         earlier = [*self._ledger.windows(), *self._listings.windows()]
         if any(key < begin.key and not is_warm_start(key) for key in earlier):
             return None
-        chain = ModelChain(self._home, self._pipeline.name, self._line)
-        warm = warm_start_of(self._pipeline, chain, begin)
+        warm = warm_start_of(self._target.pipeline, self._target.chain, begin)
         if warm is None or warm.end > begin.start or self._ledger.trained(warm.key) is not None:
             return None
         return warm
 
-    def _answer(self, window: Window, wanted: Sequence[_Wanted]) -> SourceResult | None:
+    def _listed_before(self, wanted: Sequence[_Wanted]) -> SourceResult | None:
         """What is listed for this pass already; None while something of it is missing."""
         if self._mine(wanted):
             return None
-        head = self._listings.head(self._spec.name, window.key)
-        return None if head is None else self._result(window, head, storage_calls=0)
+        head = self._listings.head(self._spec.name, self._window.key)
+        return None if head is None else self._result(head, storage_calls=0)
 
     def _mine(self, wanted: Sequence[_Wanted]) -> list[_Wanted]:
         return [each for each in wanted if each.mine and not self._is_listed(each)]
@@ -189,31 +176,29 @@ class SourceStage:
             and identity_of(head.plan) == identity_of(wanted.share.plan())
         )
 
-    def _look(self, window: Window, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
-        """Look at the storage, with the source's lock held, for what nobody listed meanwhile."""
-        complete = []
-        with closing(open_source(self._spec, self._project.root)) as source:
+    def _list_now(self, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
+        """With the source's lock held, list what nobody has listed meanwhile."""
+        key, complete = self._window.key, []
+        with closing(open_source(self._spec, self._target.project.root)) as source:
             for each in self._mine(wanted):
                 ready = _readiness(source, each)
                 if ready.ready:
                     complete.append(each)
                     continue
-                first, is_new = self._listings.ask(
-                    self._spec.name, window.key, each.asked_by, began
-                )
+                first, is_new = self._listings.ask(self._spec.name, key, each.asked_by, began)
                 if self._clock() < first + self._spec.ready.wait:
                     if is_new:
                         facts = {"source": self._spec.name, "reason": ready.reason}
-                        self._ledger.note(window.key, "waiting", **facts)
-                    return self._waiting(window, _incomplete_reason(each.share, ready), first)
+                        self._ledger.note(key, "waiting", **facts)
+                    return self._waiting(_incomplete_reason(each.share, ready), first)
                 if self._spec.ready.late == "fail":
                     raise too_late(self._spec, each.share.window.key, ready.reason)
                 self._store(each, left_out(each.share, ready.reason))
             calls = self._list(source, complete, wanted)
-        head = self._listings.head(self._spec.name, window.key)
+        head = self._listings.head(self._spec.name, key)
         if head is None:
-            raise InfrastructureError(f"window {window.key}: what was listed of it is gone")
-        return self._result(window, head, calls)
+            raise InfrastructureError(f"window {key}: what was listed of it is gone")
+        return self._result(head, calls)
 
     def _list(self, source: Source, mine: Sequence[_Wanted], wanted: Sequence[_Wanted]) -> int:
         """List mine, with one scan that takes others along; the calls that it took."""
@@ -223,14 +208,14 @@ class SourceStage:
         mine = [each for each in mine if each.share.span is not None]
         if not mine:
             return 0
-        room = max(0, self._pipeline.dataset.plan_ahead_windows - len(mine))
+        room = max(0, self._target.pipeline.dataset.plan_ahead_windows - len(mine))
         others = self._others(source, wanted)[:room]
         try:
             return self._scan(source, [*mine, *others])
         except DataError:
             if not others:
                 raise
-            # Bad data of another window is its own task's to tell, and stops no other.
+            # Bad data of another window is reported by its own task, and stops no other.
             return self._scan(source, mine)
 
     def _others(self, source: Source, wanted: Sequence[_Wanted]) -> list[_Wanted]:
@@ -266,19 +251,19 @@ class SourceStage:
             windows_scanned=windows_scanned,
         )
 
-    def _waiting(self, window: Window, reason: str, first: datetime | None = None) -> SourceResult:
+    def _waiting(self, reason: str, first: datetime | None = None) -> SourceResult:
         return SourceResult(
             state="waiting",
-            window=window.key,
+            window=self._window.key,
             source=self._spec.name,
             reason=reason,
             deadline=None if first is None else first + self._spec.ready.wait,
         )
 
-    def _result(self, window: Window, head: ListingHead, storage_calls: int) -> SourceResult:
+    def _result(self, head: ListingHead, storage_calls: int) -> SourceResult:
         return SourceResult(
             state="listed",
-            window=window.key,
+            window=self._window.key,
             source=self._spec.name,
             reason=head.plan.reason,
             rows=head.plan.rows,

@@ -1,58 +1,38 @@
-"""The job that trains one window: whose turn it is, in which generation, and where it runs."""
+"""The job that trains one window: submitted or attached to, in its turn and in one generation."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.ledger import WindowPlan
+from forebay.datatasks.planning import plan_windows
 from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import JobRequest, attach, submit
+from forebay.executors.job.handle import attach, submit
 from forebay.executors.job.job_id import window_job_id
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
-from forebay.executors.stages.training_windows import is_linked, window_request
+from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, decide
-from forebay.executors.stages.warm_start import warm_start_plan
-from forebay.home.paths import Home
-from forebay.system.locks import locked
 
 SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
-CLAIMS_LOCK = ".claims.lock"
-# A decision under the lock copies a window's manifests at most.
-CLAIMS_LOCK_SECONDS = 60.0
 
 
 def submit_window(
-    project: Project,
-    spec: PipelineSpec,
-    home: Home,
-    line: str,
-    window: Window,
-    *,
-    claim: str,
-    again: bool,
-    previous: PreviousRun,
+    target: StageTarget, *, claim: str, again: bool, previous: PreviousRun
 ) -> SubmitResult:
     """Submit the job of one window, or attach to it, once it is the window's turn.
 
     Killed at any point and called again with the same claim, it comes to the same generation.
 
     Args:
-        project: where sources are declared.
-        spec: the pipeline.
-        home: where state lies.
-        line: the model line.
-        window: what to train; it is planned already.
-        claim: names one asking. The first call that may go decides the generation; later calls
-            with it attach to that one's job, or start it again from its newest seal.
+        target: the window; it is planned already.
+        claim: names one request. The first call that may start decides the generation; later
+            calls with it attach to that one's job, or start it again from its newest seal.
         again: train a window that is trained already once more, from the same tasks.
         previous: what the caller knows of the run of the window before.
 
@@ -61,49 +41,38 @@ def submit_window(
             a declaration that no longer fits the line, or a window without a plan.
         ForebayError: when the job cannot be started.
     """
-    return _Submission(project, spec, home, line, window).submit(
-        claim, again=again, previous=previous
-    )
+    return _Submission(target, claim, again=again).submit(previous)
 
 
-@dataclass
 class _Submission:
-    """One call."""
+    """One call. The methods are in the order in which `submit` calls them."""
 
-    project: Project
-    spec: PipelineSpec
-    home: Home
-    line: str
-    window: Window
-    ledger: Ledger = field(init=False)
-    chain: ModelChain = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, target: StageTarget, claim: str, *, again: bool) -> None:
         """Nothing is read or created yet."""
-        self.ledger = Ledger(self.home, self.spec.name)
-        self.chain = ModelChain(self.home, self.spec.name, self.line)
+        self.target = target
+        self.spec, self.window = target.pipeline, target.window
+        self.ledger, self.chain = target.ledger, target.chain
         self._claims = Claims(self.ledger, self.window.key)
+        self._claim = claim
+        self._again = again
 
-    def submit(self, claim: str, *, again: bool, previous: PreviousRun) -> SubmitResult:
+    def submit(self, previous: PreviousRun) -> SubmitResult:
         """See `submit_window`."""
-        planned = self._planned()
-        claimed = self._claims.generation(claim)
-        # Without a wish for more, what is there is as good as what was claimed.
-        standing = claimed if claimed is not None or again else planned
-        if standing is not None and self._is_linked(standing):
-            return self._trained(standing)
-        if standing is not None and self._runs(standing):
-            return self._attached(standing)
-        require_compatible(self.chain, self.spec, self.project.sources)
+        planned = self._planned_generation()
+        claimed = self._claims.generation(self._claim)
+        if claimed is None and not self._again:
+            claimed = planned  # whatever there is of the newest plan is as good
+        if claimed is not None and (found := self._trained_or_running(claimed)) is not None:
+            return found
+        require_compatible(self.chain, self.spec, self.target.project.sources)
         turn = self._turn(previous, planned)
         turn.require()
         if turn.action == "wait":
             return self._waiting(turn.reason)
-        with locked(self.ledger.folder / CLAIMS_LOCK, CLAIMS_LOCK_SECONDS):
-            generation = self._decided(claim, again=again)
-        return self._started(generation)
+        generation = self._decide_generation()
+        return self._trained_or_running(generation) or self._start(generation)
 
-    def _planned(self) -> int:
+    def _planned_generation(self) -> int:
         plan = self.ledger.latest_plan(self.window.key)
         if plan is None:
             raise UsageError(
@@ -112,12 +81,17 @@ class _Submission:
             )
         return plan.generation
 
-    def _is_linked(self, generation: int) -> bool:
-        return is_linked(self.ledger, self.chain, self.window.key, generation)
+    def _trained_or_running(self, generation: int) -> SubmitResult | None:
+        """The answer where nothing has to be started; None where something has to."""
+        if self._is_trained(generation):
+            return self._trained(generation)
+        status = JobFolder(self.target.home.job(self._job_id(generation))).status()
+        if status is None or not status.is_active:
+            return None
+        return self._submitted(generation, attach(self.target.home, self._job_id(generation)).epoch)
 
-    def _runs(self, generation: int) -> bool:
-        status = JobFolder(self.home.job(self._job_id(generation))).status()
-        return status is not None and status.is_active
+    def _is_trained(self, generation: int) -> bool:
+        return self.target.is_trained(self.window.key, generation)
 
     def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
@@ -126,9 +100,9 @@ class _Submission:
             before = grid.before(self.window).key
         link = self.chain.newest(before) if before else None
         plan = self.ledger.latest_plan(before) if before else None
-        holder = line_holder(self.home, self.spec.name, self.line)
+        holder = line_holder(self.target.home, self.spec.name, self.target.line)
         line = Line(
-            name=self.line,
+            name=self.target.line,
             trained=link.generation if link else None,
             planned=plan.generation if plan else None,
             gap=gap_before(self.chain, grid, self.window.key),
@@ -136,52 +110,56 @@ class _Submission:
         )
         return decide(Situation(self.window.key, before, previous, line=line))
 
-    def _decided(self, claim: str, *, again: bool) -> int:
+    def _decide_generation(self) -> int:
         """The claim's generation; decided and stored now where it has none."""
-        claimed = self._claims.generation(claim)
-        if claimed is not None:
-            return claimed
-        generation = self._planned()
-        if again and self._is_linked(generation):
-            # Killed between these two lines, the next call finds a plan that nobody has trained.
-            generation = self.ledger.replan(self.window.key).generation
-        self._claims.record(claim, generation)
-        return generation
+        with self._claims.lock():
+            claimed = self._claims.generation(self._claim)
+            if claimed is not None:
+                return claimed
+            generation = self._planned_generation()
+            if self._again and self._is_trained(generation):
+                # Killed between these two lines, the next call finds a plan that nobody trained.
+                generation = self.ledger.replan(self.window.key).generation
+            self._claims.record(self._claim, generation)
+            return generation
 
-    def _started(self, generation: int) -> SubmitResult:
-        if self._is_linked(generation):
-            return self._trained(generation)
-        if self._runs(generation):
-            return self._attached(generation)
-        python = self.spec.job.roles.data.runtime.python or sys.executable
-        supervisor = (python, *SUPERVISOR_ARGUMENTS)
-        try:
-            handle = submit(self.home, self._request(generation), supervisor)
-        except LineBusyError as error:  # taken since the look at it
-            return self._waiting(str(error))
-        return self._submitted(generation, handle.epoch)
-
-    def _request(self, generation: int) -> JobRequest:
+    def _start(self, generation: int) -> SubmitResult:
         plans = [self.ledger.plan(self.window.key, generation)]
         warm = warm_start_of(self.spec, self.chain, self.window)
         if warm is not None and self.chain.newest(warm.key) is None:
-            plans.insert(0, warm_start_plan(self.project, self.spec, self.ledger, warm))
-        return JobRequest.of(
-            self._job_id(generation),
-            self.home.root,
-            self.project.root,
+            plans.insert(0, self._warm_start_plan(warm))
+        request = self.target.job_request(self._job_id(generation), plans, publishes=False)
+        python = self.spec.job.roles.data.runtime.python or sys.executable
+        try:
+            handle = submit(self.target.home, request, (python, *SUPERVISOR_ARGUMENTS))
+        except LineBusyError as error:  # another job took it after the check
+            return self._waiting(str(error))
+        return self._submitted(generation, handle.epoch)
+
+    def _warm_start_plan(self, warm: Window) -> WindowPlan:
+        """The newest plan that is recorded of the line's warm start, otherwise one made now.
+
+        Planning a window that looks like the line's first plans the warm start with it. Which
+        window the line begins with is only sure when it is trained, so the plan may be missing.
+        """
+        recorded = self.ledger.latest_plan(warm.key)
+        if recorded is not None:
+            return recorded
+        project = self.target.project
+        report = plan_windows(
+            project.root,
             self.spec,
-            self.project.sources,
-            [window_request(plan) for plan in plans],
-            line=self.line,
-            publishes=False,
+            project.sources,
+            self.ledger,
+            [],
+            warm_start=warm,
+            reprocess=False,
+            clock=lambda: datetime.now(UTC),
         )
+        return report.plans[0]
 
     def _job_id(self, generation: int) -> str:
-        return window_job_id(self.spec.name, self.line, self.window.key, generation)
-
-    def _attached(self, generation: int) -> SubmitResult:
-        return self._submitted(generation, attach(self.home, self._job_id(generation)).epoch)
+        return window_job_id(self.spec.name, self.target.line, self.window.key, generation)
 
     def _submitted(self, generation: int, epoch: int) -> SubmitResult:
         return SubmitResult(

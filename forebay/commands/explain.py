@@ -22,11 +22,10 @@ from forebay.commands.output import (
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
-from forebay.errors import UsageError
-from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.executors.backfill_cost import BackfillCost
+    from forebay.executors.stages.target import LineTarget
 
 _STREAM_COLUMNS = ("stream", "source", "kind", "feed", "offset", "weight", "floor")
 _FEATURE_COLUMNS = ("feature", "encode", "columns", "types", "cardinality", "dimension")
@@ -43,9 +42,9 @@ def explain(
     config: ConfigDir = DEFAULT_CONFIG,
     windows: Annotated[int, option("--windows", help="How many windows to show.", min=1)] = 3,
     first: Annotated[
-        str | None, option("--from", help="First window of a backfill: show what it will cost.")
-    ] = None,
-    last: Annotated[str | None, option("--to", help="Its last window, included.")] = None,
+        str, option("--from", help="First window of a backfill: show what it will cost.")
+    ] = "",
+    last: Annotated[str, option("--to", help="Its last window, included.")] = "",
     reprocess: Annotated[
         bool, option("--reprocess", help="Count as if it read and trained all windows again.")
     ] = False,
@@ -55,18 +54,18 @@ def explain(
     """Show a pipeline as it will run, or with --from and --to what a backfill will cost.
 
     Feeds, offsets and weights, features with their sizes, and the first windows. For a backfill:
-    what happens to each window, rows by source, storage calls, models that go stale. It looks at
-    the storage as planning does and records nothing.
+    what happens to each window, rows by source, storage calls, models that go stale. The
+    storage is read as for planning, and nothing is recorded.
     """
-    project = load_project(config)
-    spec = project.pipeline(pipeline)
     printer = Output(output)
-    if first is not None and last is not None:
-        _backfill(printer, project, spec, (first, last), line, reprocess=reprocess)
-    elif first is not None or last is not None or reprocess:
-        raise UsageError("a backfill has two ends: write both --from and --to")
+    if first or last or reprocess:
+        from forebay.executors.stages.target import LineTarget
+
+        target = LineTarget.load(config, pipeline, line)
+        _backfill(printer, target, first, last, reprocess=reprocess)
     else:
-        _declaration(printer, project, spec, windows)
+        project = load_project(config)
+        _declaration(printer, project, project.pipeline(pipeline), windows)
 
 
 def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows: int) -> None:
@@ -124,22 +123,14 @@ def _head(printer: Output, spec: PipelineSpec) -> None:
 
 
 def _backfill(
-    printer: Output,
-    project: Project,
-    spec: PipelineSpec,
-    ends: tuple[str, str],
-    line: str,
-    *,
-    reprocess: bool,
+    printer: Output, target: LineTarget, first: str, last: str, *, reprocess: bool
 ) -> None:
-    from forebay.datatasks.window_range import requested_windows
+    from forebay.datatasks.window_range import parse_range
     from forebay.executors.backfill_cost import BackfillEstimator
 
-    asked = requested_windows(spec, *ends)
-    foresight = BackfillEstimator(
-        project, spec, Home.from_environment(), lambda: datetime.now(UTC), line
-    )
-    cost = foresight.backfill(asked, reprocess=reprocess)
+    windows = parse_range(target.pipeline, first, last)
+    estimator = BackfillEstimator(target, lambda: datetime.now(UTC))
+    cost = estimator.backfill(windows, reprocess=reprocess)
     if printer.is_json:
         printer.json(cost.model_dump())
         return
@@ -157,14 +148,14 @@ def _backfill(
 
 
 def _totals(cost: BackfillCost) -> list[str]:
-    """The lines below the table: what it comes to, and what it leaves behind."""
+    """The lines below the table: totals, what is left out, stale or refused, and the time."""
     trained, waiting = cost.named("train", "train again"), cost.named("wait")
     rows = ", ".join(f"{name} {_count(count)}" for name, count in cost.rows.items())
     known = [count for count in cost.rows.values() if count is not None]
     total = f"{sum(known):,}" if len(known) == len(cost.rows) else f"{sum(known):,} and unknown"
     lines = [
         f"total    {len(trained)} of {len(cost.windows)} windows to train, {total} rows ({rows})",
-        f"planning {cost.storage_calls} storage calls at once; this look made as many",
+        f"planning {cost.storage_calls} storage calls at once; this estimate made as many",
     ]
     skipped = cost.named("skip")
     if skipped:

@@ -43,7 +43,7 @@ def plan(
     """
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.planning import plan_windows
-    from forebay.datatasks.window_range import requested_windows
+    from forebay.datatasks.window_range import parse_range
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
@@ -53,7 +53,7 @@ def plan(
         spec,
         project.sources,
         Ledger(home, spec.name),
-        requested_windows(spec, first, last),
+        parse_range(spec, first, last),
         warm_start=None,
         reprocess=False,
         clock=lambda: datetime.now(UTC),

@@ -19,8 +19,6 @@ from forebay.commands.output import (
     OutputFormat,
     option,
 )
-from forebay.errors import UsageError
-from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.report.facts import Facts
@@ -62,9 +60,7 @@ def report(
     from forebay.report.text import print_report
     from forebay.system.files import naming
 
-    if bool(first) != bool(last):
-        raise UsageError("a pipeline's windows are named by both, --from and --to")
-    if first:
+    if first or last:
         facts, source = _of_range(config, subject, first, last, line)
     else:
         source = Path(subject)
@@ -82,17 +78,17 @@ def report(
 
 def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
     """Facts of windows that anybody trained, and the summary that was written of them."""
-    from forebay.config.load import load_project
-    from forebay.datatasks.window_range import requested_windows
+    from forebay.datatasks.window_range import parse_range
     from forebay.executors.evaluation.range_summary import summarise_windows
     from forebay.executors.job.job_id import range_job_id
+    from forebay.executors.stages.target import LineTarget
     from forebay.report.facts import facts_of
     from forebay.system.files import write_atomically
 
-    home = Home.from_environment()
-    spec = load_project(config).pipeline(pipeline)
-    keys = [window.key for window in requested_windows(spec, first, last)]
-    summary = summarise_windows(spec, home, line, keys)
-    path = home.root / "reports" / f"{range_job_id(pipeline, line, keys[0], keys[-1])}.json"
+    target = LineTarget.load(config, pipeline, line)
+    keys = [window.key for window in parse_range(target.pipeline, first, last)]
+    summary = summarise_windows(target.pipeline, target.chain, keys)
+    name = range_job_id(pipeline, line, keys[0], keys[-1])
+    path = target.home.root / "reports" / f"{name}.json"
     write_atomically(path, json.dumps(summary, indent=1) + "\n")
     return facts_of(summary), path

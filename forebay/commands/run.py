@@ -22,8 +22,6 @@ from forebay.commands.output import (
     is_terminal,
     option,
 )
-from forebay.config.load import load_project
-from forebay.home.paths import Home
 
 if TYPE_CHECKING:
     from forebay.datatasks.ledger import WindowPlan
@@ -55,16 +53,14 @@ def run(
 ) -> None:
     """Train every window of a range that is not trained yet, each from the one before it."""
     from forebay.executors.run import Run, Watch
+    from forebay.executors.stages.target import LineTarget
     from forebay.system.files import naming
 
-    project = load_project(config)
-    spec = project.pipeline(pipeline)
+    target = LineTarget.load(config, pipeline, line)
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout)
     watch = Watch(shown.planned, shown.submitted, shown.progress)
     try:
-        facts = Run(project, spec, Home.from_environment(), line, watch).execute(
-            first, last, reprocess=reprocess
-        )
+        facts = Run(target, watch).execute(first, last, reprocess=reprocess)
     except KeyboardInterrupt:
         shown.interrupted()
         raise

@@ -7,7 +7,6 @@ read goes to standard error.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,16 +21,13 @@ from forebay.commands.output import (
     note,
     option,
 )
-from forebay.config.load import Project, load_project
-from forebay.config.pipelines import PipelineSpec
 from forebay.config.registry import kind_named
-from forebay.config.windows import Window
 from forebay.errors import UsageError
-from forebay.home.paths import Home
 from forebay.system.message import Message
 
 if TYPE_CHECKING:
     from forebay.executors.stages.results import RequestedWindow
+    from forebay.executors.stages.target import StageTarget
 
 PipelineName = Annotated[str, typer.Argument(help="The pipeline's name.")]
 WindowKey = Annotated[str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.")]
@@ -51,24 +47,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(stages)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """What every stage begins with."""
-
-    project: Project
-    pipeline: PipelineSpec
-    window: Window
-    home: Home
-
-    @classmethod
-    def of(cls, config: Path, pipeline: str, window: str) -> _Place:
-        from forebay.datatasks.window_range import requested_window
-
-        project = load_project(config)
-        spec = project.pipeline(pipeline)
-        return cls(project, spec, requested_window(spec, window), Home.from_environment())
-
-
 def timer(
     pipeline: PipelineName,
     window: WindowKey,
@@ -79,8 +57,7 @@ def timer(
     """Say whether the window has to be done."""
     from forebay.executors.stages.plan import time_window
 
-    place = _Place.of(config, pipeline, window)
-    result = time_window(place.pipeline, place.home, line, place.window, again=again)
+    result = time_window(_target(config, pipeline, line, window), again=again)
     _print(result, f"window {result.window}: {result.reason}")
     if result.next:
         note(f"next: {result.next}")
@@ -91,7 +68,7 @@ def source(
     window: WindowKey,
     source: Annotated[str, typer.Argument(help="The source's name.")],
     asked_by: AskedBy,
-    asked: Annotated[
+    waiting: Annotated[
         str, option("--asked", help="JSON list of other windows that wait for a plan now.")
     ] = "[]",
     ready: Annotated[
@@ -104,23 +81,21 @@ def source(
     from forebay.executors.role import start_arrow
     from forebay.executors.stages.source import SourceStage
 
-    place = _Place.of(config, pipeline, window)
-    if kind_named(place.project.source(source).kind).__module__.startswith("forebay."):
+    target = _target(config, pipeline, line, window)
+    if kind_named(target.project.source(source).kind).__module__.startswith("forebay."):
         start_arrow()  # another's kind may hand pandas' values to Arrow
-    stage = SourceStage(
-        place.project, place.pipeline, source, place.home, line, lambda: datetime.now(UTC)
-    )
+    stage = SourceStage(target, source, lambda: datetime.now(UTC))
     act = stage.is_ready if ready else stage.list_window
-    result = act(place.window, asked_by, _asked(asked))
+    result = act(asked_by, _requested_windows(waiting))
     rows = "an unknown number of" if result.rows is None else f"{result.rows:,}"
     found = f"{rows} rows in {result.tasks:,} tasks ({result.storage_calls} storage calls now)"
     if result.state == "waiting":
-        told = f"waiting: {result.reason}"
+        state = f"waiting: {result.reason}"
     elif ready:
-        told = "complete"
+        state = "complete"
     else:
-        told = f"{found}{f': {result.reason}' if result.reason else ''}"
-    _print(result, f"window {result.window}, source {source}: {told}")
+        state = f"{found}{f': {result.reason}' if result.reason else ''}"
+    _print(result, f"window {result.window}, source {source}: {state}")
 
 
 def sink(
@@ -136,16 +111,8 @@ def sink(
     from forebay.executors.stages.plan import record_window
 
     start_arrow()
-    place = _Place.of(config, pipeline, window)
-    result = record_window(
-        place.project,
-        place.pipeline,
-        place.home,
-        line,
-        place.window,
-        asked_by=asked_by,
-        again=again,
-    )
+    target = _target(config, pipeline, line, window)
+    result = record_window(target, asked_by=asked_by, again=again)
     did = "recorded" if result.recorded else "kept"
     _print(result, f"window {result.window}: generation {result.generation} is {did}")
     for text in result.notes:
@@ -169,17 +136,8 @@ def submit(
 
     if previous not in set(PreviousRun):
         raise UsageError(f"--previous is one of {', '.join(PreviousRun)}, not {previous!r}")
-    place = _Place.of(config, pipeline, window)
-    result = submit_window(
-        place.project,
-        place.pipeline,
-        place.home,
-        line,
-        place.window,
-        claim=claim,
-        again=again,
-        previous=PreviousRun(previous),
-    )
+    target = _target(config, pipeline, line, window)
+    result = submit_window(target, claim=claim, again=again, previous=PreviousRun(previous))
     _print(result, f"window {result.window}: {result.state} {result.reason or result.job_id}")
 
 
@@ -192,8 +150,7 @@ def evaluate(
     """Compare planned, served and trained rows of the window, and measure its models."""
     from forebay.executors.stages.evaluate import evaluate_window
 
-    place = _Place.of(config, pipeline, window)
-    result = evaluate_window(place.project, place.pipeline, place.home, line, place.window.key)
+    result = evaluate_window(_target(config, pipeline, line, window))
     _print(result, f"window {result.window}: {result.rows_line}")
 
 
@@ -207,12 +164,19 @@ def publish(
     """Let the window's model serve, if the pipeline says so and no later one does."""
     from forebay.executors.stages.publish import publish_window
 
-    place = _Place.of(config, pipeline, window)
-    result = publish_window(place.pipeline, place.home, line, place.window.key, generation)
+    result = publish_window(_target(config, pipeline, line, window), generation)
     _print(result, f"window {result.window}: {result.state} {result.reason}".rstrip())
 
 
-def _asked(text: str) -> list[RequestedWindow]:
+def _target(config: Path, pipeline: str, line: str, window: str) -> StageTarget:
+    from forebay.datatasks.window_range import parse_window
+    from forebay.executors.stages.target import LineTarget
+
+    target = LineTarget.load(config, pipeline, line)
+    return target.at(parse_window(target.pipeline, window))
+
+
+def _requested_windows(text: str) -> list[RequestedWindow]:
     from pydantic import TypeAdapter, ValidationError
 
     from forebay.executors.stages.results import RequestedWindow
@@ -226,6 +190,6 @@ def _asked(text: str) -> list[RequestedWindow]:
         ) from None
 
 
-def _print(result: Message, told: str) -> None:
-    note(told)
+def _print(result: Message, text: str) -> None:
+    note(text)
     sys.stdout.write(result.model_dump_json() + "\n")

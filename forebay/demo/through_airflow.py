@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from forebay.config.load import load_project
-from forebay.datatasks.window_range import requested_windows
+from forebay.datatasks.window_range import parse_range
 from forebay.demo.backfill import Backfill
 from forebay.demo.console import say
 from forebay.demo.live import Shown
@@ -70,7 +70,7 @@ class ThroughAirflow:
         started = time.monotonic()
         self._phases["airflow"] = started - began
         spec = load_project(self._config).pipeline(PIPELINE)
-        windows = requested_windows(spec, FIRST_WINDOW, LAST_WINDOW)
+        windows = parse_range(spec, FIRST_WINDOW, LAST_WINDOW)
         keys = [window.key for window in windows]
         chain = ModelChain(self._settings.home, PIPELINE, LINE)
         before = set(chain.windows())
@@ -85,7 +85,7 @@ class ThroughAirflow:
             backfill.follow(shown, self._deadline)
         followed = time.monotonic()
         self._phases["backfill"] = followed - started
-        summary = summarise_windows(spec, self._settings.home, LINE, keys)
+        summary = summarise_windows(spec, chain, keys)
         self._phases["evaluate"] = time.monotonic() - followed
         return self._finish(summary, [key for key in keys if key not in before])
 

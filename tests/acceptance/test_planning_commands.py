@@ -341,7 +341,7 @@ def test_why_failed(project: Project, forebay: Caller) -> None:
     ("window", "message"),
     [
         ("2026-03-1", "is written '2026-03-01'"),
-        ("2026-02-01", "before the start"),
+        ("2026-02-01", "before the dataset's start"),
         ("yesterday", "no window"),
     ],
 )

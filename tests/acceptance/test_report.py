@@ -101,7 +101,8 @@ def test_a_part_of_the_windows(trained: tuple[Project, dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--from", "2026-03-01"), "by both, --from and --to"),
+        (("--from", "2026-03-01"), "write both --from and --to"),
+        (("--to", "2026-03-01"), "write both --from and --to"),
         (("--from", "2026-03-03", "--to", "2026-03-04"), "window 2026-03-04 of pipeline 'ads' is"),
         (("--from", "2026-02-01", "--to", "2026-03-01"), "before the dataset's start"),
     ],

@@ -24,6 +24,7 @@ from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import EvaluateResult, PublishResult, SubmitResult
 from forebay.executors.stages.submit import submit_window
+from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 
@@ -62,13 +63,13 @@ class Stages:
             clock=lambda: NOW,
         )
 
+    def target(self, key: str) -> StageTarget:
+        window = self.pipeline.dataset.grid.parse(key)
+        return StageTarget(self.project, self.pipeline, self.home, "main", window)
+
     def submit(self, key: str, claim: str, *, again: bool = False) -> SubmitResult:
         return submit_window(
-            self.project,
-            self.pipeline,
-            self.home,
-            "main",
-            self.pipeline.dataset.grid.parse(key),
+            self.target(key),
             claim=claim,
             again=again,
             previous=PreviousRun.NONE if key == FIRST else PreviousRun.DONE,
@@ -83,10 +84,10 @@ class Stages:
         return status
 
     def evaluate(self, key: str) -> EvaluateResult:
-        return evaluate_window(self.project, self.pipeline, self.home, "main", key)
+        return evaluate_window(self.target(key))
 
     def publish(self, key: str, generation: int) -> PublishResult:
-        return publish_window(self.pipeline, self.home, "main", key, generation)
+        return publish_window(self.target(key), generation)
 
     def newest(self, key: str) -> Link:
         link = self.chain.newest(key)

@@ -31,6 +31,7 @@ from forebay.executors.stages import submit
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.submit import submit_window
+from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 from forebay.system.locks import FileLock
@@ -45,6 +46,7 @@ import json, os, signal, sys, time
 from pathlib import Path
 from forebay.config.load import load_project
 from forebay.executors.stages import submit
+from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 root, home, delays = Path(sys.argv[1]), Home(Path(sys.argv[2])), json.loads(sys.argv[3])
@@ -52,12 +54,12 @@ submit.SUPERVISOR_ARGUMENTS = ("-P", "-m", "support.toy_roles.supervisor")
 project = load_project(root / "config")
 pipeline = project.pipeline("ads")
 window = pipeline.dataset.grid.parse("2026-03-01")
+target = StageTarget(project, pipeline, home, "main", window)
 for delay in delays:
     child = os.fork()
     if child == 0:
         result = submit.submit_window(
-            project, pipeline, home, "main", window,
-            claim="run#1", again=True, previous=PreviousRun.NONE,
+            target, claim="run#1", again=True, previous=PreviousRun.NONE
         )
         print(result.model_dump_json(), flush=True)
         os._exit(0)
@@ -130,17 +132,10 @@ class Windows:
         again: bool = False,
         previous: PreviousRun = PreviousRun.NONE,
     ) -> SubmitResult:
-        window = self.pipeline.dataset.grid.parse(key)
-        return submit_window(
-            self.project,
-            self.pipeline,
-            self.home,
-            "main",
-            window,
-            claim=claim,
-            again=again,
-            previous=previous,
+        target = LineTarget(self.project, self.pipeline, self.home, "main").at(
+            self.pipeline.dataset.grid.parse(key)
         )
+        return submit_window(target, claim=claim, again=again, previous=previous)
 
     def handle(self, result: SubmitResult) -> JobHandle:
         return JobHandle(self.home, result.job_id, result.epoch)

@@ -21,6 +21,7 @@ from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.results import RequestedWindow, SinkResult, SourceResult
 from forebay.executors.stages.source import SourceStage
+from forebay.executors.stages.target import LineTarget, StageTarget
 from forebay.home.paths import Home
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -61,27 +62,23 @@ class Stages:
     def window(self, number: int) -> Window:
         return self.pipeline.dataset.grid.at(START + number * DAY)
 
-    def stage(self, source: str) -> SourceStage:
-        return SourceStage(self.project, self.pipeline, source, self.home, "main", lambda: self.now)
+    def target(self, number: int) -> StageTarget:
+        line = LineTarget(self.project, self.pipeline, self.home, "main")
+        return line.at(self.window(number))
+
+    def stage(self, number: int, source: str) -> SourceStage:
+        return SourceStage(self.target(number), source, lambda: self.now)
 
     def source(
         self, number: int, source: str = "a", by: str = "r#0", asked: Sequence[tuple[int, str]] = ()
     ) -> SourceResult:
-        return self.stage(source).list_window(self.window(number), by, self.asked(asked))
+        return self.stage(number, source).list_window(by, self.asked(asked))
 
     def ready(self, number: int, source: str = "a", by: str = "r#0") -> SourceResult:
-        return self.stage(source).is_ready(self.window(number), by)
+        return self.stage(number, source).is_ready(by)
 
     def sink(self, number: int, by: str = "r#0", *, again: bool = False) -> SinkResult:
-        return record_window(
-            self.project,
-            self.pipeline,
-            self.home,
-            "main",
-            self.window(number),
-            asked_by=by,
-            again=again,
-        )
+        return record_window(self.target(number), asked_by=by, again=again)
 
     def asked(self, asked: Sequence[tuple[int, str]]) -> list[RequestedWindow]:
         return [

@@ -13,7 +13,6 @@ from support.stages import Stages, noon, pipeline, stages, table
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.datatasks.why import Why, why_not_planned
 from forebay.errors import FencedError, UsageError
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.stages.plan import time_window
@@ -49,7 +48,7 @@ def train(found: Stages, generation: int = 1) -> None:
 
 
 def timer(found: Stages, *, again: bool = False) -> TimerResult:
-    return time_window(found.pipeline, found.home, "main", found.window(0), again=again)
+    return time_window(found.target(0), again=again)
 
 
 def kept(found: Stages) -> dict[str, set[str]]:
@@ -191,32 +190,3 @@ def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
     list_all(found, "r1#0", 1)
     found.sink(1, "r1#0")
     assert kept(found) == {KEY: {"a"}}
-
-
-def why(found: Stages) -> Why:
-    return why_not_planned(
-        found.root,
-        found.pipeline,
-        found.sources,
-        found.ledger,
-        found.window(0),
-        lambda: found.now,
-    )
-
-
-def test_why_tells_of_windows_that_are_planned_this_way(tmp_path: Path) -> None:
-    with stages(tmp_path, ("a", "b"), source={"ready": {"wait": "2h"}}) as found:
-        MEMORY["a"] = MEMORY["b"] = table([noon(0)])
-        assert "nobody has asked" in why(found).reason
-        found.late["b"] = found.window(0).start
-        found.source(0, "a")
-        found.source(0, "b")
-        waits = why(found)
-        assert waits.state == "waiting"
-        assert "source 'b' is not complete" in waits.reason
-        until = found.now.replace(hour=2)
-        assert waits.next == f"its run waits until {until:%Y-%m-%dT%H:%M:%SZ}, then it fails"
-        found.late.clear()
-        assert why(found).reason == "its run plans it: a listed; b not yet"
-        found.source(0, "b")
-        assert why(found).reason == "its run plans it: a, b listed and wait for the sink"

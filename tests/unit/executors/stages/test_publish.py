@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from support.projects import ads_pipeline
 
+from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.executors.stages.publish import publish_window
+from forebay.executors.stages.results import PublishResult
+from forebay.executors.stages.target import LineTarget
 from forebay.home.paths import Home
 
 NOW = datetime(2026, 3, 5, tzinfo=UTC)
@@ -44,6 +47,23 @@ def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, i
     chain.saved_model(window, generation).mkdir()
 
 
+def publish(
+    home: Home, window: str, generation: int, spec: PipelineSpec | None = None
+) -> PublishResult:
+    spec = spec or pipeline()
+    project = Project(
+        root=home.root,
+        config_dir=home.root / "config",
+        sources={},
+        pipelines={"ads": spec},
+        problems=[],
+        source_files={},
+        pipeline_files={},
+    )
+    line = LineTarget(project, spec, home, "main")
+    return publish_window(line.at(spec.dataset.grid.parse(window)), generation)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
@@ -54,37 +74,37 @@ def home(tmp_path: Path) -> Home:
 
 
 def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
-    second = publish_window(pipeline(), home, "main", "2026-03-02", 1)
+    second = publish(home, "2026-03-02", 1)
     assert (second.state, second.reason) == ("published", "")
     assert second.path == str(ModelChain(home, "ads").saved_model("2026-03-02", 1))
-    first = publish_window(pipeline(), home, "main", "2026-03-01", 1)
+    first = publish(home, "2026-03-01", 1)
     assert first.state == "kept"
     assert first.reason == "window 2026-03-02, which is later, serves"
     assert first.path == second.path
-    assert publish_window(pipeline(), home, "main", "2026-03-02", 1) == second
+    assert publish(home, "2026-03-02", 1) == second
 
 
 def test_stale_and_replaced_models_are_kept_back(home: Home) -> None:
     record(ModelChain(home, "ads"), "2026-03-01", 2, None)
-    stale = publish_window(pipeline(), home, "main", "2026-03-02", 1)
+    stale = publish(home, "2026-03-02", 1)
     assert stale.reason == (
         "generation 1 of window 2026-03-02 is stale (built on generation 1 of 2026-03-01)"
     )
-    replaced = publish_window(pipeline(), home, "main", "2026-03-01", 1)
+    replaced = publish(home, "2026-03-01", 1)
     assert replaced.reason == "window 2026-03-01 has been trained anew, as generation 2"
-    assert publish_window(pipeline(), home, "main", "2026-03-01", 2).state == "published"
+    assert publish(home, "2026-03-01", 2).state == "published"
 
 
 def test_a_pipeline_may_publish_nothing(home: Home) -> None:
-    kept = publish_window(pipeline(publish={"when": "never"}), home, "main", "2026-03-02", 1)
+    kept = publish(home, "2026-03-02", 1, pipeline(publish={"when": "never"}))
     assert (kept.state, kept.path) == ("kept", "")
     assert "job.publish.when: never" in kept.reason
 
 
 def test_what_is_not_there_is_an_error(home: Home) -> None:
     with pytest.raises(UsageError, match="generation 3 of window 2026-03-02 is not trained"):
-        publish_window(pipeline(), home, "main", "2026-03-02", 3)
+        publish(home, "2026-03-02", 3)
     model = ModelChain(home, "ads").saved_model("2026-03-02", 1)
     model.rmdir()
     with pytest.raises(InfrastructureError, match="is missing"):
-        publish_window(pipeline(), home, "main", "2026-03-02", 1)
+        publish(home, "2026-03-02", 1)

@@ -169,7 +169,7 @@ def test_a_moved_window_is_listed_again(found: Stages) -> None:
 
 def test_a_source_that_is_not_read(found: Stages) -> None:
     with pytest.raises(ConfigError, match="reads no source 'b': a"):
-        found.stage("b")
+        found.stage(0, "b")
 
 
 def test_one_call_at_a_time_looks_at_a_source(found: Stages) -> None:

@@ -1,0 +1,112 @@
+"""What a command is about: a model line of a pipeline, or one window of it.
+
+Light on purpose: a stage that reads no plans imports no Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from forebay.config.load import Project, load_project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import Window, is_warm_start
+from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.paths import Home
+
+if TYPE_CHECKING:
+    from forebay.datatasks.ledger import Ledger, WindowPlan
+
+
+@dataclass(frozen=True)
+class LineTarget:
+    """One model line of one pipeline: where it is declared, and where its state is stored."""
+
+    project: Project
+    pipeline: PipelineSpec
+    home: Home
+    line: str
+
+    @classmethod
+    def load(cls, config: Path, pipeline: str, line: str) -> LineTarget:
+        """The line of a pipeline that a folder declares, with its state in FOREBAY_HOME.
+
+        Raises:
+            ConfigError: when the pipeline is not declared, or not well.
+        """
+        project = load_project(config)
+        return LineTarget(project, project.pipeline(pipeline), Home.from_environment(), line)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Plans of the pipeline's windows."""
+        from forebay.datatasks.ledger import Ledger  # Arrow: only where it is needed
+
+        return Ledger(self.home, self.pipeline.name)
+
+    @property
+    def chain(self) -> ModelChain:
+        """Models of the line."""
+        return ModelChain(self.home, self.pipeline.name, self.line)
+
+    def at(self, window: Window) -> StageTarget:
+        """One window of the line."""
+        return StageTarget(self.project, self.pipeline, self.home, self.line, window)
+
+    def is_trained(self, window: str, generation: int) -> bool:
+        """Whether a generation is trained to its end.
+
+        A job can die after it linked the model and before it marked the ledger: the mark is made
+        now.
+        """
+        if self.chain.link(window, generation) is None:
+            return False
+        if (self.ledger.trained(window) or 0) < generation:
+            self.ledger.mark_trained(window, generation, {"repaired": True})
+        return True
+
+    def job_request(
+        self,
+        job_id: str,
+        plans: Sequence[WindowPlan],
+        *,
+        reprocess: bool = False,
+        publishes: bool = True,
+    ) -> JobRequest:
+        """A request for a job that trains these plans, in their order."""
+        return JobRequest.of(
+            job_id,
+            self.home.root,
+            self.project.root,
+            self.pipeline,
+            self.project.sources,
+            [_window_request(plan) for plan in plans],
+            line=self.line,
+            reprocess=reprocess,
+            publishes=publishes,
+        )
+
+
+@dataclass(frozen=True)
+class StageTarget(LineTarget):
+    """One window of a model line: what a stage is called for."""
+
+    window: Window
+
+    @property
+    def key(self) -> str:
+        """The window's key."""
+        return self.window.key
+
+
+def _window_request(plan: WindowPlan) -> WindowRequest:
+    return WindowRequest(
+        key=plan.window,
+        generation=plan.generation,
+        start=plan.start,
+        end=plan.end,
+        warm_start=is_warm_start(plan.window),
+    )

@@ -1,0 +1,210 @@
+"""Why a window is not done: one answer from its plan, its jobs, its model and its data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from forebay.config.windows import WARM_START_SEPARATOR, is_warm_start
+from forebay.datatasks.ledger import SKIPPED, WindowPlan
+from forebay.datatasks.operations import Clock
+from forebay.datatasks.why import why_not_planned
+from forebay.errors import LineBusyError
+from forebay.executors.job.folders import StoredJob, jobs_with_window
+from forebay.executors.job.progress import read_progress
+from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.stages.target import StageTarget
+from forebay.system.message import Message
+
+State = Literal[
+    "not over",
+    "waiting",
+    "not planned",
+    "planned",
+    "running",
+    "failed",
+    "stale",
+    "trained",
+]
+DEFAULT_LINE = "main"
+
+
+class Why(Message):
+    """One window's state, the reason for it, and what a person does next (empty: nothing)."""
+
+    window: str
+    state: State
+    reason: str
+    next: str = ""
+    generation: int | None = None
+
+
+def why_window(target: StageTarget, clock: Clock) -> Why:
+    """The state of a window, why it is not done, and what to do next.
+
+    Raises:
+        DataError: when its plan is damaged.
+    """
+    plan = target.ledger.latest_plan(target.key)
+    link = target.chain.newest(target.key)
+    jobs = jobs_with_window(target.home, target.pipeline.name, target.key, target.line)
+    job = jobs[0] if jobs else None
+    if job is not None and job.status.is_active:
+        return _running(target.key, job)
+    if plan is not None and link is not None and link.generation >= plan.generation:
+        return _trained(target, plan, link)
+    if job is not None and _is_unfinished(job, target.key, plan):
+        return _ended(target, job)
+    return _not_planned(target, clock) if plan is None else _planned(target, plan)
+
+
+def _running(window: str, job: StoredJob) -> Why:
+    folder, restarts = job.folder.path, sum(job.status.restarts.values())
+    progress = read_progress(folder)
+    place = "it is starting"
+    if progress is not None and progress.window:
+        rows = ", ".join(f"{name} {count:,}" for name, count in progress.rows.items())
+        place = (
+            f"at step {progress.step:,} of window {progress.window} "
+            f"({progress.windows_done} of {progress.windows_total} windows done; {rows} rows)"
+        )
+    again = f"; {restarts} restarts so far" if restarts else ""
+    return Why(
+        window=window,
+        state="running",
+        reason=f"job {job.job_id} runs: {place}{again}",
+        next=f"logs: {folder / 'logs'}",
+    )
+
+
+def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
+    chain, key = target.chain, target.key
+    stale = chain.stale_reason(link)
+    if stale:
+        first = min(each for each in chain.windows() if _is_stale(chain, each))
+        return Why(
+            window=key,
+            state="stale",
+            reason=f"it is trained, but {stale}",
+            next=f"{_run_command(target, first, key)} --reprocess",
+            generation=plan.generation,
+        )
+    skipped = _skipped_text(plan)
+    reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "")
+    return Why(window=key, state="trained", reason=reason, generation=plan.generation)
+
+
+def _is_stale(chain: ModelChain, window: str) -> bool:
+    link = chain.newest(window)
+    return link is not None and chain.stale_reason(link) is not None
+
+
+def _is_unfinished(job: StoredJob, window: str, plan: WindowPlan | None) -> bool:
+    """Whether a job did not succeed, and the window was not planned anew after it."""
+    if job.status.state not in {"failed", "lost", "cancelled"}:
+        return False
+    return plan is None or (job.generation(window) or 0) >= plan.generation
+
+
+def _ended(target: StageTarget, job: StoredJob) -> Why:
+    """A window whose newest job did not succeed."""
+    error, state = job.status.error, job.status.state
+    if error is not None and error.error == LineBusyError.__name__:
+        return Why(
+            window=target.key,
+            state="planned",
+            reason=f"it waits for its line: {error.message}",
+            next="wait: it is asked again",
+        )
+    ended = {"lost": "lost its supervisor", "cancelled": "was cancelled"}.get(state, state)
+    cause = f": {error.error}: {error.message}" if error else ""
+    return Why(
+        window=target.key,
+        state="failed",
+        reason=f"job {job.job_id} {ended}{cause}",
+        next=_again(target, job),
+    )
+
+
+def _again(target: StageTarget, job: StoredJob) -> str:
+    """How a person starts a job again that did not succeed."""
+    note = f"(it continues from the newest checkpoint; logs: {job.folder.path / 'logs'})"
+    if not job.request.publishes:  # a run in Airflow publishes by a stage of its own
+        return f"clear this window's run in Airflow, from its training on {note}"
+    first, last = job.request.windows[0].key, job.request.windows[-1].key
+    return f"{_run_command(target, _without_warm_start(first), last)} {note}"
+
+
+def _not_planned(target: StageTarget, clock: Clock) -> Why:
+    project, pipeline = target.project, target.pipeline
+    found = why_not_planned(
+        project.root, pipeline, project.sources, target.ledger, target.window, clock
+    )
+    run = f"forebay run {pipeline.name} "
+    return Why(
+        window=target.key,
+        state=found.state,
+        reason=found.reason,
+        next=found.next.replace(run, run + _line_option(target)),
+    )
+
+
+def _planned(target: StageTarget, plan: WindowPlan) -> Why:
+    """A plan that nothing has trained: does it wait for the window before it?"""
+    window, chain = plan.window, target.chain
+    start = last = _without_warm_start(window)
+    reason = _plan_text(plan)
+    before = _window_before(target)
+    trained = [key for key in chain.windows() if key < window]
+    earlier = [key for key in (*trained, *target.ledger.windows()) if key < window]
+    can_start = any(key == before or key.endswith(WARM_START_SEPARATOR + window) for key in trained)
+    if before and earlier and not can_start:
+        reason += f"; it waits for window {before}, which is not trained"
+        start = before
+    return Why(
+        window=window,
+        state="planned",
+        reason=reason,
+        next=_run_command(target, start, last),
+        generation=plan.generation,
+    )
+
+
+def _window_before(target: StageTarget) -> str:
+    """The key of the window before; an empty text where the dataset begins."""
+    dataset = target.pipeline.dataset
+    if is_warm_start(target.key) or target.window.start <= dataset.start:
+        return ""
+    return dataset.grid.before(target.window).key
+
+
+def _without_warm_start(key: str) -> str:
+    """A window's key, or that of the window that a warm start leads up to."""
+    return key.rpartition(WARM_START_SEPARATOR)[2]
+
+
+def _run_command(target: StageTarget, first: str, last: str) -> str:
+    return f"forebay run {target.pipeline.name} {_line_option(target)}--from {first} --to {last}"
+
+
+def _line_option(target: StageTarget) -> str:
+    return "" if target.line == DEFAULT_LINE else f"--line {target.line} "
+
+
+def _plan_text(plan: WindowPlan) -> str:
+    """A plan in one line: generation, tasks and rows of each source, and reasons for none."""
+    parts = []
+    for source in plan.sources.values():
+        rows = "an unknown number of" if source.rows is None else f"{source.rows:,}"
+        reason = f" ({source.reason})" if source.reason else ""
+        parts.append(f"{source.source} {rows} rows{reason}")
+    return f"generation {plan.generation}: " + ", ".join(parts)
+
+
+def _skipped_text(plan: WindowPlan) -> str:
+    """Sources that the plan leaves out; an empty text when there are none."""
+    skipped = [
+        f"{source.source} ({source.reason.removeprefix(SKIPPED)})"
+        for source in plan.sources.values()
+        if source.reason.startswith(SKIPPED)
+    ]
+    return ", ".join(skipped)

@@ -1,0 +1,68 @@
+"""Windows by the texts that a person writes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support.stages import pipeline
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.datatasks.window_range import (
+    parse_range,
+    parse_window,
+    parse_window_or_warm_start,
+)
+from forebay.errors import ConfigError, UsageError
+
+
+def ads(**dataset: Any) -> PipelineSpec:
+    return pipeline(["a"], dataset={"end": "2026-03-10", **dataset})
+
+
+def test_a_range_includes_both_ends() -> None:
+    keys = [window.key for window in parse_range(ads(), "2026-03-01", "2026-03-03")]
+    assert keys == ["2026-03-01", "2026-03-02", "2026-03-03"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "message"),
+    [
+        ("2026-03-02", "2026-03-01", "--from/--to of pipeline 'ads': the last window"),
+        ("yesterday", "2026-03-01", "no window"),
+        ("2026-02-28", "2026-03-01", "before the dataset's start .*: begin with 2026-03-01"),
+        ("2026-03-09", "2026-03-10", "2026-03-10 is after the dataset's end"),
+        ("2026-03-02", "9999-12-31", "out of range"),
+    ],
+)
+def test_a_range_that_is_none(first: str, last: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_range(ads(), first, last)
+
+
+@pytest.mark.parametrize("ends", [("2026-03-01", ""), ("", "2026-03-01"), ("", "")])
+def test_a_range_has_two_ends(ends: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match="write both --from and --to"):
+        parse_range(ads(), *ends)
+
+
+def test_the_window_that_holds_the_start_is_inside() -> None:
+    local = ads(timezone="Europe/Berlin")
+    assert parse_window(local, "2026-03-01").start < local.dataset.start
+    with pytest.raises(ConfigError, match="begin with 2026-03-01"):
+        parse_window(local, "2026-02-28")
+    with pytest.raises(ConfigError, match="is written '2026-03-01'"):
+        parse_window(local, "2026-03-1")
+
+
+def test_the_window_of_a_warm_start() -> None:
+    key = "2026-02-01_2026-03-01"
+    found = parse_window_or_warm_start(ads(), key)
+    assert (found.key, found.start) == (key, datetime(2026, 2, 1, tzinfo=UTC))
+    assert parse_window_or_warm_start(ads(), "2026-03-01") == parse_window(ads(), "2026-03-01")
+    with pytest.raises(ConfigError, match="no window"):
+        parse_window(ads(), key)
+    for broken in ("yesterday_2026-03-01", "2026-02-01_tomorrow"):
+        with pytest.raises(ConfigError, match="pipeline 'ads'"):
+            parse_window_or_warm_start(ads(), broken)

@@ -1,0 +1,69 @@
+"""What a stage is called for: where its state is, what is trained of it, and its job's request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.projects import Project as WrittenProject
+from support.projects import ads_pipeline, clicks_source, history_source
+from support.stages import Stages, noon, stages, table
+
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.errors import ConfigError
+from forebay.executors.stages.target import LineTarget
+
+KEY = "2026-03-01"
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Iterator[Stages]:
+    with stages(tmp_path) as each:
+        MEMORY["a"] = table([noon(0)])
+        each.source(0)
+        each.sink(0)
+        yield each
+
+
+def test_a_line_that_a_folder_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    written = WrittenProject(tmp_path, ads_pipeline())
+    written.write_source("history", history_source())
+    written.write_source("clicks", clicks_source())
+    written.write_pipeline()
+    target = LineTarget.load(tmp_path / "config", "ads", "trial")
+    assert (target.pipeline.name, target.line) == ("ads", "trial")
+    assert target.ledger.folder == tmp_path / "home" / "ledger" / "ads"
+    assert target.chain.folder(KEY, 1).parents[1] == tmp_path / "home" / "models" / "ads" / "trial"
+    with pytest.raises(ConfigError, match="adz"):
+        LineTarget.load(tmp_path / "config", "adz", "main")
+
+
+def test_a_linked_window_is_trained_and_its_missing_mark_is_made(found: Stages) -> None:
+    target = found.target(0)
+    assert not target.is_trained(KEY, 1)
+    link = target.chain.folder(KEY, 1) / "window.json"
+    link.parent.mkdir(parents=True)
+    link.write_text(
+        '{"window": "2026-03-01", "generation": 1, "parent": null, "step": 1, "steps": 1, '
+        '"base_seen": {}, "seen": {}, "progress": {}, "scores": [], "resumed_from_step": 0, '
+        '"reread_rows": 0, "model_fingerprint": "", "started_at": "2026-04-01T00:00:00Z", '
+        '"finished_at": "2026-04-01T00:00:00Z"}'
+    )
+    assert found.ledger.trained(KEY) is None
+    assert target.is_trained(KEY, 1)
+    assert found.ledger.trained(KEY) == 1
+    assert not target.is_trained(KEY, 2)
+
+
+def test_a_job_gets_the_plans_in_their_order(found: Stages) -> None:
+    plan = found.ledger.plan(KEY, 1)
+    warm = plan.model_copy(update={"window": f"2026-02-20_{KEY}", "generation": 3})
+    request = found.target(0).job_request("j1", [warm, plan], publishes=False)
+    assert [(each.key, each.generation, each.warm_start) for each in request.windows] == [
+        (f"2026-02-20_{KEY}", 3, True),
+        (KEY, 1, False),
+    ]
+    assert (request.job_id, request.line, request.publishes) == ("j1", "main", False)
+    assert list(request.sources) == ["a"]

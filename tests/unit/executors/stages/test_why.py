@@ -1,0 +1,132 @@
+"""Why a window is not done: one answer for each state, and the command that continues from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.jobs import ToldJob, failed
+from support.stages import Stages, noon, stages, table
+
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.stages.target import LineTarget
+from forebay.executors.stages.why import Why, why_window
+
+FIRST, SECOND = "2026-03-01", "2026-03-02"
+NOW = datetime(2026, 4, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Iterator[Stages]:
+    with stages(tmp_path, ("a", "b"), source={"ready": {"wait": "2h"}}) as each:
+        MEMORY["a"] = MEMORY["b"] = table([noon(0), noon(1)])
+        yield each
+
+
+def why(found: Stages, number: int = 0, line: str = "main") -> Why:
+    target = LineTarget(found.project, found.pipeline, found.home, line)
+    return why_window(target.at(found.window(number)), lambda: found.now)
+
+
+def plan(found: Stages, number: int = 0) -> None:
+    for name in found.sources:
+        found.source(number, name)
+    found.sink(number)
+
+
+def train(found: Stages, key: str, generation: int = 1, parent: Parent | None = None) -> None:
+    chain = ModelChain(found.home, "ads")
+    facts: dict[str, Any] = {"started_at": NOW, "finished_at": NOW, "model_fingerprint": ""}
+    nothing: dict[str, Any] = {"base_seen": {}, "seen": {}, "progress": {}, "scores": []}
+    counts = {"step": 1, "steps": 1, "resumed_from_step": 0, "reread_rows": 0}
+    link = Link(window=key, generation=generation, parent=parent, **nothing, **counts, **facts)
+    chain.folder(key, generation).mkdir(parents=True)
+    chain.record(link)
+
+
+def test_from_nothing_to_listed(found: Stages) -> None:
+    found.now = found.window(0).start
+    early = why(found)
+    assert (early.state, early.next) == ("not over", "wait until it is over")
+    found.now = found.window(0).end
+    assert "nobody has asked" in why(found).reason
+    found.late["b"] = found.window(0).start
+    found.source(0, "a")
+    found.source(0, "b")
+    waits = why(found)
+    assert waits.state == "waiting"
+    assert "source 'b' is not complete" in waits.reason
+    until = found.now.replace(hour=2)
+    assert waits.next == f"its run waits until {until:%Y-%m-%dT%H:%M:%SZ}, then it fails"
+    found.late.clear()
+    assert why(found).reason == "its run plans it: a listed; b not yet"
+    found.source(0, "b")
+    assert why(found).reason == "its run plans it: a, b listed and wait for the sink"
+
+
+def test_a_plan_waits_for_the_window_before_it(found: Stages) -> None:
+    plan(found)
+    first = why(found)
+    assert (first.state, first.generation) == ("planned", 1)
+    assert first.reason == "generation 1: a 1 rows, b 1 rows"
+    plan(found, 1)
+    second = why(found, 1)
+    assert second.reason.endswith(f"; it waits for window {FIRST}, which is not trained")
+    assert second.next == f"forebay run ads --from {FIRST} --to {SECOND}"
+    train(found, FIRST)
+    assert why(found, 1).next == f"forebay run ads --from {SECOND} --to {SECOND}"
+
+
+def test_trained_and_stale(found: Stages) -> None:
+    plan(found)
+    plan(found, 1)
+    train(found, FIRST)
+    train(found, SECOND, parent=Parent(window=FIRST, generation=1))
+    assert (why(found, 1).state, why(found, 1).next) == ("trained", "")
+    train(found, FIRST, 2)
+    stale = why(found, 1)
+    assert (stale.state, stale.generation) == ("stale", 1)
+    assert stale.next == f"forebay run ads --from {SECOND} --to {SECOND} --reprocess"
+
+
+def test_every_command_names_a_line_that_is_not_the_default(found: Stages) -> None:
+    command = f"forebay run ads --line trial --from {FIRST} --to {FIRST}"
+    assert why(found, line="trial").next == command
+    plan(found)
+    assert why(found, line="trial").next == command
+
+
+def test_a_job_that_runs_and_fails(found: Stages) -> None:
+    plan(found)
+    job = ToldJob(found.home)
+    job.tell("running")
+    job.progress(step=1200, rows={"a": 1}, windows_total=1)
+    with job.supervised():
+        running = why(found)
+    assert running.state == "running"
+    assert "at step 1,200 of window 2026-03-01 (0 of 1 windows done; a 1 rows)" in running.reason
+    lost = why(found)
+    assert (lost.state, lost.reason) == ("failed", f"job {job.job_id} lost its supervisor")
+    job.tell("failed", failed("DataError", "label is null", 3))
+    ended = why(found)
+    assert ended.reason == f"job {job.job_id} failed: DataError: label is null"
+    assert ended.next.startswith(f"forebay run ads --from {FIRST} --to {FIRST} (it continues from")
+    job.tell("failed", failed("LineBusyError", "job j9 trains line 'main'", 4))
+    busy = why(found)
+    assert (busy.state, busy.next) == ("planned", "wait: it is asked again")
+    MEMORY["a"] = table([noon(0)] * 3)
+    for name in found.sources:
+        found.source(0, name, "r#1")
+    found.sink(0, "r#1")
+    assert (why(found).state, why(found).generation) == ("planned", 2), "planned anew since"
+
+
+def test_a_job_of_another_line_or_pipeline_is_not_the_window_s(found: Stages) -> None:
+    plan(found)
+    ToldJob(found.home).tell("failed")
+    assert why(found).state == "failed"
+    assert why(found, line="trial").state == "planned"
