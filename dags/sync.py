@@ -11,7 +11,7 @@ from forebay.config.load import SUFFIXES, Project, load_project
 from forebay.config.yaml_positions import Document
 from forebay.dags.stubs import Stub, read_stub
 from forebay.errors import ConfigError
-from forebay.system.files import write_file
+from forebay.system.files import make_folder, write_atomically
 
 _DIGEST_LENGTH = 12
 
@@ -39,13 +39,13 @@ def sync(config_dir: Path, dags_dir: Path) -> SyncReport:
     wanted = {stub.file_name: stub for stub in _stubs(config_dir)}
     there = _there(dags_dir)
     _refuse_taken(wanted, there, dags_dir)
-    dags_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(dags_dir)
     report = SyncReport([], [], [])
     for file_name, stub in sorted(wanted.items()):
         if there.get(file_name) == stub:
             report.kept.append(stub.name)
         else:
-            write_file(dags_dir / file_name, stub.text.encode())
+            write_atomically(dags_dir / file_name, stub.text)
             report.written.append(stub.name)
     for file_name, found in sorted(there.items()):
         if found is not None and found.config == config_dir and file_name not in wanted:

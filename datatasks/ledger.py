@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,17 +24,11 @@ from pydantic import ValidationError
 from forebay.config.datasets import Feed
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import DataTask, RowRange
-from forebay.errors import DataError, FencedError
+from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.home.paths import Home
-from forebay.system.files import (
-    append_line,
-    disk,
-    file_digest,
-    read_lines,
-    sync_folder,
-    write_file,
-)
+from forebay.system.files import append_lines, file_digest, read_lines, write_atomically
 from forebay.system.message import Message
+from forebay.system.trees import TreeExistsError, new_tree, remove_tree
 
 PLAN, TRAINED, LOG = "plan.json", "trained.json", "log.jsonl"
 SKIPPED = "skipped: "
@@ -204,35 +195,23 @@ class Ledger:
 
     def _store(self, plan: WindowPlan, fill: Callable[[Path], dict[str, str]]) -> None:
         """Store what `fill` writes into a folder and gives checksums of, as one generation."""
-        target = self._at(plan.window, plan.generation)
-        with disk(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = target.parent / f".{target.name}-{uuid.uuid4().hex}"
-            temporary.mkdir()
-            try:
-                document = _PlanFile(
-                    plan=plan, checksums=fill(temporary), plan_checksum=_digest(plan)
-                )
-                write_file(temporary / PLAN, document.model_dump_json(indent=1).encode())
-                os.rename(temporary, target)  # noqa: PTH104 - fails where the target is not empty
-            except OSError as error:
-                if target.exists():
-                    raise FencedError(
-                        f"another process planned window {plan.window} at the same time"
-                    ) from error
-                raise
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-            for folder in (target.parent, self.folder):
-                sync_folder(folder)
+        try:
+            with new_tree(self._at(plan.window, plan.generation)) as folder:
+                document = _PlanFile(plan=plan, checksums=fill(folder), plan_checksum=_digest(plan))
+                (folder / PLAN).write_text(document.model_dump_json(indent=1))
+        except TreeExistsError as error:
+            raise FencedError(
+                f"another process planned window {plan.window} at the same time"
+            ) from error
         self.note(plan.window, "planned", generation=plan.generation, fingerprint=plan.fingerprint)
 
     def mark_trained(self, window: str, generation: int, facts: Mapping[str, Any]) -> None:
         """Say that the model of a generation is sealed."""
+        folder = self._at(window, generation)
+        if not folder.is_dir():
+            raise InfrastructureError(f"{folder} is gone: the window was forgotten meanwhile")
         document = {"window": window, "generation": generation, **facts}
-        with disk(self.folder):
-            text = json.dumps(document, indent=1, default=str)
-            write_file(self._at(window, generation) / TRAINED, text.encode())
+        write_atomically(folder / TRAINED, json.dumps(document, indent=1, default=str))
         self.note(window, "trained", generation=generation)
 
     def trained(self, window: str) -> int | None:
@@ -249,11 +228,7 @@ class Ledger:
         folder = self.folder / window
         if not folder.is_dir():
             return False
-        with disk(folder):
-            hidden = self.folder / f".forgotten-{uuid.uuid4().hex}"
-            folder.rename(hidden)
-            sync_folder(self.folder)
-            shutil.rmtree(hidden)
+        remove_tree(folder)
         self.note(window, "forgotten")
         return True
 
@@ -261,8 +236,7 @@ class Ledger:
         """Append a line to the history."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = {"at": at, "window": window, "event": event, **facts}
-        with disk(self.folder):
-            append_line(self.folder / LOG, json.dumps(entry, default=str))
+        append_lines(self.folder / LOG, json.dumps(entry, default=str) + "\n")
 
     def history(self, window: str | None = None) -> list[dict[str, Any]]:
         """Lines of the log, oldest first; torn lines are left out."""
@@ -315,20 +289,13 @@ def with_ids(tasks: pa.Table, source: str) -> pa.Table:
     return pa.table(columns, schema=MANIFEST_SCHEMA)
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a manifest durably."""
-    with path.open("wb") as handle:
-        with pa.ipc.new_file(handle, table.schema) as writer:
-            writer.write_table(table, max_chunksize=1 << 17)
-        handle.flush()
-        os.fsync(handle.fileno())
-
-
 def _write_tables(folder: Path, tables: Mapping[str, pa.Table]) -> dict[str, str]:
     checksums = {}
     for stream, table in tables.items():
         path = folder / _file_name(stream)
-        write_table(path, table.select(MANIFEST_SCHEMA.names).cast(MANIFEST_SCHEMA))
+        manifest = table.select(MANIFEST_SCHEMA.names).cast(MANIFEST_SCHEMA)
+        with path.open("wb") as handle, pa.ipc.new_file(handle, MANIFEST_SCHEMA) as writer:
+            writer.write_table(manifest, max_chunksize=1 << 17)
         checksums[path.name] = file_digest(path)
     return checksums
 
@@ -337,7 +304,7 @@ def _copy_tables(source: Path, folder: Path) -> dict[str, str]:
     """Manifests never change, but each generation has files of its own to be damaged or removed."""
     checksums = {}
     for path in sorted(source.glob("*.arrow")):
-        write_file(folder / path.name, path.read_bytes())
+        (folder / path.name).write_bytes(path.read_bytes())
         checksums[path.name] = file_digest(folder / path.name)
     return checksums
 

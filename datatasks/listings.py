@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from forebay.datatasks.ledger import TRAINED, Ledger, SourcePlan
 from forebay.datatasks.listing_files import FOLDER, LISTING_SUFFIX
 from forebay.datatasks.operations import Listed
-from forebay.system.files import disk, sync_folder, write_file
+from forebay.system.files import make_folder, sync, write_atomically, writing
 from forebay.system.message import Message
 
 _LISTING, _ASKED = LISTING_SUFFIX, ".asked"
@@ -59,8 +59,7 @@ class Listings:
 
     def lock_file(self, source: str) -> Path:
         """The file whose lock is held while a source is looked at; its folder is there."""
-        with disk(self.folder):
-            self._source(source).mkdir(parents=True, exist_ok=True)
+        make_folder(self._source(source))
         return self.folder / f"{source}.lock"
 
     def store(
@@ -86,10 +85,8 @@ class Listings:
             windows_scanned=windows_scanned,
             checksum=hashlib.sha256(body).hexdigest(),
         )
-        path = self._path(listed.plan.source, window, _LISTING)
-        with disk(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, head.model_dump_json().encode() + b"\n" + body.to_pybytes())
+        content = head.model_dump_json().encode() + b"\n" + body.to_pybytes()
+        write_atomically(self._path(listed.plan.source, window, _LISTING), content)
         return head
 
     def head(self, source: str, window: str) -> ListingHead | None:
@@ -129,10 +126,8 @@ class Listings:
         if asked_by in known:
             return known[asked_by], False
         kept = dict(list(known.items())[-(_PASSES_MAX - 1) :]) | {asked_by: at}
-        path = self._path(source, window, _ASKED)
-        with disk(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, _Asked(first=kept).model_dump_json().encode())
+        content = _Asked(first=kept).model_dump_json()
+        write_atomically(self._path(source, window, _ASKED), content)
         return at, True
 
     def windows(self) -> dict[str, set[str]]:
@@ -153,9 +148,9 @@ class Listings:
             source = path.parent.name
             if taken is not None and not self._is_taken(taken.get(source), source, window):
                 continue
-            with disk(path):
+            with writing(path):
                 path.unlink(missing_ok=True)
-                sync_folder(path.parent)
+                sync(path.parent)
 
     def drop_trained(self, ledger: Ledger) -> None:
         """Forget answers that a trained window's plan holds: nobody waits for them any more."""

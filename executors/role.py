@@ -106,7 +106,7 @@ def end_at_once() -> None:
 def _say_why(role: str, index: int, job_dir: Path, failure: ErrorReport) -> None:
     try:
         write_failure(job_dir, role, index, failure)
-    except OSError:
+    except (OSError, InfrastructureError):
         # A full disk must not hide the exit code; the supervisor then names code and log.
         _LOG.exception("cannot write why %s-%d failed", role, index)
 

@@ -7,15 +7,14 @@ write a line again: readers drop lines of a location that they have seen.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from forebay.datatasks.tasks import DataTask, DeadRow
-from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
+from forebay.system.files import append_lines
 from forebay.system.message import Message
 
 
@@ -53,11 +52,7 @@ class DeadLetterWriter:
             return
         name = task.task_id.replace("/", "-")
         lines = "".join(_letter(task, row).model_dump_json() + "\n" for row in dead)
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            _append(self._folder / f"{name}.jsonl", lines.encode())
-        except OSError as error:
-            raise InfrastructureError(f"dead letters cannot be written: {error}") from error
+        append_lines(self._folder / f"{name}.jsonl", lines)
 
 
 def read_letters(folder: Path) -> Iterator[DeadLetter]:
@@ -100,16 +95,3 @@ def _parsed(line: bytes) -> DeadLetter | None:
         return DeadLetter.model_validate_json(line)
     except ValidationError:
         return None
-
-
-def _append(path: Path, content: bytes) -> None:
-    """Append in one write; a torn last line of a killed process stays a line of its own."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            content = b"\n" + content
-        while content:
-            content = content[os.write(descriptor, content) :]
-    finally:
-        os.close(descriptor)

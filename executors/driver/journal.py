@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.errors import InfrastructureError
-from forebay.system.files import sync_folder
+from forebay.system.files import make_folder, sync
 from forebay.system.locks import FileLock
 
 LOCK_SECONDS = 5.0
@@ -29,7 +29,7 @@ class Journal:
         Raises:
             InfrastructureError: when another process writes it, or a record in the middle is bad.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self._path = path
         self._lock = FileLock(path.with_suffix(".lock"))
         if not self._lock.acquire(LOCK_SECONDS):
@@ -41,7 +41,7 @@ class Journal:
             os.ftruncate(self._descriptor, good)
         self._size = good
         os.fsync(self._descriptor)
-        sync_folder(path.parent)
+        sync(path.parent)
 
     def append(self, kind: str, **facts: Any) -> None:
         """Add a record; it is on disk on return.

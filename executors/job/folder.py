@@ -6,14 +6,13 @@ under `launch.lock`; the supervisor, which holds `supervisor.lock` for its life,
 
 from __future__ import annotations
 
-import os
 import secrets
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from forebay.executors.job.request import JobRequest, JobStatus
-from forebay.system.files import write_atomically
+from forebay.system.files import write_atomically, write_private
 from forebay.system.locks import is_held, locked
 from forebay.system.message import Message
 
@@ -117,7 +116,7 @@ class JobFolder:
             restarts["supervisor"] += before.started_at is not None
             status = status.model_copy(update={"restarts": restarts, "ends": before.ends})
         self.drop_cancel()
-        self._renew_token()
+        write_private(self._token, secrets.token_urlsafe(32))
         request.write(self.path)
         self.write_status(status)
 
@@ -134,12 +133,3 @@ class JobFolder:
     def drop_cancel(self) -> None:
         """The request is answered. Under the launch lock."""
         self._cancel.unlink(missing_ok=True)
-
-    def _renew_token(self) -> None:
-        """A new secret, readable by this user alone from the moment it exists."""
-        temporary = self.path / f".token.{os.getpid()}"
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as stream:
-            stream.write(secrets.token_urlsafe(32))
-        temporary.replace(self._token)

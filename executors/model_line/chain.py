@@ -6,7 +6,6 @@ from the newest model of the window before; later windows keep theirs and become
 
 from __future__ import annotations
 
-import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -14,9 +13,10 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
-from forebay.system.files import write_atomically
+from forebay.system.files import make_folder, write_atomically
 from forebay.system.locks import locked
 from forebay.system.message import Message
+from forebay.system.trees import remove_tree
 
 LINK_NAME = "window.json"
 _PUBLISH_LOCK_SECONDS = 30.0
@@ -145,12 +145,12 @@ class ModelChain:
         """Remove checkpoints of all but the newest windows; links, scores and models stay."""
         for window in self.windows()[:-windows_kept]:
             for generation in self.generations(window):
-                shutil.rmtree(self.folder(window, generation) / "checkpoints", ignore_errors=True)
+                remove_tree(self.folder(window, generation) / "checkpoints")
 
     def publish(self, link: Link, model: Path, now: datetime) -> bool:
         """Let a link serve, if nothing speaks against it; see `unfit_to_serve`."""
         place = self.home.published(self.pipeline, self.line)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(place.parent)
         # Of two that publish at once the later window has to win.
         with locked(place.with_suffix(".lock"), _PUBLISH_LOCK_SECONDS):
             if self.unfit_to_serve(link):

@@ -6,8 +6,6 @@ What it says was learnt is the truth; every position newer than the newest seal 
 
 from __future__ import annotations
 
-import os
-import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +16,9 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.chain import Parent
 from forebay.mixture.row_sums import RowSums
-from forebay.system.files import folder_checksums, naming, sync_folder, write_atomically
+from forebay.system.files import folder_checksums
 from forebay.system.message import Message
+from forebay.system.trees import new_tree, remove_tree
 
 if TYPE_CHECKING:
     from forebay.mixture.learner import Learner
@@ -61,19 +60,14 @@ class CheckpointStore:
 
     def write(self, learner: Learner, seal: Seal) -> Seal:
         """Save the learner and seal it; older checkpoints beyond the last two are removed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        final_name = self.folder / f"{seal.window_step:012d}{'-final' if seal.final else ''}"
-        temporary = self.folder / f".writing-{os.getpid()}"
-        shutil.rmtree(temporary, ignore_errors=True)
-        (temporary / MODEL_FOLDER).mkdir(parents=True)
-        with naming(temporary):
-            learner.save(temporary / MODEL_FOLDER)
-        sealed = seal.model_copy(update={"checksums": folder_checksums(temporary / MODEL_FOLDER)})
-        write_atomically(temporary / SEAL_NAME, sealed.model_dump_json())
-        if final_name.exists():  # a restart that reached the same barrier again
-            shutil.rmtree(final_name)
-        temporary.rename(final_name)
-        sync_folder(self.folder)
+        target = self.folder / f"{seal.window_step:012d}{'-final' if seal.final else ''}"
+        # A restart may reach the same barrier again.
+        with new_tree(target, replace=True) as folder:
+            model = folder / MODEL_FOLDER
+            model.mkdir()
+            learner.save(model)
+            sealed = seal.model_copy(update={"checksums": folder_checksums(model)})
+            (folder / SEAL_NAME).write_text(sealed.model_dump_json())
         self._prune()
         return sealed
 
@@ -100,7 +94,7 @@ class CheckpointStore:
         """
         newest = self.newest()
         if newest is not None and newest[0].parent != parent:
-            shutil.rmtree(self.folder)
+            remove_tree(self.folder)
 
     def load(self, learner: Learner) -> Seal | None:
         """Restore the newest seal into the learner.
@@ -137,7 +131,7 @@ class CheckpointStore:
         folders = self._sealed_folders()
         keep = 1 if folders and folders[-1].name.endswith("-final") else KEPT_SEALS
         for folder in folders[:-keep]:
-            shutil.rmtree(folder)
+            remove_tree(folder)
 
 
 def _differences(sealed: dict[str, str], found: dict[str, str]) -> list[str]:

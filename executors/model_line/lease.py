@@ -7,6 +7,7 @@ from pathlib import Path
 from forebay.errors import LineBusyError
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
+from forebay.system.files import make_folder
 from forebay.system.locks import FileLock, is_held
 
 LEASE_NAME = "lease.lock"
@@ -21,7 +22,7 @@ def take_lease(request: JobRequest) -> FileLock:
         LineBusyError: when another job holds it; the message names that job.
     """
     line = Home(Path(request.home)).line(request.pipeline_name, request.line)
-    line.mkdir(parents=True, exist_ok=True)
+    make_folder(line)
     lease = FileLock(line / LEASE_NAME)
     if not lease.acquire(_LEASE_SECONDS):
         holder = lease.path.read_text() or "another job"

@@ -7,7 +7,6 @@ as the steps behind it are, so scores and model always tell of the same rows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from pyarrow import ipc
 
 from forebay.errors import DataError
 from forebay.mixture.minibatch import Minibatch
-from forebay.system.files import naming
+from forebay.system.files import make_folder, sync, writing
 
 _SCORES, _LABELS = "scores", "labels"
 _ROWS_IN_MEMORY = 8_192
@@ -33,7 +32,7 @@ class _Segment:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path = path
         self._schema = schema
-        with naming(path):
+        with writing(path):
             self._sink = pa.OSFile(str(path), "wb")
             self._writer = ipc.new_file(self._sink, schema)
         self._waiting: list[pa.RecordBatch] = []
@@ -49,16 +48,16 @@ class _Segment:
     def _write(self) -> None:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting).combine_chunks()
-            with naming(self.path):
+            with writing(self.path):
                 self._writer.write_table(table)
         self._waiting, self._rows = [], 0
 
     def close(self) -> None:
         self._write()
-        with naming(self.path):
+        with writing(self.path):
             self._writer.close()
             self._sink.close()
-            _sync(self.path)
+        sync(self.path)
 
 
 class ScoreWriter:
@@ -78,7 +77,7 @@ class ScoreWriter:
         self._open: dict[str, _Segment] = {}
         self._sealed: list[str] = []
         self._next = 0
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
 
     def append(self, minibatch: Minibatch, scores: npt.NDArray[np.float32] | None) -> None:
         """Keep stream rows with their scores (float32[N, paradigms]), or batch rows with None.
@@ -100,7 +99,7 @@ class ScoreWriter:
             segment.close()
             self._sealed.append(segment.path.name)
         if self._open:
-            _sync(self._folder)
+            sync(self._folder)
         self._open = {}
         return list(self._sealed)
 
@@ -179,11 +178,3 @@ def _read_segment(path: Path) -> pa.Table:
 
 def _number(name: str) -> int:
     return int(name.removesuffix(".arrow").rpartition("-")[2])
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

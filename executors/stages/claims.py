@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import DataError
-from forebay.system.files import disk, write_file
+from forebay.system.files import write_atomically
 from forebay.system.locks import locked
 from forebay.system.message import Message
 
@@ -56,8 +56,7 @@ class Claims:
         """Store a decision. The oldest are dropped where there would be more than `CLAIMS_MAX`."""
         claims = {**self._read(), tag: generation}
         kept = dict(list(claims.items())[-CLAIMS_MAX:])
-        with disk(self._path):
-            write_file(self._path, _ClaimsFile(claims=kept).model_dump_json(indent=1).encode())
+        write_atomically(self._path, _ClaimsFile(claims=kept).model_dump_json(indent=1))
 
     def _read(self) -> Mapping[str, int]:
         try:

@@ -1,4 +1,4 @@
-"""Counters that survive SIGKILL: int64 values in a memory-mapped file."""
+"""Durable counters: int64 values in a memory-mapped file, which survive SIGKILL."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.system.files import naming
+from forebay.system.files import write_atomically
 
 
 class DurableCounters:
-    """Named int64 counters in one file; the page cache keeps them when the process is killed."""
+    """Named int64 counters in one file. The page cache keeps them when the process is killed."""
 
     def __init__(self, path: Path, names: tuple[str, ...]) -> None:
-        """Open or create the file; counters of an earlier process go on."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Open or create the file; the counters of an earlier process continue."""
         size_bytes = 8 * len(names)
         if not path.exists() or path.stat().st_size != size_bytes:
-            with naming(path):
-                path.write_bytes(bytes(size_bytes))
+            write_atomically(path, bytes(size_bytes))
         self._index = {name: position for position, name in enumerate(names)}
         self._values = np.memmap(path, dtype=np.int64, mode="r+", shape=(len(names),))
 
@@ -27,5 +25,5 @@ class DurableCounters:
         self._values[self._index[name]] += amount
 
     def value(self, name: str) -> int:
-        """A counter's value."""
+        """The value of a counter."""
         return int(self._values[self._index[name]])

@@ -13,7 +13,8 @@ from forebay.executors.trainer.export_check import check_served
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
-from forebay.system.files import sync_folder
+from forebay.system.files import make_folder
+from forebay.system.trees import name_tree
 
 # An export that was not checked, or did not pass, has this name in place of its own.
 UNCHECKED_NAME = ".saved_model"
@@ -40,13 +41,12 @@ class CheckedExport:
             return
         unchecked = target.with_name(UNCHECKED_NAME)
         shutil.rmtree(unchecked, ignore_errors=True)
-        unchecked.mkdir(parents=True)
+        make_folder(unchecked)
         with self.progress.phase("export"):
             self.learner.export(unchecked)
         with self.progress.phase("check"):
             self._check(unchecked, window)
-        unchecked.rename(target)
-        sync_folder(target.parent)
+        name_tree(unchecked, target)
 
     def _check(self, directory: Path, window: str) -> None:
         if not self.learner.paradigms:

@@ -58,7 +58,7 @@ def report(
     from forebay.report.facts import read_facts
     from forebay.report.html import render_html
     from forebay.report.text import print_report
-    from forebay.system.files import naming
+    from forebay.system.files import writing
 
     if first or last:
         facts, source = _of_range(config, subject, first, last, line)
@@ -66,7 +66,7 @@ def report(
         source = Path(subject)
         facts = read_facts(source)
     page = html or source.with_suffix(".html")
-    with naming(page):
+    with writing(page):
         page.write_text(render_html(facts))
     out = Output(output)
     if out.is_json:

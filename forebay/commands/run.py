@@ -54,7 +54,7 @@ def run(
     """Train every window of a range that is not trained yet, each from the one before it."""
     from forebay.executors.run import Run, Watch
     from forebay.executors.stages.target import LineTarget
-    from forebay.system.files import naming
+    from forebay.system.files import make_folder, writing
 
     target = LineTarget.load(config, pipeline, line)
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout)
@@ -65,8 +65,8 @@ def run(
         shown.interrupted()
         raise
     if summary is not None:
-        summary.parent.mkdir(parents=True, exist_ok=True)
-        with naming(summary):
+        make_folder(summary.parent)
+        with writing(summary):
             summary.write_text(json.dumps(facts, indent=1) + "\n")
     _print(Output(output), facts, summary)
 

@@ -19,6 +19,7 @@ from forebay.demo.stores import (
     write_log,
     write_parquet,
 )
+from forebay.system.files import write_atomically
 
 # The windows of the demo end in the middle of June; the rest of the year would only cost time.
 END = datetime(2013, 7, 1, tzinfo=UTC)
@@ -72,7 +73,7 @@ def prepare(folder: Path, wait: timedelta, *, with_log: bool) -> tuple[Built, bo
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     built = _build(read_flights(source), folder, wait, content, with_log=with_log)
-    marker.write_text(json.dumps(asdict(built), indent=1))
+    write_atomically(marker, json.dumps(asdict(built), indent=1))
     return built, False
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
-from pathlib import Path
 
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError
+from forebay.system.files import write_private
 from forebay.system.message import Message
 
 USER = "admin"
-_PRIVATE = 0o600
 # Without l, 1, I, O and 0: it is read from a screen and typed.
 _LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _PASSWORD_LENGTH = 20
@@ -64,15 +62,3 @@ def read_password(layout: Layout) -> str:
             "`forebay up --new-password` makes one"
         ) from error
     return password
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace a file by one that nobody else may read at any moment."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)

@@ -1,61 +1,108 @@
-"""Files that survive a crash: written whole or not at all, logs that may lose only their tail."""
+"""Durable files: replaced whole or not at all, and logs that lose at most their tail.
+
+Everything that Forebay keeps is written through here and `forebay.system.trees`. On return both
+the content and the folder entries that lead to it are on disk. What the disk refuses is an
+InfrastructureError that names the place.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from forebay.errors import DataError, InfrastructureError
 
+PRIVATE = 0o600
+_SHARED = 0o666  # less what the umask of the process takes away
+
 
 @contextmanager
-def disk(place: Path) -> Iterator[None]:
-    """Turn what the disk refuses into our error, with the place that was to be written."""
+def writing(place: Path) -> Iterator[None]:
+    """Turn what the disk refuses inside the block into our error, with the place of the write."""
     try:
         yield
     except OSError as error:
         raise InfrastructureError(f"{place}: {error}") from error
 
 
-def sync_folder(folder: Path) -> None:
-    """Make creations and renames inside a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def sync(path: Path) -> None:
+    """Make a file's content durable, or the creations, renames and removals inside a folder."""
+    with writing(path):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Replace a file: readers, and a restart after a crash, see the old or the new content."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        temporary.replace(path)
-    finally:
+def make_folder(folder: Path) -> None:
+    """Make a folder and what is missing above it, durably; nothing happens where it exists."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+    sync(folder.parent)
+
+
+@contextmanager
+def new_file(path: Path, mode: int = _SHARED) -> Iterator[BinaryIO]:
+    """A file that replaces `path` at the end of the block; an error leaves what was there.
+
+    A reader, and a restart after a crash, sees the old or the new content. Missing folders are
+    made. The mode holds from the moment that the file exists.
+    """
+    # Two threads that replace the same file do not write into each other's.
+    temporary = path.with_name(f".{path.name}.{threading.get_native_id()}")
+    with writing(path):
+        make_folder(path.parent)
         temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(temporary, flags, mode), "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync(path.parent)
 
 
-def append_line(path: Path, text: str) -> None:
-    """Append one line in one write; a torn line before it is ended first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        size = os.fstat(descriptor).st_size
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, (b"\n" if torn else b"") + text.encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def write_atomically(path: Path, content: str | bytes, mode: int = _SHARED) -> None:
+    """Replace a file by one with this content; see `new_file`."""
+    with new_file(path, mode) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """`write_atomically` for secrets: at no moment can another user read them."""
+    write_atomically(path, content, PRIVATE)
+
+
+def append_lines(path: Path, lines: str) -> None:
+    """Append whole lines; the torn last line of a process that died stays a line of its own."""
+    with writing(path):
+        make_folder(path.parent)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        descriptor = os.open(path, flags, _SHARED)
+        try:
+            size = os.fstat(descriptor).st_size
+            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            content = (b"\n" if torn else b"") + lines.encode()
+            while content:
+                content = content[os.write(descriptor, content) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if not size:
+            sync(path.parent)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -63,30 +110,6 @@ def read_lines(path: Path) -> list[str]:
     if not path.is_file():
         return []
     return path.read_bytes().decode("utf-8", errors="replace").splitlines()
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's content."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-@contextmanager
-def naming(place: Path) -> Iterator[None]:
-    """What a disk refuses while it is written to tells no path: add the place."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is not None and error.filename is None:
-            error.filename = str(place)
-        raise
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` with `text`: a reader, or a restart after a crash, sees old or new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with naming(path):
-        write_file(path, text.encode())
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON has no narrower type
@@ -101,12 +124,13 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON has no narrower type
         raise DataError(f"{path} is not JSON ({error}): move it away and run again") from error
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's content."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
 def folder_checksums(folder: Path) -> dict[str, str]:
-    """Checksums of all files below a folder by relative path, each file made durable."""
-    checksums: dict[str, str] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            checksums[path.relative_to(folder).as_posix()] = file_digest(path)
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
-    return checksums
+    """Checksums of all files below a folder, by relative path."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in files}

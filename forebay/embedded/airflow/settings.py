@@ -10,8 +10,9 @@ from pathlib import Path
 
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import LOOPBACK
-from forebay.embedded.secret_files import USER, Secrets, write_private
+from forebay.embedded.secret_files import USER, Secrets
 from forebay.home.paths import ENVIRONMENT_NAME
+from forebay.system.files import write_private
 from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME
 
 # By it the processes of one embedded Airflow are found: the absolute path of its folder.

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from forebay.errors import InfrastructureError
 from forebay.system.locks import locked
+from forebay.system.trees import name_tree
 
 POM = Path(__file__).parent / "pom.xml"
 JAVA_VERSION_MIN = 17
@@ -117,4 +118,4 @@ def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) ->
             raise InfrastructureError(
                 f"Maven could not fetch Kafka, {_OWN_BROKER}. It said:\n{said}"
             )
-        jars.rename(target)
+        name_tree(jars, target)

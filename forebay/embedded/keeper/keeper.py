@@ -130,7 +130,7 @@ class Keeper:
             self._warm()
         try:
             self._keep_house(time.monotonic())
-        except OSError as error:
+        except (OSError, InfrastructureError) as error:
             # A full disk, say: the components continue as long as they can.
             _LOG.warning("files cannot be kept in order: %s", error)
 

@@ -23,8 +23,8 @@ from urllib.parse import quote
 
 from forebay.embedded.layout import Layout
 from forebay.embedded.postgres.programs import closed_on_the_way, reachable_programs, wheel_programs
-from forebay.embedded.secret_files import write_private
 from forebay.errors import InfrastructureError
+from forebay.system.files import write_atomically, write_private
 
 DATABASE_USER = "forebay"
 SOCKET_NAME = ".s.PGSQL.5432"
@@ -122,7 +122,7 @@ def prepare_place(layout: Layout, place: Place) -> Path:
     for path in (place.socket, place.data):
         path.mkdir(mode=0o700, exist_ok=True)
         os.chown(path, place.account.uid, place.account.gid)
-    (place.folder / _ID_NAME).write_text(_home_id(layout))
+    write_atomically(place.folder / _ID_NAME, _home_id(layout))
     return reachable_programs(programs, place.folder / "programs")
 
 

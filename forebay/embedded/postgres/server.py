@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from forebay.embedded.postgres.place import DATABASE_USER, Place
+from forebay.system.files import write_atomically
 
 _READY_NAME = "ready"
 _TABLES_NAME = "tables"
@@ -68,7 +69,7 @@ def prepared_for(place: Place) -> str | None:
 
 def mark_prepared(place: Place, version: str) -> None:
     """Remember whose tables the database has."""
-    (place.folder / _TABLES_NAME).write_text(version)
+    write_atomically(place.folder / _TABLES_NAME, version)
 
 
 def empty_data(place: Place) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.crashes import deaths, tree_at
 
 from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan, with_ids
 from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
-from forebay.errors import DataError, FencedError
+from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.home.paths import Home
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -127,9 +128,34 @@ def test_generations_are_immutable(ledger: Ledger) -> None:
         record(ledger)
     record(ledger, 2)
     assert ledger.generations("2026-03-01") == [1, 2]
-    assert [
-        path.name for path in (ledger.folder / "2026-03-01").iterdir() if path.name.startswith(".")
-    ] == []
+    stored = {path.name for path in (ledger.folder / "2026-03-01").iterdir()}
+    assert stored == {"g1", "g2", ".trees.lock"}
+
+
+def test_a_writer_that_dies_at_any_moment_leaves_a_whole_generation_or_none(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    found = []
+    for died in deaths(tmp_path, lambda _: record(ledger)):
+        found.append(ledger.latest_plan("2026-03-01"))
+        g1 = ledger.folder / "2026-03-01" / "g1"
+        if found[-1] is None:
+            assert record(ledger) == window_plan()
+            ledger.forget("2026-03-01")
+        elif g1.exists():
+            assert died.after_power_loss(g1, named=True) == tree_at(g1)
+            assert died.after_power_loss(g1) in (None, tree_at(g1))
+            ledger.forget("2026-03-01")
+    assert found[0] is None
+    assert found[-1] == window_plan()
+
+
+def test_a_forgotten_window_is_not_marked_trained(ledger: Ledger) -> None:
+    record(ledger)
+    ledger.forget("2026-03-01")
+    with pytest.raises(InfrastructureError, match=r"g1 is gone: the window was forgotten"):
+        ledger.mark_trained("2026-03-01", 1, {})
+    assert ledger.windows() == []
 
 
 @pytest.mark.parametrize("name", ["plan.json", "history.arrow", "..%2Fodd%20stream%2F.arrow"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.crashes import disk, tree_at
 
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import InfrastructureError
@@ -14,6 +15,7 @@ from forebay.executors.model_line.chain import Parent
 from forebay.executors.model_line.checkpoints import CheckpointStore, Seal
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
+from forebay.system.trees import UNFINISHED_NAME
 
 
 def minibatch(first: int, rows: int) -> Minibatch:
@@ -44,6 +46,11 @@ def seal(learner: CountingLearner, window_step: int, *, final: bool = False) -> 
     )
 
 
+def stored(store: CheckpointStore) -> list[str]:
+    names = (path.name for path in store.folder.iterdir())
+    return sorted(name for name in names if not name.startswith("."))
+
+
 def test_the_newest_seal_brings_model_and_positions_back_together(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path)
     learner = CountingLearner(1)
@@ -66,7 +73,7 @@ def test_a_half_written_checkpoint_is_invisible(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path)
     learner = CountingLearner(1)
     store.write(learner, seal(learner, 5))
-    half = store.folder / ".writing-99"
+    half = store.folder / UNFINISHED_NAME
     (half / "model").mkdir(parents=True)
     (half / "seal.json").write_text(seal(learner, 50).model_dump_json())
     unsealed = store.folder / "000000000060"
@@ -74,6 +81,33 @@ def test_a_half_written_checkpoint_is_invisible(tmp_path: Path) -> None:
     newest = store.newest()
     assert newest is not None
     assert newest[0].window_step == 5
+    store.write(learner, seal(learner, 70))
+    assert not half.exists()
+
+
+class Nested(CountingLearner):
+    """Saves into sub-folders, as TensorFlow does."""
+
+    def save(self, directory: Path) -> None:
+        (directory / "variables" / "deep").mkdir(parents=True)
+        super().save(directory / "variables" / "deep")
+        super().save(directory)
+
+
+def test_a_sealed_checkpoint_survives_a_power_loss_as_a_whole(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path / "g1")
+    learner = Nested(1)
+    for step in (1, 2, 3):
+        with disk(tmp_path) as watched:
+            store.write(learner, seal(learner, step))
+            newest = store.newest()
+            assert newest is not None
+            folder = newest[1].parent
+            assert newest[0].window_step == step
+            assert watched.after_power_loss(folder) == tree_at(folder)
+            assert watched.after_power_loss(tmp_path / "g1") is not None
+    restored = Nested(1)
+    assert store.load(restored) is not None
 
 
 def test_damage_is_named_and_not_loaded(tmp_path: Path) -> None:
@@ -93,12 +127,9 @@ def test_old_checkpoints_go_but_the_final_one_stays(tmp_path: Path) -> None:
     learner = CountingLearner(1)
     for step in (1, 2, 3):
         store.write(learner, seal(learner, step))
-    assert sorted(path.name for path in store.folder.iterdir()) == [
-        "000000000002",
-        "000000000003",
-    ]
+    assert stored(store) == ["000000000002", "000000000003"]
     store.write(learner, seal(learner, 3, final=True))
-    assert [path.name for path in store.folder.iterdir()] == ["000000000003-final"]
+    assert stored(store) == ["000000000003-final"]
     # The same barrier reached again after a restart replaces it.
     store.write(learner, seal(learner, 3, final=True))
     newest = store.newest()

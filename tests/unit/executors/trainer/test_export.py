@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.crashes import disk, tree_at
 from support.projects import ads_pipeline, clicks_source, history_source
 
 from forebay.config.columns import declared_columns
@@ -51,6 +52,19 @@ def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
     export.write(target, "w")
     assert (target / "counts.json").read_text() == "kept"
     assert not target.with_name(UNCHECKED_NAME).exists()
+
+
+def test_an_exported_model_survives_a_power_loss_with_its_sub_folders(tmp_path: Path) -> None:
+    class Nested(CountingLearner):
+        def export(self, directory: Path) -> None:
+            (directory / "variables").mkdir()
+            super().export(directory / "variables")
+
+    target = tmp_path / "g1" / "saved_model"
+    with disk(tmp_path) as watched:
+        export_of(tmp_path, Nested(1)).write(target, "w")
+        assert watched.after_power_loss(target) == tree_at(target)
+        assert (target / "variables" / "counts.json").is_file()
 
 
 def test_what_is_not_fit_to_serve_never_gets_its_name(

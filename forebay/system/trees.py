@@ -1,0 +1,122 @@
+"""Durable trees: a folder gets its name once everything in it is on disk, or never."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from forebay.errors import InfrastructureError
+from forebay.system.files import make_folder, sync, writing
+from forebay.system.locks import locked
+
+# Beside the trees of a folder: whoever lists trees skips hidden names.
+UNFINISHED_NAME, _REMOVED_NAME, _LOCK_NAME = ".unfinished", ".removed", ".trees.lock"
+_LOCK_SECONDS = 120.0
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+class TreeExistsError(InfrastructureError):
+    """A tree of this name is stored already."""
+
+
+@contextmanager
+def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """An empty folder for the block to fill, which gets the name `target` at its end.
+
+    An error removes it; a killed process leaves it under a hidden name, and the next tree that is
+    written beside it removes it.
+
+    Args:
+        target: where the tree goes; missing folders above it are made.
+        replace: a tree that is there is replaced in one step; otherwise it is kept.
+
+    Raises:
+        TreeExistsError: when the target is there, from before the block or since, and is kept.
+        InfrastructureError: when the disk refuses something, or another writer takes too long.
+    """
+    unfinished = target.with_name(UNFINISHED_NAME)
+    with writing(target):
+        make_folder(target.parent)
+        with _alone_beside(target):
+            if target.exists() and not replace:
+                raise _exists(target)
+            if unfinished.exists():
+                shutil.rmtree(unfinished)
+            try:
+                unfinished.mkdir()
+                yield unfinished
+                name_tree(unfinished, target, replace=replace)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def name_tree(folder: Path, target: Path, *, replace: bool = False) -> None:
+    """Rename a finished folder, of the same file system, once everything in it is on disk.
+
+    Raises:
+        TreeExistsError: when the target is there and is not to be replaced.
+    """
+    with writing(target):
+        _sync_tree(folder)
+        if replace and target.exists():
+            _exchange(folder, target)
+            sync(target.parent)
+            shutil.rmtree(folder)
+            return
+        try:
+            folder.rename(target)
+        except OSError as error:
+            if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise _exists(target) from error
+            raise
+        sync(target.parent)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder if it is there. Its name goes in one step: nobody finds half of it.
+
+    What a killed process left of an earlier removal beside it is removed too.
+    """
+    removed = folder.with_name(_REMOVED_NAME)
+    if not folder.exists() and not removed.exists():
+        return
+    with writing(folder), _alone_beside(folder):
+        if removed.exists():
+            shutil.rmtree(removed)
+        if folder.exists():
+            folder.rename(removed)
+            sync(folder.parent)
+            shutil.rmtree(removed)
+
+
+def _alone_beside(folder: Path) -> AbstractContextManager[None]:
+    """Trees of one parent are written and removed one at a time."""
+    return locked(folder.with_name(_LOCK_NAME), _LOCK_SECONDS)
+
+
+def _sync_tree(folder: Path) -> None:
+    """Sync every file below a folder, and every folder: it holds the names of what is in it."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            _sync_tree(path)
+        else:
+            sync(path)
+    sync(folder)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Swap two names in one step: a kill never leaves neither."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(other))
+
+
+def _exists(target: Path) -> TreeExistsError:
+    return TreeExistsError(f"{target} is stored already")

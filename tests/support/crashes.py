@@ -1,0 +1,130 @@
+"""A process that dies at any touch of the disk, and what a loss of power leaves then.
+
+`Disk` watches the file operations of this process and remembers what was synced: of a file its
+content, of a folder its entries. Content that Python buffers counts from its flush on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.system import trees
+
+# Nested: folders are dicts, files their content.
+Tree = dict[str, Any]
+_OPEN = os.open
+OPERATIONS = ("open", "mkdir", "fsync", "rename", "replace", "unlink", "rmdir", "write")
+
+
+class Died(BaseException):
+    """SIGKILL: no handler of the code under test gets to change anything any more."""
+
+
+class Disk:
+    """Dies at operation number `dies_at`, and refuses every one after it."""
+
+    def __init__(self, root: Path, dies_at: int | None = None) -> None:
+        self._operations = 0
+        self._dies_at = dies_at
+        self._files: dict[int, bytes] = {}
+        self._folders: dict[int, dict[str, int]] = {}
+        self._held: list[int] = []  # while a number is held, no new file gets it
+        for path in [root, *root.rglob("*")]:  # what is there was synced long ago
+            descriptor = os.open(path, os.O_RDONLY)
+            self.synced(descriptor)
+            os.close(descriptor)
+
+    def touch(self) -> None:
+        """One more operation. The code under test may die here."""
+        if self._dies_at is not None and self._operations >= self._dies_at:
+            raise Died
+        self._operations += 1
+
+    def after_power_loss(self, path: Path, *, named: bool = False) -> Tree | bytes | None:
+        """What of `path` is there when only what was synced is.
+
+        named: the disk happened to store the name itself early, as it may.
+        """
+        if named:
+            number = path.stat().st_ino if path.exists() else None
+        else:
+            number = self._folders.get(path.parent.stat().st_ino, {}).get(path.name)
+        return None if number is None else self._content(number)
+
+    def revive(self) -> None:
+        """Whoever comes next does not die."""
+        self._dies_at = None
+
+    def synced(self, descriptor: int) -> None:
+        """From now on a loss of power leaves what this file or folder holds now."""
+        place = f"/proc/self/fd/{descriptor}"
+        number = os.fstat(descriptor).st_ino
+        self._held.append(os.dup(descriptor))
+        if not Path(place).is_dir():
+            self._files[number] = Path(place).read_bytes()
+            return
+        self._folders[number] = {}
+        for name in os.listdir(place):  # noqa: PTH208 - names alone
+            entry = _OPEN(f"{place}/{name}", os.O_PATH | os.O_NOFOLLOW)
+            self._held.append(entry)
+            self._folders[number][name] = os.fstat(entry).st_ino
+
+    def close(self) -> None:
+        for descriptor in self._held:
+            os.close(descriptor)
+
+    def _content(self, number: int) -> Tree | bytes:
+        if number in self._folders:
+            entries = self._folders[number].items()
+            return {name: self._content(each) for name, each in entries}
+        return self._files.get(number, b"never synced")
+
+
+@contextmanager
+def disk(root: Path, dies_at: int | None = None) -> Iterator[Disk]:
+    """Watch what this process does to files inside the block; all of it is below `root`."""
+    watched = Disk(root, dies_at)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in OPERATIONS:
+            patch.setattr(os, name, partial(_watched, watched, getattr(os, name)))
+        patch.setattr(trees, "_exchange", partial(_watched, watched, trees._exchange))
+        yield watched
+    watched.close()
+
+
+def _watched(watched: Disk, real: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+    watched.touch()
+    if real.__name__ == "fsync":
+        watched.synced(arguments[0])  # remembered in place of done: it would take the time it takes
+        return None
+    return real(*arguments, **more)
+
+
+def deaths(root: Path, act: Callable[[Disk], object]) -> Iterator[Disk]:
+    """`act` once for each operation at which it can die, and at last to its end."""
+    at, alive = 0, False
+    while not alive:
+        with disk(root, at) as watched:
+            with suppress(Died):
+                act(watched)
+                alive = True
+            watched.revive()
+            yield watched
+        at += 1
+
+
+def tree_at(folder: Path) -> Tree | None:
+    """What is really there; None where nothing is."""
+    if not folder.is_dir():
+        return None
+    return {
+        path.name: tree_at(path) if path.is_dir() else path.read_bytes()
+        for path in folder.iterdir()
+    }
