@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
-from forebay.config.datasets import Feed
+from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import DataTask, RowRange
 from forebay.errors import DataError, FencedError, InfrastructureError
@@ -31,7 +31,6 @@ from forebay.system.message import Message
 from forebay.system.trees import TreeExistsError, new_tree, remove_tree
 
 PLAN, TRAINED, LOG = "plan.json", "trained.json", "log.jsonl"
-SKIPPED = "skipped: "
 MANIFEST_SCHEMA = pa.schema(
     [
         pa.field("task_id", pa.string()),
@@ -39,38 +38,6 @@ MANIFEST_SCHEMA = pa.schema(
         *(field for field in TASK_SCHEMA if field.name != "span"),
     ]
 )
-
-
-class SourcePlan(Message):
-    """What one source gives to one window: rows of [data_from, data_to).
-
-    rows: None where only reading can tell. reason: why there are no tasks ("before start",
-    "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the data behind it.
-    hour_base: hours that the source starts into the window's data.
-    """
-
-    stream: str
-    source: str
-    feed: Feed
-    data_from: datetime
-    data_to: datetime
-    tasks: int
-    files: int
-    rows: int | None
-    reason: str = ""
-    fingerprint: str = ""
-    hour_base: int = 0
-
-
-class WindowPlan(Message):
-    """One generation of one window. `sources` stand in the pipeline's order."""
-
-    window: str
-    generation: int
-    start: datetime
-    end: datetime
-    sources: dict[str, SourcePlan]
-    fingerprint: str
 
 
 class _PlanFile(Message):

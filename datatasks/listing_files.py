@@ -1,15 +1,33 @@
-"""Where listings lie, and for which pass one was made. Light: it reads one line and no tasks."""
+"""Where listings are stored, and what the first line of one says. Reads no tasks.
+
+Light: whoever reads a head imports neither Arrow nor NumPy.
+"""
 
 from __future__ import annotations
 
-import json
+from datetime import datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from forebay.datatasks.plans import SourcePlan
 from forebay.home.paths import Home
+from forebay.system.message import Message
 
 FOLDER = ".listings"
 LISTING_SUFFIX = ".listing"
 _HEAD_BYTES_MAX = 1 << 20
+
+
+class ListingHead(Message):
+    """What a listing is. storage_calls, windows_scanned: of the scan that found it."""
+
+    plan: SourcePlan
+    asked_by: str
+    listed_at: datetime
+    storage_calls: int
+    windows_scanned: int
+    checksum: str
 
 
 def listing_path(home: Home, pipeline: str, source: str, window: str) -> Path:
@@ -17,15 +35,19 @@ def listing_path(home: Home, pipeline: str, source: str, window: str) -> Path:
     return home.ledger(pipeline) / FOLDER / source / (window + LISTING_SUFFIX)
 
 
-def listed_for(home: Home, pipeline: str, source: str, window: str) -> str | None:
-    """The pass that the newest listing was made for; None without a readable one.
+def read_head(path: Path) -> ListingHead | None:
+    """The head of a listing; None where there is none, or no readable one.
 
-    A hint: whether the listing is whole is for whoever reads its tasks to say.
+    Whether the listing is whole is decided by whoever reads its tasks.
     """
     try:
-        with listing_path(home, pipeline, source, window).open("rb") as stream:
-            head = json.loads(stream.readline(_HEAD_BYTES_MAX))
-    except (OSError, ValueError):
+        with path.open("rb") as stream:
+            return ListingHead.model_validate_json(stream.readline(_HEAD_BYTES_MAX))
+    except (FileNotFoundError, ValidationError):
         return None
-    asked_by = head.get("asked_by") if isinstance(head, dict) else None
-    return asked_by if isinstance(asked_by, str) else None
+
+
+def listed_for(home: Home, pipeline: str, source: str, window: str) -> str | None:
+    """The pass that the newest listing was made for; None without a readable one."""
+    head = read_head(listing_path(home, pipeline, source, window))
+    return head.asked_by if head is not None else None

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from pydantic import ValidationError
 
-from forebay.datatasks.ledger import TRAINED, Ledger, SourcePlan
-from forebay.datatasks.listing_files import FOLDER, LISTING_SUFFIX
+from forebay.datatasks.ledger import TRAINED, Ledger
+from forebay.datatasks.listing_files import FOLDER, LISTING_SUFFIX, ListingHead, read_head
 from forebay.datatasks.operations import Listed
 from forebay.system.files import make_folder, sync, write_atomically, writing
 from forebay.system.message import Message
@@ -26,17 +26,6 @@ from forebay.system.message import Message
 _LISTING, _ASKED = LISTING_SUFFIX, ".asked"
 # Passes of one window whose first asking is remembered: newer ones push out the oldest.
 _PASSES_MAX = 8
-
-
-class ListingHead(Message):
-    """What a listing is. storage_calls, windows_scanned: of the scan that found it."""
-
-    plan: SourcePlan
-    asked_by: str
-    listed_at: datetime
-    storage_calls: int
-    windows_scanned: int
-    checksum: str
 
 
 class Listing(NamedTuple):
@@ -91,11 +80,7 @@ class Listings:
 
     def head(self, source: str, window: str) -> ListingHead | None:
         """What the newest answer of a source for a window is; None when there is none."""
-        try:
-            with self._path(source, window, _LISTING).open("rb") as handle:
-                return ListingHead.model_validate_json(handle.readline())
-        except (FileNotFoundError, ValidationError):
-            return None
+        return read_head(self._path(source, window, _LISTING))
 
     def read(self, source: str, window: str) -> Listing | None:
         """The newest answer of a source for a window; None when there is no whole one."""

@@ -20,8 +20,9 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window
 from forebay.datatasks.hours import hour_base, window_hours
-from forebay.datatasks.ledger import MANIFEST_SCHEMA, SKIPPED, SourcePlan, with_ids
+from forebay.datatasks.ledger import MANIFEST_SCHEMA, with_ids
 from forebay.datatasks.open_source import open_source
+from forebay.datatasks.plans import SKIPPED, SourcePlan
 from forebay.datatasks.sources.common.base import Scan, Source
 from forebay.errors import ConfigError, NotReadyError
 

@@ -13,7 +13,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
 from forebay.datatasks.graph import GraphRun, Kind, Operation, WindowGraph
-from forebay.datatasks.ledger import Ledger, WindowPlan
+from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.operations import (
     Clock,
     Listed,
@@ -23,6 +23,7 @@ from forebay.datatasks.operations import (
     not_over,
     shares_of,
 )
+from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sink import sink_window
 from forebay.errors import ForebayError, NotReadyError
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forebay.config.windows import Window
-from forebay.datatasks.ledger import Ledger, WindowPlan
+from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.operations import Listed, by_stream, fingerprint_of
+from forebay.datatasks.plans import WindowPlan
 
 
 @dataclass(frozen=True)

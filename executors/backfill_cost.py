@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import Literal
 
 from forebay.config.windows import Window
-from forebay.datatasks.ledger import SourcePlan, WindowPlan
 from forebay.datatasks.operations import (
     Clock,
     SourceOperation,
     fingerprint_of,
     shares_of,
 )
+from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import ConfigError, NotReadyError
 from forebay.executors.model_line.projected_chain import ProjectedChain

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from forebay.config.windows import Window
-from forebay.datatasks.ledger import WindowPlan
 from forebay.datatasks.planning import PlanReport, plan_windows
+from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.window_range import parse_range
 from forebay.errors import (
     ConfigError,

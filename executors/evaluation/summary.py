@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
-from forebay.datatasks.ledger import SourcePlan, WindowPlan
+from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.model_line.shown_steps import shown_series

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listings import ListingHead, Listings
+from forebay.datatasks.listing_files import ListingHead
+from forebay.datatasks.listings import Listings
 from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
 from forebay.datatasks.sink import sink_window
 from forebay.errors import UsageError

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forebay.config.windows import Window, is_warm_start
-from forebay.datatasks.listings import ListingHead, Listings
+from forebay.datatasks.listing_files import ListingHead
+from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import (
     Clock,

@@ -6,8 +6,8 @@ import sys
 from datetime import UTC, datetime
 
 from forebay.config.windows import Window
-from forebay.datatasks.ledger import WindowPlan
 from forebay.datatasks.planning import plan_windows
+from forebay.datatasks.plans import WindowPlan
 from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import attach, submit

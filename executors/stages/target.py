@@ -18,7 +18,8 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
-    from forebay.datatasks.ledger import Ledger, WindowPlan
+    from forebay.datatasks.ledger import Ledger
+    from forebay.datatasks.plans import WindowPlan
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from forebay.config.windows import WARM_START_SEPARATOR, is_warm_start
-from forebay.datatasks.ledger import SKIPPED, WindowPlan
 from forebay.datatasks.operations import Clock
+from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import LineBusyError
 from forebay.executors.job.folders import StoredJob, jobs_with_window

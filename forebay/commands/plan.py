@@ -20,7 +20,7 @@ from forebay.config.load import load_project
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
-    from forebay.datatasks.ledger import WindowPlan
+    from forebay.datatasks.plans import WindowPlan
 
 COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
 

@@ -24,8 +24,8 @@ from forebay.commands.output import (
 )
 
 if TYPE_CHECKING:
-    from forebay.datatasks.ledger import WindowPlan
     from forebay.datatasks.planning import PlanReport
+    from forebay.datatasks.plans import WindowPlan
     from forebay.executors.job.handle import JobStatus
     from forebay.executors.job.progress import Progress
 

@@ -21,7 +21,8 @@ from support.toy_roles.jobs import TESTS, ToyJobs, eventually
 
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
-from forebay.datatasks.ledger import Ledger, WindowPlan
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans import WindowPlan
 from forebay.errors import ConfigError, LineBusyError, UsageError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import Link, ModelChain

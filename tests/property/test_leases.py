@@ -25,7 +25,8 @@ from hypothesis.stateful import (
 )
 
 from forebay.config.jobs import JobSpec
-from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger, SourcePlan, WindowPlan
+from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger
+from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import NotKnownError
 from forebay.executors.driver.journal import Journal

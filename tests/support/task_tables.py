@@ -7,7 +7,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger, SourcePlan, WindowPlan
+from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger
+from forebay.datatasks.plans import SourcePlan, WindowPlan
 
 
 def task_table(source: str, tasks: Sequence[tuple[int, int]]) -> pa.Table:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from support.crashes import deaths, tree_at
 
-from forebay.datatasks.ledger import Ledger, SourcePlan, WindowPlan, with_ids
+from forebay.datatasks.ledger import Ledger, with_ids
+from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.home.paths import Home

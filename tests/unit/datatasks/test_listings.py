@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from support.stages import noon, stages, table
 
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listing_files import listed_for, listing_path
+from forebay.datatasks.listing_files import listed_for, listing_path, read_head
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Listed, scan_shares, shares_of
@@ -108,3 +110,20 @@ def test_drop(listings: Listings, answer: Listed) -> None:
     assert listings.windows() == {"2026-03-02": {"a"}}
     listings.drop("2026-03-02")
     assert listings.windows() == {}
+
+
+def test_a_head_is_read_by_its_type_and_without_arrow(
+    listings: Listings, answer: Listed, home: Home
+) -> None:
+    path = listing_path(home, "ads", "a", KEY)
+    assert read_head(path) is None
+    head = listings.store(KEY, answer, asked_by="r#0", at=NOW)
+    assert read_head(path) == head
+    path.write_bytes(path.read_bytes().replace(b'"asked_by"', b'"wanted_by"', 1))
+    assert read_head(path) is None
+    assert listed_for(home, "ads", "a", KEY) is None
+    code = (
+        "import sys, forebay.datatasks.listing_files; print({'pyarrow', 'numpy'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

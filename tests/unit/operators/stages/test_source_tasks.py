@@ -15,6 +15,8 @@ from airflow.sdk.exceptions import TaskDeferred
 from support.toy_stage import ToyStage
 
 from forebay.config.windows import WindowGrid, WindowSize
+from forebay.datatasks.listing_files import ListingHead, listing_path
+from forebay.datatasks.plans import SourcePlan
 from forebay.errors import DataError, InfrastructureError, NotReadyError
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
@@ -125,16 +127,37 @@ def test_alone_it_asks_for_nobody_else(place: Place) -> None:
     assert place.asked() == []
 
 
+def head(asked_by: str) -> ListingHead:
+    day = datetime(2026, 3, 5, tzinfo=UTC)
+    return ListingHead(
+        plan=SourcePlan(
+            stream="clicks",
+            source="clicks",
+            feed="stream",
+            data_from=day,
+            data_to=day + timedelta(days=1),
+            tasks=1,
+            files=1,
+            rows=9,
+        ),
+        asked_by=asked_by,
+        listed_at=day,
+        storage_calls=1,
+        windows_scanned=1,
+        checksum="",
+    )
+
+
 def test_what_another_scan_has_found_is_only_fetched(place: Place) -> None:
     """Airflow is not asked about hundreds of runs once the listing of this pass is there."""
-    found = place.home.ledger("ads") / ".listings" / "clicks" / f"{KEY}.listing"
+    found = listing_path(place.home, "ads", "clicks", KEY)
     found.parent.mkdir(parents=True)
-    found.write_bytes(b'{"asked_by": "mine#1"}\n\xff\x00arrow')
+    found.write_bytes(head("mine#1").model_dump_json().encode() + b"\n\xff\x00arrow")
     place.answers(listed(storage_calls=0))
     place.operator().work(REQUEST, {})
     assert place.questions == 0
     # One of an earlier pass is no answer to this one.
-    found.write_bytes(b'{"asked_by": "mine#0"}\n')
+    found.write_bytes(head("mine#0").model_dump_json().encode() + b"\n")
     place.operator().work(REQUEST, {})
     assert place.questions == 1
 

@@ -1,0 +1,45 @@
+"""What is planned for a window, in figures: the tasks themselves are tables of the ledger.
+
+Light: whoever reads a plan imports neither Arrow nor NumPy.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from forebay.config.datasets import Feed
+from forebay.system.message import Message
+
+SKIPPED = "skipped: "
+
+
+class SourcePlan(Message):
+    """What one source gives to one window: rows of [data_from, data_to).
+
+    rows: None where only reading can tell. reason: why there are no tasks ("before start",
+    "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the data behind it.
+    hour_base: hours that the source starts into the window's data.
+    """
+
+    stream: str
+    source: str
+    feed: Feed
+    data_from: datetime
+    data_to: datetime
+    tasks: int
+    files: int
+    rows: int | None
+    reason: str = ""
+    fingerprint: str = ""
+    hour_base: int = 0
+
+
+class WindowPlan(Message):
+    """One generation of one window. `sources` stand in the pipeline's order."""
+
+    window: str
+    generation: int
+    start: datetime
+    end: datetime
+    sources: dict[str, SourcePlan]
+    fingerprint: str
