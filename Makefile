@@ -53,7 +53,7 @@ test: $(READY) lint  ## Lint, types and every test but those of chaos; real Kafk
 test-embedded: $(READY) lint  ## The same without a Kafka broker
 	@$(PYTEST) -m 'not chaos and not kafka'
 
-chaos: $(READY)  ## Long kills, a stock Airflow, the demo itself: more than an hour
+chaos: $(READY)  ## Long kills, each extra alone, a stock Airflow, the demo: more than an hour
 	@$(BIN)/python -m pytest -m chaos
 
 lint: $(READY) counts  ## Style, types and layers

@@ -91,8 +91,9 @@ def _extra(name: str, severity: State, otherwise: str = "") -> Check:
     title = f"extra {name}"
     if not missing:
         return Check(name=title, state="ok", found="installed")
+    found = f"{sys.executable} has no {', '.join(missing)}"
     remedy = f"pip install 'forebay[{name}]'{otherwise}"
-    return Check(name=title, state=severity, found=f"no {', '.join(missing)}", remedy=remedy)
+    return Check(name=title, state=severity, found=found, remedy=remedy)
 
 
 def _home(layout: Layout) -> Check:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from support.dag_parse import PARSE_DAGS, own_airflow
 
 MODULES = {
     "apache-airflow": "airflow",
@@ -62,15 +62,6 @@ def canary():
 
 canary()
 '''
-PARSE = """
-import json, sys
-from pathlib import Path
-from airflow.dag_processing.dagbag import BundleDagBag
-folder = Path(sys.argv[1])
-bag = BundleDagBag(dag_folder=folder, bundle_path=folder, bundle_name="canary")
-tasks = {name: sorted(dag.task_ids) for name, dag in bag.dags.items()}
-print(json.dumps({"tasks": tasks, "errors": bag.import_errors}))
-"""
 LOCK = Path("requirements.lock").read_text()
 PINNED = re.compile(
     r"^(?P<name>[\w.-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>[^\\\n]*[^\\\s]))?"
@@ -132,10 +123,7 @@ def imported_modules(tree: ast.Module) -> set[str]:
 
 @pytest.fixture
 def airflow_environment(tmp_path: Path) -> dict[str, str]:
-    """Airflow with a home of its own, nothing of the user's and no examples."""
-    others = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
-    home = str(tmp_path / "airflow")
-    return others | {"AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    return own_airflow(tmp_path / "airflow")
 
 
 def run(code: str, *arguments: str, environment: dict[str, str]) -> str:
@@ -177,7 +165,7 @@ def test_what_an_extra_names_is_imported_or_loaded_by_name() -> None:
 def test_airflow_parses_a_dag(tmp_path: Path, airflow_environment: dict[str, str]) -> None:
     (tmp_path / "dags").mkdir()
     (tmp_path / "dags/canary.py").write_text(ONE_TASK)
-    printed = run(PARSE, str(tmp_path / "dags"), environment=airflow_environment)
+    printed = run(PARSE_DAGS, str(tmp_path / "dags"), environment=airflow_environment)
     found = json.loads(printed.splitlines()[-1])
     assert found == {"tasks": {"canary": ["only"]}, "errors": {}}
 

