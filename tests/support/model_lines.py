@@ -8,6 +8,7 @@ from typing import Any
 
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.checkpoints import MODEL_FOLDER, SEAL_NAME, Seal
 from forebay.mixture.row_sums import RowSums
 
 TRAINED_AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -57,3 +58,23 @@ def record_link(
 def read(rows: int, dead: int = 0) -> TaskProgress:
     """A task that was read to its end."""
     return TaskProgress(position=Position(0, rows), rows_read=rows, dead_rows=dead, ended=True)
+
+
+def keep_checkpoint(chain: ModelChain, link: Link) -> None:
+    """A final checkpoint of a link, with a model of no files."""
+    folder = chain.folder(link.window, link.generation) / "checkpoints" / f"{link.steps:012d}-final"
+    (folder / MODEL_FOLDER).mkdir(parents=True)
+    seal = Seal(
+        window=link.window,
+        generation=link.generation,
+        step=link.step,
+        window_step=link.steps,
+        final=True,
+        parent=link.parent,
+        progress=link.progress,
+        base_seen=list(link.base_seen.values()),
+        seen=list(link.seen.values()),
+        scores=link.scores,
+        sealed_at=link.finished_at,
+    )
+    (folder / SEAL_NAME).write_text(seal.model_dump_json())

@@ -1,0 +1,125 @@
+"""Where a line begins, what may come next, and when it has to stay as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.model_lines import record_link
+from support.stages import memory_source, pipeline
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.errors import ConfigError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.home.paths import Home
+
+DAYS = WindowGrid(WindowSize.DAY)
+SOURCES = {name: memory_source(name) for name in ("a", "b")}
+FEATURES = {"n": {"encode": "hash", "buckets": 10}, "n_log": {"encode": "numeric", "column": "n"}}
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> ModelChain:
+    return ModelChain(Home(tmp_path), "ads")
+
+
+def record(chain: ModelChain, *windows: str, fingerprint: str = "same") -> None:
+    for window in windows:
+        record_link(chain, window, {"a": 1}, model_fingerprint=fingerprint)
+
+
+def spec(**train: Any) -> PipelineSpec:
+    return pipeline(("a", "b"), train=train)
+
+
+def warm(chain: ModelChain, start: str | None, first: str) -> str | None:
+    found = warm_start_of(spec(warm_start=start), chain, DAYS.parse(first))
+    return found.key if found else None
+
+
+def test_a_new_line_begins_with_the_declared_history(chain: ModelChain) -> None:
+    assert warm(chain, None, "2026-03-02") is None
+    assert warm(chain, "2026-02-01", "2026-03-02") == "2026-02-01_2026-03-02"
+    assert warm(chain, "2026-03-02", "2026-03-02") is None, "no history before the window"
+    assert warm(chain, "2026-03-01", "2026-03-02") == "2026-03-01_2026-03-02"
+
+
+def test_a_line_keeps_the_beginning_that_it_had(chain: ModelChain) -> None:
+    record(chain, "2026-03-05")
+    assert warm(chain, "2026-02-01", "2026-03-06") is None
+    assert warm(chain, "2026-02-01", "2026-03-05") is None
+    assert warm(chain, "2026-02-01", "2026-03-04") is None, "it began after this window"
+    record(chain, "2026-02-01_2026-03-01")
+    assert warm(chain, "2026-02-01", "2026-03-06") == "2026-02-01_2026-03-01"
+    assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01"
+
+
+def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
+    assert gap_before(chain, DAYS, "2026-03-07") == "", "a line may begin anywhere"
+    record(chain, "2026-03-02", "2026-03-03")
+    assert gap_before(chain, DAYS, "2026-03-01") == ""
+    assert gap_before(chain, DAYS, "2026-03-02") == ""
+    assert gap_before(chain, DAYS, "2026-03-03") == "", "again"
+    assert gap_before(chain, DAYS, "2026-03-04") == ""
+    assert gap_before(chain, DAYS, "2026-03-05").startswith("windows 2026-03-04 up to 2026-03-05")
+
+
+def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) -> None:
+    record(chain, "2026-02-01_2026-03-01")
+    assert gap_before(chain, DAYS, "2026-03-01") == ""
+    assert gap_before(chain, DAYS, "2026-03-02").endswith("run --from 2026-03-01")
+
+
+def fingerprint(sources: dict[str, SourceSpec] = SOURCES, **more: Any) -> str:
+    dataset = {"features": FEATURES, **more.pop("dataset", {})}
+    return model_fingerprint_of(pipeline(("a", "b"), dataset=dataset, **more), sources)
+
+
+def test_what_changes_a_model_s_meaning() -> None:
+    streams = {"both": {"sources": ["b", "a"]}}
+    columns = {"at": "timestamp", "n": "string"}
+    changed = [
+        fingerprint(),
+        fingerprint(dataset={"features": dict(reversed(FEATURES.items()))}),
+        fingerprint(dataset={"features": FEATURES | {"n": {"encode": "hash", "buckets": 11}}}),
+        fingerprint(dataset={"label": {"column": "n", "greater_than": 3}}),
+        fingerprint(dataset={"streams": streams}),
+        fingerprint({name: memory_source(name, columns=columns) for name in SOURCES}),
+        fingerprint(train={"paradigm": "batch"}),
+        fingerprint(train={"compare": ["batch"]}),
+        fingerprint(model={"tower": {"hidden": [8]}}),
+        fingerprint(model={"mixture": {"embeddings": "separate"}}),
+    ]
+    assert len(set(changed)) == len(changed)
+    assert {len(each) for each in changed} == {16}
+
+
+def test_what_may_change_from_one_window_to_the_next() -> None:
+    columns = {"at": "timestamp", "n": "int", "unused": "string"}
+    same = [
+        fingerprint(),
+        fingerprint({name: memory_source(name, columns=columns) for name in SOURCES}),
+        fingerprint(model={"seed": 18}),
+        fingerprint(model={"dense_learning_rate": 1, "embedding_learning_rate": 1}),
+        fingerprint(model={"mixture": {"gain": 0.5}}),
+        fingerprint(train={"minibatch_rows": 7}, job={"buffers": {"rows_max": 9}}),
+        fingerprint(
+            dataset={"streams": {"a": {"sources": ["a"], "weight": 3}, "b": {"sources": ["b"]}}}
+        ),
+    ]
+    assert len(set(same)) == 1
+
+
+def test_a_line_goes_on_with_the_model_that_it_has(chain: ModelChain) -> None:
+    now = spec()
+    require_compatible(chain, now, SOURCES)
+    record(chain, "2026-03-01", fingerprint="another")
+    with pytest.raises(ConfigError, match="changed since window 2026-03-01"):
+        require_compatible(chain, now, SOURCES)
+    record(chain, "2026-03-02", fingerprint=model_fingerprint_of(now, SOURCES))
+    require_compatible(chain, now, SOURCES)

@@ -1,0 +1,201 @@
+"""What a backfill will do, told from ledger, chain and storage without writing any of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.model_lines import keep_checkpoint, record_link
+from support.stages import Stages, memory_source, noon, stages, table
+
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.executors.backfill_cost import BackfillCost, BackfillEstimator
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+
+ROWS = {"a": 2, "b": 1}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Stages]:
+    """Five days; every day has two rows of one source and one of the other."""
+    with stages(tmp_path, ("a", "b")) as found:
+        MEMORY["a"] = table([noon(day) for day in range(5) for _ in range(2)])
+        MEMORY["b"] = table([noon(day) for day in range(5)])
+        yield found
+
+
+def cost(
+    project: Stages, first: int, last: int, *, reprocess: bool = False, line: str = "main"
+) -> BackfillCost:
+    before = sorted(project.home.root.rglob("*"))
+    found = BackfillEstimator(
+        project.project, project.pipeline, project.home, lambda: project.now, line
+    ).backfill([project.window(number) for number in range(first, last + 1)], reprocess=reprocess)
+    assert sorted(project.home.root.rglob("*")) == before
+    return found
+
+
+def plan(project: Stages, *days: int) -> None:
+    for day in days:
+        for source in ROWS:
+            project.source(day, source)
+        project.sink(day)
+
+
+def train(project: Stages, *days: int, generation: int = 1, marked: bool = True) -> ModelChain:
+    chain = ModelChain(project.home, "ads")
+    fingerprint = model_fingerprint_of(project.pipeline, project.sources)
+    for day in days:
+        key = project.window(day).key
+        parent = chain.before(key)
+        link = record_link(
+            chain,
+            key,
+            ROWS,
+            parent=parent.window if parent else None,
+            generation=generation,
+            seconds=6.0,
+            model_fingerprint=fingerprint,
+        )
+        keep_checkpoint(chain, link)
+        if marked:
+            project.ledger.mark_trained(key, generation, {})
+    return chain
+
+
+def does(found: BackfillCost) -> list[tuple[str, str, int]]:
+    return [(each.state, each.does, each.generation) for each in found.windows]
+
+
+def test_a_new_range_is_all_work(project: Stages) -> None:
+    found = cost(project, 0, 2)
+    assert does(found) == [("new", "train", 1)] * 3
+    assert found.rows == {"a": 6, "b": 3}
+    assert found.windows[1].rows == ROWS
+    assert (found.seconds, found.stale, found.refused, found.pace.windows) == (None, [], [], 0)
+    assert found.storage_calls == 2, "one look at each source"
+    assert all(each.trains for each in found.windows)
+    assert (found.pipeline, found.line) == ("ads", "main")
+
+
+def test_trained_planned_and_new_windows(project: Stages) -> None:
+    plan(project, 0, 1)
+    train(project, 0)
+    found = cost(project, 0, 2)
+    assert does(found) == [("trained", "skip", 1), ("planned", "train", 1), ("new", "train", 1)]
+    assert found.rows == {"a": 4, "b": 2}
+    assert found.seconds == pytest.approx(12.0)
+    first, second, third = (each.window for each in found.windows)
+    assert found.named("skip") == [first]
+    assert found.named("train", "train again") == [second, third]
+    assert [each.trains for each in found.windows] == [False, True, True]
+
+
+def test_data_that_changed_makes_a_new_generation_of_a_plan(project: Stages) -> None:
+    plan(project, 0)
+    MEMORY["a"] = table([noon(0)])
+    found = cost(project, 0, 0)
+    assert does(found) == [("planned", "train", 2)]
+    assert found.rows == {"a": 1, "b": 1}
+
+
+def test_a_reprocess_trains_again_and_leaves_later_windows_stale(project: Stages) -> None:
+    plan(project, 0, 1, 2)
+    train(project, 0, 1, 2)
+    found = cost(project, 1, 1, reprocess=True)
+    assert does(found) == [("trained", "train again", 2)]
+    assert found.windows[0].trains
+    assert found.stale == [project.window(2).key]
+    assert does(cost(project, 0, 2)) == [("trained", "skip", 1)] * 3
+    assert cost(project, 0, 2).seconds == 0
+    assert cost(project, 0, 2).refused == []
+    assert cost(project, 1, 2, reprocess=True).refused == []
+    shutil.rmtree(ModelChain(project.home, "ads").folder(project.window(0).key, 1) / "checkpoints")
+    (refused,) = cost(project, 1, 2, reprocess=True).refused
+    assert refused.startswith("window 2026-03-01 cannot be built on")
+
+
+def test_another_line_trains_what_the_first_one_planned(project: Stages) -> None:
+    plan(project, 0)
+    train(project, 0)
+    assert does(cost(project, 0, 0, line="second")) == [("trained", "train", 1)]
+
+
+def test_a_link_whose_mark_is_missing_is_not_trained_again(project: Stages) -> None:
+    plan(project, 0)
+    train(project, 0, marked=False)
+    assert does(cost(project, 0, 0)) == [("trained", "skip", 1)]
+
+
+def test_windows_that_are_not_over_or_late_wait(project: Stages) -> None:
+    project.now = project.window(2).end
+    found = cost(project, 1, 3)
+    assert [each.does for each in found.windows] == ["train", "train", "wait"]
+    assert found.windows[2].reason
+    assert found.rows == {"a": 4, "b": 2}
+    assert found.refused == [], "nothing is trained behind the window that waits"
+    project.late["b"] = project.window(1).start
+    found = cost(project, 0, 3)
+    assert [each.does for each in found.windows] == ["train", "wait", "wait", "wait"]
+    assert "no marker" in found.windows[1].reason
+
+
+def test_what_is_behind_a_late_window_waits_with_it(project: Stages) -> None:
+    plan(project, 2)
+    train(project, 2, marked=False)
+    project.now = project.window(1).end
+    found = cost(project, 1, 2, reprocess=True)
+    assert [each.does for each in found.windows] == ["train", "wait"]
+    assert found.refused == []
+    project.late["a"] = project.window(0).end
+    late_then_trained = cost(project, 0, 1)
+    assert [each.does for each in late_then_trained.windows] == ["train", "wait"]
+
+
+def test_a_gap_and_a_changed_model_are_refused(project: Stages) -> None:
+    plan(project, 0)
+    chain = train(project, 0)
+    (gap,) = cost(project, 2, 3).refused
+    assert "2026-03-02 up to 2026-03-03 are not trained yet" in gap
+    link = chain.newest(project.window(0).key)
+    assert link is not None
+    chain.record(link.model_copy(update={"model_fingerprint": "another"}))
+    (refused,) = cost(project, 1, 1).refused
+    assert "changed since window 2026-03-01" in refused
+    assert cost(project, 0, 0).refused == [], "nothing is trained"
+
+
+def test_a_warm_start_comes_first(tmp_path: Path) -> None:
+    with stages(tmp_path, train={"warm_start": "2026-03-01"}) as found:
+        MEMORY["a"] = table([noon(day) for day in range(5)])
+        told = cost(found, 2, 3)
+        assert [each.window for each in told.windows] == [
+            "2026-03-01_2026-03-03",
+            "2026-03-03",
+            "2026-03-04",
+        ]
+        assert told.rows == {"a": 4}
+
+
+def test_rows_that_only_reading_can_tell_make_the_sum_unknown(project: Stages) -> None:
+    plan(project, 0, 1)
+    newest = project.ledger.latest_plan(project.window(0).key)
+    assert newest is not None
+    sources = newest.sources | {"a": newest.sources["a"].model_copy(update={"rows": None})}
+    unknown = newest.model_copy(update={"sources": sources, "generation": 2})
+    project.ledger._store(unknown, lambda folder: {})
+    project.ledger.mark_trained(newest.window, 2, {})
+    found = cost(project, 0, 1, line="second")
+    assert found.rows == {"a": None, "b": 2}
+
+
+def test_a_source_is_asked_at_once_whatever_it_may_wait(tmp_path: Path) -> None:
+    ready = {"wait": "2h", "late": "skip"}
+    with stages(tmp_path, source={"ready": ready}) as found:
+        assert memory_source("a", ready=ready).ready.wait.seconds == 7200
+        MEMORY["a"] = table([noon(0)])
+        found.late["a"] = found.window(0).start
+        assert [each.does for each in cost(found, 0, 0).windows] == ["wait"]
