@@ -1,0 +1,134 @@
+"""Priorities and floors by hand, and a buffer's rows and hours one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer
+from forebay.mixture.queue.floor import FlooredPriority
+from forebay.mixture.queue.priority import next_buffer, priority, take
+
+
+def test_equation_four() -> None:
+    assert priority(1.0, 0) == 0.5
+    assert priority(3.0, 0, 7.0) == 1.5
+    assert priority(2.0, 5, 5.0) == pytest.approx(2 / (1 + math.exp(-1)))
+    assert priority(1.0, 1) == pytest.approx(1 / (1 + math.exp(-1)))
+
+
+def test_an_empty_queue_never_wins_and_the_first_of_equals_does() -> None:
+    assert next_buffer([9.0, 1.0], [0, 1]) == 1
+    assert next_buffer([1.0, 1.0, 1.0], [0, 3, 3]) == 1
+    assert next_buffer([1.0], [0]) is None
+    assert take([1.0, 1.0], [2, 2], 4) == [(0, 1), (1, 1), (0, 1), (1, 1)]
+    assert take([1.0, 1.0], [1, 1], 1) == [(0, 1)]
+    assert take([1.0], [3], 0) == []
+
+
+def test_huge_units_go_row_by_row_and_wide_runs_at_once() -> None:
+    for unit in (1e15, 2e15, 1e300):
+        assert take([1.0, 1.0], [2, 2], 4, unit) == [(0, 1), (1, 1), (0, 1), (1, 1)]
+    assert take([2.0, 1.0], [1000, 1000], 1500) == [(0, 1000), (1, 500)]
+
+
+def test_what_is_owed_starts_at_nothing_and_grows_with_what_is_served() -> None:
+    floored = FlooredPriority([100.0, 1.0], [0, 1], [0.0, 0.25])
+    queued = [1_000, 1_000]
+    first = floored.take(queued, 3)
+    assert first == [(0, 3)], "three quarters of a row are none"
+    floored.served(queued, first)
+    assert floored.take(queued, 1) == [(1, 1)]
+    floored.served(queued, [(1, 1)])
+    assert floored.take(queued, 4) == [(1, 1), (0, 3)]
+    floored.served(queued, [(1, 4)])  # more than its share: no debt
+    assert floored.take(queued, 4) == [(1, 1), (0, 3)]
+
+
+def test_what_is_owed_is_no_more_than_what_waits() -> None:
+    floored = FlooredPriority([100.0, 1.0], [0, 1], [0.0, 0.5])
+    floored.served([100, 100], [(0, 20)])  # owes ten
+    assert floored.take([100, 3], 10) == [(1, 3), (0, 7)]
+    assert floored.take([100, 100], 4) == [(1, 4)], "no more than is asked for"
+
+
+def test_two_floors_at_once_and_a_group_of_several_buffers() -> None:
+    floored = FlooredPriority([100.0, 1.0, 2.0, 1.0], [0, 1, 1, 2], [0.0, 0.25, 0.5])
+    runs = floored.take([50, 50, 50, 50], 8)
+    taken = dict(runs)
+    assert taken == {0: 2, 2: 2, 3: 4}
+    assert floored.take([0, 0, 0, 5], 8) == [(3, 5)]
+    assert (
+        sum(rows for _, rows in FlooredPriority([1.0] * 2, [0, 1], [0.5, 0.5]).take([9, 9], 6)) == 6
+    )
+
+
+def chunk(hours: list[int], first: int = 0) -> BufferedChunk:
+    batch = pa.record_batch([pa.array(range(first, first + len(hours)), pa.int64())], names=["row"])
+    return BufferedChunk(batch, np.array(hours, np.int32), lambda served: first + served)
+
+
+def test_a_buffer_knows_the_hour_of_every_task_s_next_row() -> None:
+    buffer = ServingBuffer(100, 1 << 20)
+    assert (buffer.hour(), buffer.reading(), buffer.open_tasks) == (None, {}, 0)
+    buffer.open_task("a", 3)
+    buffer.open_task("b", 1)
+    assert (buffer.hour(), buffer.reading(), buffer.open_tasks) == (1, {"a": 3, "b": 1}, 2)
+    buffer.put("b", chunk([2, 2, 5]))
+    buffer.put("b", chunk([6], 3))
+    assert buffer.reading() == {"a": 3, "b": 2}
+    assert (buffer.hour(), buffer.available(2), buffer.available(3), buffer.rows) == (2, 2, 0, 4)
+    taken = buffer.take(2, 1)
+    assert (taken.task, taken.rows, taken.hour, taken.token) == ("b", 1, 2, 1)
+    assert taken.batch is not None
+    assert taken.batch.column(0).to_pylist() == [0]
+    assert (buffer.available(2), buffer.rows) == (1, 3)
+    assert buffer.take(2, 9).rows == 1, "rows of one hour only"
+    assert buffer.reading() == {"a": 3, "b": 5}
+    buffer.take(5, 1)
+    assert buffer.reading()["b"] == 6, "of the next chunk"
+    buffer.take(6, 1)
+    assert buffer.reading()["b"] == 6, "no row earlier than the last one can come"
+    assert (buffer.rows, buffer.bytes) == (0, 0)
+    with pytest.raises(LookupError):
+        buffer.take(6, 1)
+
+
+def test_a_task_that_ended_leaves_with_its_last_row_or_alone() -> None:
+    buffer = ServingBuffer(100, 1 << 20)
+    for task in ("a", "b", "c"):
+        buffer.open_task(task, 4)
+    buffer.put("a", chunk([4, 4]))
+    buffer.end_task("a", "end of a")
+    buffer.end_task("b", "end of b")
+    assert (buffer.open_tasks, buffer.reading()) == (1, {"c": 4})
+    (ended,) = buffer.take_ended()
+    assert (ended.task, ended.batch, ended.rows, ended.hour) == ("b", None, 0, 4)
+    assert ended.token == "end of b"
+    assert buffer.take(4, 1).token == 1
+    assert buffer.take(4, 1).token == "end of a"
+    assert buffer.take_ended() == []
+    buffer.end_task("c", "end of c")
+    assert buffer.hour() is None, "nothing can come any more"
+    assert [taken.token for taken in buffer.take_ended()] == ["end of c"]
+
+
+def test_the_bounds_of_a_buffer_are_inclusive() -> None:
+    one = chunk([0] * 10)
+    size = one.batch.get_total_buffer_size()
+    by_rows, by_bytes = ServingBuffer(20, 1 << 20), ServingBuffer(1_000, 2 * size)
+    for buffer in (by_rows, by_bytes):
+        buffer.open_task("a", 0)
+        assert buffer.has_room("a", chunk([0] * 50)), "an empty queue may always add one chunk"
+        buffer.put("a", one)
+        assert buffer.has_room("a", chunk([0] * 10))
+        assert not buffer.has_room("a", chunk([0] * 11))
+        buffer.put("a", chunk([0] * 10))
+        assert buffer.is_within_bounds
+        assert buffer.bytes == 2 * size
+        buffer.open_task("b", 0)
+        buffer.put("b", chunk([0]))
+        assert not buffer.is_within_bounds
