@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 FOLDERS = ("config", "datatasks", "executors", "mixture", "operators")
@@ -17,6 +17,8 @@ _GLUE = (
     "airflow.sdk.execution_time",
     "airflow.triggers",
     "forebay.datatasks.sources.kafka.client",
+    "forebay.executors.job.handle.attach",
+    "forebay.executors.job.handle.submit",
     "forebay.executors.role",
     "forebay.executors.wire.frames",
     "forebay.executors.wire.rpc",
@@ -48,19 +50,28 @@ class Tree:
     root: Path
 
     def rule_modules(self) -> list[Path]:
-        """Modules of pure rules, relative to the root."""
-        return [
+        """Modules of pure rules, relative to the root: neither glue nor beside it on top of it."""
+        every = [
             path
             for folder in FOLDERS
             for path in sorted((self.root / folder).rglob("*.py"))
             if path.name not in {"__init__.py", "__main__.py"}
-            and not any(_below(name, glue) for name in self._imports(path) for glue in _GLUE)
+        ]
+        glue = {
+            name: path for path in every if (name := self._name(path)) in _GLUE or _is_glue(path)
+        }
+        return [
+            path
+            for path in every
+            if path not in glue.values()
+            and not any(
+                glue[name].parent == path.parent for name in _imports_of(path) if name in glue
+            )
         ]
 
     def tests_of(self, module: Path) -> list[list[str]]:
         """Test files that reach a module, in groups: those most likely to notice come first."""
-        name = "forebay." + ".".join(module.relative_to(self.root).with_suffix("").parts)
-        distances = self._distances(name)
+        distances = self._distances(self._name(module))
         groups: dict[tuple[int, int], list[str]] = defaultdict(list)
         for test, direct in self._tests.items():
             near = min((distances[used] for used in direct if used in distances), default=None)
@@ -89,9 +100,8 @@ class Tree:
         users: dict[str, set[str]] = defaultdict(set)
         for folder in FOLDERS:
             for path in (self.root / folder).rglob("*.py"):
-                name = "forebay." + ".".join(path.relative_to(self.root).with_suffix("").parts)
-                for used in self._imports(path):
-                    users[used].add(name.removesuffix(".__init__"))
+                for used in _imports_of(path):
+                    users[used].add(self._name(path))
         return users
 
     @cached_property
@@ -109,7 +119,7 @@ class Tree:
         names, edge = set[str](), [path]
         seen = {path}
         while edge:
-            for name in self._imports(edge.pop()):
+            for name in _imports_of(edge.pop()):
                 helper = (self.root / "tests" / Path(*name.split("."))).with_suffix(".py")
                 if name.startswith("support.") and helper.exists() and helper not in seen:
                     seen.add(helper)
@@ -117,19 +127,22 @@ class Tree:
                 names.add(name)
         return names
 
-    @staticmethod
-    def _imports(path: Path) -> frozenset[str]:
-        return _imports_of(path)
+    def _name(self, path: Path) -> str:
+        parts = path.relative_to(self.root).with_suffix("").parts
+        return ".".join(["forebay", *parts]).removesuffix(".__init__")
 
 
-_CACHE: dict[Path, frozenset[str]] = {}
-
-
+@cache
 def _imports_of(path: Path) -> frozenset[str]:
     """Every module that a file may import when it runs, those inside functions too."""
-    if path not in _CACHE:
-        _CACHE[path] = frozenset(_imported(ast.parse(path.read_bytes()).body))
-    return _CACHE[path]
+    return frozenset(_imported(ast.parse(path.read_bytes()).body))
+
+
+def _is_glue(path: Path) -> bool:
+    imports = _imports_of(path)
+    return any(_below(name, glue) for name in imports for glue in _GLUE) or (
+        "threading" in imports and "threading.Thread(" in path.read_text()
+    )
 
 
 def _imported(body: list[ast.stmt]) -> Iterator[str]:

@@ -1,0 +1,209 @@
+"""What one source gives to one window, and the digest that says whether it changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
+
+from forebay.config.datasets import StreamSpec
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.datatasks.ledger import SourcePlan
+from forebay.datatasks.operations import (
+    SourceOperation,
+    by_stream,
+    fingerprint_of,
+    identity_of,
+    share_of,
+    shares_of,
+    too_late,
+)
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.errors import ConfigError, DataError, NotReadyError
+
+WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-02")
+
+
+def share(stream: dict[str, Any] | None = None, **source: Any) -> Any:
+    spec = StreamSpec.model_validate({"sources": ["a"], **(stream or {})})
+    return share_of(WINDOW, "s", spec, memory_source("a", **source))
+
+
+def test_a_share_is_the_window_moved_back_by_the_offset() -> None:
+    found = share({"offset": "24h"})
+    assert (found.whole.start, found.whole.end) == (START, START + DAY)
+    assert found.span == found.whole
+    assert (found.reason, found.hour_base, found.feed) == ("", 0, "batch")
+    assert share({"feed": "stream"}).feed == "stream"
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "reason", "base"),
+    [
+        ("2026-03-02T05:30", None, "", 5),
+        ("2026-03-02T06:00", "2026-03-02T07:00", "", 6),
+        ("2026-03-03", None, "before start", 0),
+        ("2026-03-02T23:59:59", None, "", 23),
+        (None, "2026-03-02", "after end", 0),
+        ("2026-01-01", "2026-03-01", "after end", 0),
+        (None, "2026-03-02T00:00:01", "", 0),
+    ],
+)
+def test_a_share_is_clipped_to_the_source(
+    starts: str | None, ends: str | None, reason: str, base: int
+) -> None:
+    found = share(starts=starts, ends=ends)
+    assert (found.reason, found.hour_base) == (reason, base)
+    assert (found.span is None) is bool(reason)
+    plan = found.plan(tasks=3)
+    assert (plan.tasks, plan.files, plan.rows, plan.hour_base) == (3, 0, 0, base)
+    assert plan.data_from == (found.span or found.whole).start
+
+
+def test_a_source_stands_in_one_stream_and_is_declared() -> None:
+    twice = {"x": {"sources": ["a"]}, "y": {"sources": ["a"]}}
+    sources = {"a": memory_source("a")}
+    with pytest.raises(ConfigError, match="stands in two streams"):
+        shares_of(pipeline(("a",), dataset={"streams": twice}), sources, [WINDOW])
+    with pytest.raises(ConfigError, match="reads source 'b': not declared"):
+        shares_of(pipeline(("a", "b")), sources, [WINDOW])
+
+
+def plan(**changes: Any) -> SourcePlan:
+    values = {
+        "stream": "s",
+        "source": "a",
+        "feed": "batch",
+        "data_from": START,
+        "data_to": START + DAY,
+        "tasks": 1,
+        "files": 1,
+        "rows": 5,
+        "fingerprint": "f",
+    }
+    return SourcePlan.model_validate(values | changes)
+
+
+def test_a_fingerprint_is_of_what_decides_the_rows_and_of_nothing_else() -> None:
+    changed: list[dict[str, Any]] = [
+        {},
+        {"stream": "t"},
+        {"feed": "stream"},
+        {"data_from": START + timedelta(hours=1)},
+        {"data_to": START + timedelta(hours=1)},
+        {"fingerprint": "g"},
+    ]
+    found = {fingerprint_of({"a": plan(**each)}) for each in changed}
+    found |= {fingerprint_of({"b": plan()}), fingerprint_of({"a": plan(), "b": plan()})}
+    assert len(found) == len(changed) + 2
+    assert {len(each) for each in found} == {32}
+    same = {fingerprint_of({"a": plan(**each)}) for each in ({}, {"rows": 6}, {"reason": "x"})}
+    assert len(same) == 1
+    assert identity_of(plan()) == ("a", "s", "batch", START, START + DAY)
+    assert identity_of(plan(fingerprint="g", rows=9)) == identity_of(plan())
+
+
+def operation(found: Any, windows: int, ahead: int = 99) -> SourceOperation:
+    shares = shares_of(found.pipeline, found.sources, [found.window(n) for n in range(windows)])
+    return SourceOperation(
+        spec=found.sources["a"],
+        root=found.root,
+        shares=shares["a"],
+        clock=lambda: found.now,
+        ahead=ahead,
+    )
+
+
+def test_one_scan_lists_all_windows_that_are_complete_up_to_a_bound(tmp_path: Path) -> None:
+    with stages(tmp_path) as found:
+        MEMORY["a"] = table([noon(0), noon(1), noon(1), noon(3)])
+        every = operation(found, 5, ahead=3)
+        keys = [found.window(number).key for number in range(5)]
+        assert not every.is_listed(keys[0])
+        first = every.list_window(keys[0])
+        assert [every.is_listed(key) for key in keys] == [True, True, True, False, False]
+        assert len(found.scans) == 1
+        assert (first.plan.rows, first.plan.tasks, first.plan.reason) == (1, 1, "")
+        assert every.list_window(keys[1]).plan.rows == 2
+        empty = every.list_window(keys[2])
+        assert (empty.plan.rows, empty.plan.reason) == (0, "no rows")
+        assert every.storage_calls == 1
+        every.list_window(keys[4])
+        assert not every.is_listed(keys[3]), "an earlier window is not scanned with a later one"
+        assert len(found.scans) == 2
+
+
+def test_windows_that_are_not_over_are_left_to_their_own_scan(tmp_path: Path) -> None:
+    with stages(tmp_path) as found:
+        MEMORY["a"] = table([noon(0), noon(1), noon(2)])
+        found.now = found.window(1).end
+        listed = operation(found, 3)
+        listed.list_window(found.window(0).key)
+        keys = [found.window(number).key for number in range(3)]
+        assert [listed.is_listed(key) for key in keys] == [True, True, False]
+        with pytest.raises(StopIteration):
+            listed.list_window("2020-01-01")
+
+
+@pytest.mark.parametrize(("late", "waits"), [("skip", "0s"), ("fail", "0s"), ("fail", "1m")])
+def test_a_late_source_fails_or_is_left_out(tmp_path: Path, late: str, waits: str) -> None:
+    ready = {"late": late, "wait": waits}
+    with stages(tmp_path, source={"ready": ready}) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.late["a"] = START
+        clock = iter([found.now, found.now + timedelta(minutes=2)])
+        listed = operation(found, 1)
+        listed.clock = lambda: next(clock, found.now + timedelta(minutes=2))
+        key = found.window(0).key
+        if late == "skip":
+            skipped = listed.list_window(key)
+            assert skipped.plan.reason == "skipped: no marker"
+            assert (skipped.tasks.num_rows, skipped.plan.fingerprint) == (0, "skipped")
+        else:
+            with pytest.raises(NotReadyError, match=r"is not complete.*: no marker") as raised:
+                listed.list_window(key)
+            assert ("after 0:01:00" in str(raised.value)) is (waits == "1m")
+
+
+def test_the_clock_stands_for_one_wait_of_all_windows() -> None:
+    spec = memory_source("a")
+    assert "after" not in str(too_late(spec, "w", "no marker"))
+
+
+def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path) -> None:
+    streams = {"both": {"sources": ["a", "b"]}, "alone": {"sources": ["c"]}}
+    with stages(tmp_path, ("a", "b", "c"), dataset={"streams": streams}) as found:
+        for name, hours in (("a", [0, 5]), ("b", [0, 3]), ("c", [1])):
+            MEMORY[name] = table([START + timedelta(hours=hour) for hour in hours])
+        shares = shares_of(found.pipeline, found.sources, [found.window(0)])
+        listed = [
+            SourceOperation(
+                found.sources[name], tmp_path, shares[name], lambda: found.now, 9
+            ).list_window(found.window(0).key)
+            for name in ("a", "b", "c")
+        ]
+        tables = by_stream(listed)
+        assert list(tables) == ["both", "alone"]
+        hours = tables["both"]["hour"].to_pylist()
+        assert hours == sorted(hours)
+        firsts = [
+            s
+            for s, hour in zip(tables["both"]["source"].to_pylist(), hours, strict=True)
+            if not hour
+        ]
+        assert firsts == ["a", "b"]
+        assert isinstance(tables["alone"], pa.Table)
+
+
+def test_a_time_before_the_epoch_is_a_time(tmp_path: Path) -> None:
+    with stages(tmp_path) as found:
+        MEMORY["a"] = table([datetime(1969, 1, 1, tzinfo=UTC)])
+        listed = operation(found, 1)
+        assert listed.list_window(found.window(0).key).plan.rows == 0
+        MEMORY["a"] = pa.table({"at": pa.array([None], pa.timestamp("us", "UTC")), "n": [1]})
+        with pytest.raises(DataError):
+            operation(found, 1).list_window(found.window(0).key)

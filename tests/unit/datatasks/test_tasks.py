@@ -1,0 +1,63 @@
+"""Positions: which of two is further, and where a chunk's rows stand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.datatasks.tasks import Chunk, DataTask, Position, TaskProgress, further
+
+PROGRESS = st.builds(
+    TaskProgress,
+    position=st.builds(Position, st.integers(0, 1), st.integers(0, 2)),
+    rows_read=st.integers(0, 2),
+    ended=st.booleans(),
+)
+
+
+@given(PROGRESS, PROGRESS)
+def test_the_further_position_wins_and_the_first_of_equals(
+    one: TaskProgress, other: TaskProgress
+) -> None:
+    def key(each: TaskProgress) -> tuple[Position, int, bool]:
+        return each.position, each.rows_read, each.ended
+
+    found = further(one, other)
+    assert found is (other if key(other) > key(one) else one)
+    assert further(None, other) is other
+
+
+def test_nothing_is_read_at_the_start() -> None:
+    start = TaskProgress(position=Position(0, 0))
+    assert (start.rows_read, start.dead_rows, start.ended) == (0, 0, False)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    task = DataTask(
+        task_id="a/0",
+        source="a",
+        window="2026-03-01",
+        generation=1,
+        hour=0,
+        partition="",
+        ranges=(),
+        rows=None,
+        cut=False,
+        data_from=now,
+        data_to=now,
+    )
+    assert task.hour_base == 0
+
+
+def test_rows_of_a_chunk_have_positions_and_its_end_comes_after_them() -> None:
+    chunk = Chunk(
+        batch=pa.record_batch({"n": [1, 2]}),
+        row_ids=np.array([5, 6]),
+        parts=np.array([0, 1]),
+        rows=np.array([7, 0]),
+        hours=np.zeros(2, np.int32),
+        end=Position(1, 4),
+    )
+    assert [chunk.position(row) for row in range(4)] == [(0, 7), (1, 0), (1, 4), (1, 4)]
