@@ -1,1 +1,4 @@
-"""Source kinds: one module for each storage system."""
+"""Source kinds: a room for each storage system, message formats, and what they share.
+
+A kind may not know another one, but for `iceberg`, whose data files are Parquet files.
+"""

@@ -11,9 +11,10 @@ import pyarrow as pa
 from forebay.config.sources import ColumnType
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
-from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
+from forebay.datatasks.sources.common.bundles import to_tasks
 from forebay.datatasks.sources.common.casting import column_problem, fit
 from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
+from forebay.datatasks.sources.common.numbered import numbered_ranges, slices
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import (
     UNKNOWN,
@@ -76,17 +77,8 @@ class MemorySource(MemoryKind, Source):
         times = self._times(table)
         bounds = Spans(spans)
         found = bounds.index(times)
-        inside = np.flatnonzero(found >= 0)
-        span = found[inside].astype(np.int64)
-        hour = bounds.hours(span, times[inside]).astype(np.int64)
-        fresh = np.ones(len(inside), np.bool_)
-        fresh[1:] = (np.diff(inside) != 1) | (np.diff(span) != 0) | (np.diff(hour) != 0)
-        starts = np.flatnonzero(fresh)
-        last = np.append(starts[1:], len(inside)) - 1 if len(starts) else starts
-        first, end = inside[starts], inside[last] + 1
-        zeros = np.zeros(len(starts), np.int64)
-        ranges = RowRanges(span[starts], hour[starts], zeros, first, end, end - first, zeros)
-        texts = [self._fingerprint(table, inside[span == index]) for index in range(len(spans))]
+        ranges = numbered_ranges(np.arange(len(times)), times, bounds)
+        texts = [self._fingerprint(table, np.flatnonzero(found == n)) for n in range(len(spans))]
         return Scan(to_tasks(ranges, pa.array([self.key])), texts, 1)
 
     def open(
@@ -100,28 +92,20 @@ class MemorySource(MemoryKind, Source):
     def _chunks(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        start = position or Position(0, 0)
         table = self._table()
         times = self._times(table)
-        for index in range(start.part, len(task.ranges)):
-            row_range = task.ranges[index]
-            low = max(row_range.first, start.row if index == start.part else 0)
-            for first in range(low, row_range.end, chunk_rows):
-                stop = min(first + chunk_rows, row_range.end)
-                rows = np.arange(first, stop)
-                stored = Stored(
-                    batch=table.slice(first, stop - first).combine_chunks().to_batches()[0],
-                    part=index,
-                    rows=rows,
-                    row_ids=row_ids(row_range.path, rows),
-                    hours=hours_within(
-                        times[first:stop], to_us(task.data_from), to_us(task.data_to)
-                    ),
-                    end=Position(index, stop) if stop < row_range.end else Position(index + 1, 0),
-                    locate=lambda row: {"table": self.key, "row": row},
-                    bad={},
-                )
-                yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
+        for part, rows, end in slices(task, position, chunk_rows):
+            stored = Stored(
+                batch=table.slice(rows[0], len(rows)).combine_chunks().to_batches()[0],
+                part=part,
+                rows=rows,
+                row_ids=row_ids(task.ranges[part].path, rows),
+                hours=hours_within(times[rows], to_us(task.data_from), to_us(task.data_to)),
+                end=end,
+                locate=lambda row: {"table": self.key, "row": row},
+                bad={},
+            )
+            yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
 
     def _table(self) -> pa.Table:
         if self.key not in MEMORY:

@@ -1,0 +1,66 @@
+"""What a source kind of another package is made of (docs/write-a-source.md).
+
+The names in `__all__` are all that such a package needs; the modules behind them may change.
+"""
+
+from __future__ import annotations
+
+from forebay.config.base import Spec
+from forebay.config.registry import SourceKind
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.base import (
+    ARROW_TYPES,
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+    Source,
+    ended,
+)
+from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
+from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
+from forebay.datatasks.sources.common.numbered import Slice, numbered_ranges, slices
+from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.datatasks.sources.common.times import Spans, from_us, hours_within, times_of, to_us
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
+from forebay.errors import DataError, InfrastructureError
+
+__all__ = [
+    "ARROW_TYPES",
+    "Chunk",
+    "ColumnType",
+    "DataError",
+    "DataTask",
+    "DeadRow",
+    "Description",
+    "Finding",
+    "InfrastructureError",
+    "Interval",
+    "Position",
+    "Readiness",
+    "RowRange",
+    "RowRanges",
+    "Scan",
+    "Slice",
+    "Source",
+    "SourceKind",
+    "SourceSpec",
+    "Spans",
+    "Spec",
+    "Stored",
+    "column_problem",
+    "empty_chunk",
+    "ended",
+    "from_us",
+    "hours_within",
+    "joined",
+    "numbered_ranges",
+    "row_ids",
+    "slices",
+    "times_of",
+    "to_chunk",
+    "to_tasks",
+    "to_us",
+]

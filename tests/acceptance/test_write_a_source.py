@@ -1,0 +1,100 @@
+"""docs/write-a-source.md, done literally: a package of somebody else's with a kind of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.wheels import built_wheel, run
+
+PAGE = Path("docs/write-a-source.md").read_text()
+COMMAND_SECONDS = 120
+
+
+def files() -> dict[str, str]:
+    """The files of the page: a name in bold, then a block."""
+    named = r"^\*\*`([^`]+)`\*\*\n```\w+\n(.*?)^```$"
+    return dict(re.findall(named, PAGE, re.DOTALL | re.MULTILINE))
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Each command, and the lines that the page shows after it."""
+    for block in re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
+        for example in block.removeprefix("$ ").split("\n$ "):
+            command, *shown = example.splitlines()
+            yield command, shown
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> dict[str, str]:
+    """The environment of somebody who has Forebay installed; other packages are borrowed."""
+    (tmp_path / "tree").mkdir()
+    wheel = built_wheel(tmp_path / "tree")
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    # Second on the path: what is installed in the new environment is found first.
+    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        "PATH": f"{tmp_path / 'venv/bin'}:{os.environ['PATH']}",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # as pip reads it: 0 means no isolation
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    python = str(tmp_path / "venv/bin/python")
+    run([python, "-m", "pip", "--quiet", "install", str(wheel)], tmp_path, **environment)
+    return environment
+
+
+def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str]) -> None:
+    folder = tmp_path / "forebay-sqlite"
+    for name, text in files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    outputs = {}
+    for command, shown in commands():
+        ended = subprocess.run(
+            shlex.split(command),
+            cwd=folder,
+            env=stranger,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_SECONDS,
+        )
+        assert ended.returncode == 0, f"$ {command}\n{ended.stdout}{ended.stderr}"
+        printed = [line.rstrip() for line in ended.stdout.splitlines()]
+        assert [line for line in shown if line not in printed] == []
+        outputs[command] = ended.stdout
+    assert {"python -m pip install .", "forebay check", "forebay preview clicks"} < set(outputs)
+    passed = re.search(r"(\d+) passed", outputs["python -m pytest"])
+    assert passed is not None
+    assert int(passed[1]) >= 20
+    assert "skipped" not in outputs["python -m pytest"]
+    # Its kind is found where it was installed, not in the folder that it was built in.
+    where = run(
+        ["python", "-P", "-c", "import forebay_sqlite; print(forebay_sqlite.__file__)"],
+        tmp_path,
+        **stranger,
+    )
+    assert Path(where.strip()).is_relative_to(tmp_path / "venv")
+
+
+def test_the_class_is_typed_and_clean(tmp_path: Path) -> None:
+    """Strict mypy and ruff's defaults have nothing to say about the page's code."""
+    for name, text in files().items():
+        if name.endswith(".py"):
+            (tmp_path / name).write_text(text)
+    for tool in (["mypy", "--strict"], ["ruff", "check", "--isolated"]):
+        pythons = [str(path) for path in sorted(tmp_path.glob("*.py"))]
+        options = ["--config-file", str(Path("pyproject.toml").absolute())] * (tool[0] == "mypy")
+        run([sys.executable, "-m", *tool, *options, *pythons], Path.cwd())
