@@ -1,12 +1,12 @@
 """The contract of a source as one test class.
 
-A kind that lives in another package is tested with
+A kind of another package (docs/write-a-source.md) is tested with
 
     class TestShopSource(SourceSuite):
         kind = "shop"
 
         def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-            ...store the batches, add to what lies there...
+            ...store the batches, add to what is stored there...
             return {"endpoint": ...}  # options of the kind
 
 Kinds whose stored values may not fit a declared type mix in `BadRowSuite`; kinds whose ranges can
