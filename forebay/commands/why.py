@@ -30,7 +30,7 @@ def why(
     line: LineName = DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Say what state a window is in, why it is not done, and what to do next."""
+    """Say why a window is not done, and what to do next."""
     from forebay.datatasks.window_range import parse_window_or_warm_start
     from forebay.executors.stages.target import LineTarget
     from forebay.executors.stages.why import why_window
