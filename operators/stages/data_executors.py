@@ -67,7 +67,7 @@ class DataExecutorsOperator(JobOperator):
             self.log.info("window %s: trained already. %s", result.window, result.reason)
         else:
             self._await_registered(JobHandle(self.home, result.job_id, result.epoch))
-        return self._handed_on(request, result)
+        return self._hand_over(request, result)
 
     def _await_registered(self, handle: JobHandle) -> None:
         """Wait until the data executors serve, or the job has come to its end already.
@@ -93,7 +93,7 @@ class DataExecutorsOperator(JobOperator):
             f"{self.stage_seconds:g} s: see {self.logs(handle)}"
         )
 
-    def _handed_on(self, request: StageRequest, result: SubmitResult) -> dict[str, Any]:
+    def _hand_over(self, request: StageRequest, result: SubmitResult) -> dict[str, Any]:
         # From here on the job is training_executors': this task must not end it any more.
         self._handle = None
         return SubmittedJob(

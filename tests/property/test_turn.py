@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.executors.stages.turn import (
@@ -49,29 +49,34 @@ def test_a_window_never_goes_while_the_window_before_or_another_trains(seen: Sit
         assert seen.answer is None
 
 
-@given(situations, lines)
-def test_a_window_goes_only_on_a_model_or_where_the_line_begins(
-    seen: Situation, line: Line
+@settings(max_examples=500)
+@given(situations, lines, ended)
+def test_a_window_goes_exactly_on_a_model_or_where_the_line_begins(
+    seen: Situation, line: Line, previous: PreviousRun
 ) -> None:
-    if decide(seen._replace(line=line)).action == "go":
-        begins = seen.previous is PreviousRun.NONE and not line.gap
-        assert line.trained is not None or begins
-        assert seen.previous is not PreviousRun.FAILED or not line.outdated
+    begins = previous is PreviousRun.NONE and not line.gap
+    starts = begins if line.trained is None else True
+    if previous is PreviousRun.FAILED:
+        starts = not line.outdated
+    free = not line.holder and seen.answer is None
+    turn = decide(seen._replace(line=line, previous=previous))
+    assert (turn.action == "go") == (starts and free)
 
 
+@settings(max_examples=500)
 @given(situations)
-def test_a_window_waits_only_for_what_can_come(seen: Situation) -> None:
+def test_a_window_waits_exactly_for_what_can_come(seen: Situation) -> None:
     """Waiting for a run that has ended would hold the place that its next attempt needs."""
-    if decide(seen).action != "wait":
-        return
-    assert seen.seconds_left > 0
+    turn = decide(seen)
     if seen.previous is PreviousRun.ACTIVE:
-        assert seen.blocked_looks <= BLOCKED_LOOKS_MAX
-        earlier = seen.earlier
-        assert earlier is None or earlier.trained or earlier.run is not PreviousRun.FAILED
-    else:
+        stuck = seen.earlier is not None and seen.earlier[1:] == (PreviousRun.FAILED, False)
+        can_come = not stuck and seen.blocked_looks <= BLOCKED_LOOKS_MAX
+        assert (turn.action == "wait") == (can_come and seen.seconds_left > 0)
+        assert turn.late == (can_come and seen.seconds_left <= 0)
+    elif turn.action == "wait":
         held = seen.line is not None and seen.line.holder
         assert held or seen.answer is not None
+        assert seen.seconds_left > 0
 
 
 @given(situations)
