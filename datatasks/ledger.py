@@ -25,6 +25,7 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import DataTask, RowRange
 from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.system.files import append_lines, file_digest, read_lines, write_atomically
 from forebay.system.message import Message
@@ -51,6 +52,7 @@ class Ledger:
 
     def __init__(self, home: Home, pipeline: str) -> None:
         """Nothing is read or created yet."""
+        self.home = home
         self.folder = home.ledger(pipeline)
         self._models = home.line(pipeline).parent
         self._dead_letters = home.dead_letters(pipeline)
@@ -162,6 +164,7 @@ class Ledger:
 
     def _store(self, plan: WindowPlan, fill: Callable[[Path], dict[str, str]]) -> None:
         """Store what `fill` writes into a folder and gives checksums of, as one generation."""
+        record_format(self.home)
         try:
             with new_tree(self._at(plan.window, plan.generation)) as folder:
                 document = _PlanFile(plan=plan, checksums=fill(folder), plan_checksum=_digest(plan))
@@ -203,6 +206,7 @@ class Ledger:
         """Append a line to the history."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = {"at": at, "window": window, "event": event, **facts}
+        record_format(self.home)
         append_lines(self.folder / LOG, json.dumps(entry, default=str) + "\n")
 
     def history(self, window: str | None = None) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from forebay.datatasks.ledger import TRAINED, Ledger
 from forebay.datatasks.listing_files import FOLDER, LISTING_SUFFIX, ListingHead, read_head
 from forebay.datatasks.operations import Listed
+from forebay.home.format import record_format
 from forebay.system.files import make_folder, sync, write_atomically, writing
 from forebay.system.message import Message
 
@@ -45,9 +46,11 @@ class Listings:
     def __init__(self, ledger: Ledger) -> None:
         """Nothing is read or created yet."""
         self.folder = ledger.folder / FOLDER
+        self._home = ledger.home
 
     def lock_file(self, source: str) -> Path:
         """The file whose lock is held while a source is looked at; its folder is there."""
+        record_format(self._home)
         make_folder(self._source(source))
         return self.folder / f"{source}.lock"
 
@@ -74,6 +77,7 @@ class Listings:
             windows_scanned=windows_scanned,
             checksum=hashlib.sha256(body).hexdigest(),
         )
+        record_format(self._home)
         content = head.model_dump_json().encode() + b"\n" + body.to_pybytes()
         write_atomically(self._path(listed.plan.source, window, _LISTING), content)
         return head
@@ -111,6 +115,7 @@ class Listings:
         if asked_by in known:
             return known[asked_by], False
         kept = dict(list(known.items())[-(_PASSES_MAX - 1) :]) | {asked_by: at}
+        record_format(self._home)
         content = _Asked(first=kept).model_dump_json()
         write_atomically(self._path(source, window, _ASKED), content)
         return at, True

@@ -9,6 +9,7 @@ from pathlib import Path
 from airflow.sdk.configuration import conf
 
 from forebay.errors import ConfigError
+from forebay.home.format import require_format
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 
 SECTION = "forebay"
@@ -19,7 +20,8 @@ def home() -> Home:
 
     Raises:
         ConfigError: when neither says where, or when it is no absolute path: the components of
-            Airflow have working folders of their own, and all must mean the same place.
+            Airflow have working folders of their own, and all must mean the same place; or when
+            its state was written by another version.
     """
     told = os.environ.get(ENVIRONMENT_NAME) or conf.get(SECTION, "home", fallback="")
     if not told:
@@ -32,7 +34,9 @@ def home() -> Home:
             f"Forebay's state lies in {told!r}, which means another folder in each component of "
             f"Airflow: write an absolute path into {ENVIRONMENT_NAME} or [forebay] home"
         )
-    return Home(Path(told))
+    found = Home(Path(told))
+    require_format(found)
+    return found
 
 
 def interpreter(declared: str | None) -> str:

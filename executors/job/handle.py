@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.processes import processes_of_job
 from forebay.executors.job.request import (
     REQUEST_NAME,
     JobRequest,
@@ -24,10 +25,11 @@ from forebay.executors.job.request import (
     State,
     WindowRequest,
 )
+from forebay.home.format import record_format
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.locks import FileLock, is_held
 from forebay.system.parent import JOB_ID_NAME
-from forebay.system.processes import kill_all, processes_of_job
+from forebay.system.processes import kill_all
 
 __all__ = [
     "JobHandle",
@@ -171,12 +173,14 @@ def submit(
     Raises:
         UsageError: when the request was made for another home, or its job id belongs to another
             pipeline or line.
-        ConfigError: when the job cannot be run as declared.
+        ConfigError: when that home was written by another version, or when the job cannot be run
+            as declared.
         InfrastructureError: when the supervisor does not start, when another job trains this
             model line, or when this job id runs with another request.
     """
     if request.home != str(home.root.absolute()):
         raise UsageError(f"the request is for home {request.home}, not {home.root.absolute()}")
+    record_format(home)
     folder = JobFolder(home.job(request.job_id))
     folder.create()
     with folder.launch_lock():

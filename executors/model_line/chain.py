@@ -11,6 +11,7 @@ from pathlib import Path
 
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 from forebay.system.files import make_folder, write_atomically
@@ -119,6 +120,7 @@ class ModelChain:
 
     def record(self, link: Link) -> None:
         """Store a link; from now on the window counts as trained in this generation."""
+        record_format(self.home)
         path = self.folder(link.window, link.generation) / LINK_NAME
         write_atomically(path, link.model_dump_json(indent=1))
 

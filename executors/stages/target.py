@@ -15,6 +15,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window, is_warm_start
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
+from forebay.home.format import open_home
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ class LineTarget:
         """The line of a pipeline that a folder declares, with its state in FOREBAY_HOME.
 
         Raises:
-            ConfigError: when the pipeline is not declared, or not well.
+            ConfigError: when the pipeline is not declared, or not well, or when FOREBAY_HOME was
+                written by another version.
         """
         project = load_project(config)
-        return LineTarget(project, project.pipeline(pipeline), Home.from_environment(), line)
+        return LineTarget(project, project.pipeline(pipeline), open_home(), line)
 
     @property
     def ledger(self) -> Ledger:

@@ -18,6 +18,7 @@ from typing import Any
 
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.processes import processes_of_job
 from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
@@ -27,7 +28,7 @@ from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
 from forebay.system.error_report import ErrorReport
 from forebay.system.locks import FileLock
 from forebay.system.process_log import set_up_logging
-from forebay.system.processes import kill_all, processes_of_job
+from forebay.system.processes import kill_all
 
 STOP_GRACE_SECONDS = 5.0
 _TICK_SECONDS = 0.05

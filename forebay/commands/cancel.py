@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from forebay.commands.output import DEFAULT_LINE, LineName, note
-from forebay.home.paths import Home
+from forebay.home.format import open_home
 
 WAIT_SECONDS = 30.0
 
@@ -28,7 +28,7 @@ def cancel(
     from forebay.executors.job.folders import jobs_of
     from forebay.executors.job.handle import attach
 
-    home = Home.from_environment()
+    home = open_home()
     for job in jobs_of(home, pipeline, line):
         if job.status.is_active:
             handle = attach(home, job.job_id)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands.output import Form, Output, OutputFormat, option
-from forebay.home.paths import Home
+from forebay.home.format import open_home
 
 if TYPE_CHECKING:
     from forebay.executors.data_executor.dead_letters import DeadLetter
@@ -30,7 +30,7 @@ def _letters(pipeline: str, window: str | None, source: str | None) -> list[Dead
     """Letters of the newest generation of each window."""
     from forebay.executors.data_executor.dead_letters import read_letters
 
-    letters = list(read_letters(Home.from_environment().dead_letters(pipeline)))
+    letters = list(read_letters(open_home().dead_letters(pipeline)))
     newest: dict[str, int] = {}
     for letter in letters:
         newest[letter.window] = max(letter.generation, newest.get(letter.window, 0))

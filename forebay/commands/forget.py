@@ -15,7 +15,7 @@ from forebay.commands.output import (
 )
 from forebay.config.load import load_project
 from forebay.errors import InfrastructureError, UsageError
-from forebay.home.paths import Home
+from forebay.home.format import open_home
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def forget(
     from forebay.executors.job.folders import jobs_with_window
 
     spec = load_project(config).pipeline(pipeline)
-    home = Home.from_environment()
+    home = open_home()
     ledger = Ledger(home, spec.name)
     active = [job for job in jobs_with_window(home, spec.name, window) if job.status.is_active]
     if active:

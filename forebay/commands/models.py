@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from forebay.commands.output import DEFAULT_LINE, Form, LineName, Output, OutputFormat
-from forebay.home.paths import Home
+from forebay.home.format import open_home
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
 
@@ -27,7 +27,7 @@ def ls(
     """List every generation of every window of a line, in the order of training."""
     from forebay.executors.model_line.chain import Link, ModelChain
 
-    chain = ModelChain(Home.from_environment(), pipeline, line)
+    chain = ModelChain(open_home(), pipeline, line)
     serving = chain.published()
 
     def row(link: Link) -> dict[str, Any]:

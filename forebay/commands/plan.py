@@ -17,7 +17,7 @@ from forebay.commands.output import (
     option,
 )
 from forebay.config.load import load_project
-from forebay.home.paths import Home
+from forebay.home.format import open_home
 
 if TYPE_CHECKING:
     from forebay.datatasks.plans import WindowPlan
@@ -47,7 +47,7 @@ def plan(
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
-    home = Home.from_environment()
+    home = open_home()
     report = plan_windows(
         project.root,
         spec,

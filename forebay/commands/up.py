@@ -18,7 +18,7 @@ from forebay.commands.output import (
     option,
 )
 from forebay.errors import InfrastructureError, UsageError
-from forebay.home.paths import Home
+from forebay.home.format import open_home
 
 if TYPE_CHECKING:
     from forebay.embedded.layout import Layout
@@ -46,7 +46,7 @@ def up(
 
     if not config.is_dir():
         raise UsageError(f"{config} is no folder: name the one with pipelines/ with --config")
-    embedded = Embedded(Home.from_environment(), [config])
+    embedded = Embedded(open_home(), [config])
     before = embedded.state()
     was_running = before is not None and not before.over
     if not was_running:

@@ -8,6 +8,7 @@ import sys
 from forebay.demo.settings import CONFIG, PIPELINE, Settings
 from forebay.demo.signals import end_in_good_order
 from forebay.errors import ForebayError, UsageError
+from forebay.home.format import require_format
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.extras import require_extra
 
@@ -24,6 +25,7 @@ def main() -> int:
         require_extra("demo")
         from forebay.demo.show import Demo
 
+        require_format(settings.home)
         environ = {**os.environ, ENVIRONMENT_NAME: str(settings.home.root)}
         Demo(settings, environ).play()
     except ForebayError as error:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from forebay.demo.jobs import RunningJob, running_jobs
+from forebay.executors.job.processes import processes_of_job
 from forebay.home.paths import Home
-from forebay.system.processes import ProcessIdentity, processes_of_job
+from forebay.system.processes import ProcessIdentity
 
 # Who dies when this share of all rows is trained: two while the long history is read, one in the
 # middle of the windows. The trainer is last, since a new one counts its rows from 0 again.

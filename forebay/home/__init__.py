@@ -1,4 +1,4 @@
-"""Where state is stored: the folder FOREBAY_HOME and the paths below it.
+"""Where state is stored: the folder FOREBAY_HOME, the paths below it, and their format.
 
-Knows paths only: who writes a file there knows what is in it.
+Knows no content: whoever writes a file there knows what is in it.
 """

@@ -1,4 +1,4 @@
-"""Where state lies: one folder, FOREBAY_HOME, with one sub-folder for each kind of state."""
+"""Where state is stored: one folder, FOREBAY_HOME, with one sub-folder for each kind of state."""
 
 from __future__ import annotations
 

@@ -11,9 +11,7 @@ from pathlib import Path
 import psutil
 
 from forebay.errors import InfrastructureError
-from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.message import Message
-from forebay.system.parent import JOB_ID_NAME
 
 # Counted from the process state, the first field after the command name in /proc/PID/stat.
 _STAT_STATE = 0
@@ -64,14 +62,6 @@ def descendants() -> list[ProcessIdentity]:
     below = psutil.Process().children(recursive=True)
     found = [ProcessIdentity.of(process.pid) for process in below]
     return [process for process in found if process is not None and process.alive()]
-
-
-def processes_of_job(job_id: str, home: Path) -> list[ProcessIdentity]:
-    """Living processes that carry this job's id and home in their environment.
-
-    Without the calling process and those above it (a shell that exports both, say).
-    """
-    return processes_with({JOB_ID_NAME: job_id, ENVIRONMENT_NAME: str(home.absolute())})
 
 
 def processes_with(

@@ -15,7 +15,7 @@ from support.crashes import deaths, tree_at
 from forebay.datatasks.ledger import Ledger, with_ids
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
-from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError
 from forebay.home.paths import Home
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -149,6 +149,16 @@ def test_a_writer_that_dies_at_any_moment_leaves_a_whole_generation_or_none(
             ledger.forget("2026-03-01")
     assert found[0] is None
     assert found[-1] == window_plan()
+
+
+def test_the_first_plan_records_the_homes_format(ledger: Ledger) -> None:
+    record(ledger)
+    mark = ledger.home.root / "format"
+    assert mark.is_file()
+    mark.unlink()
+    with pytest.raises(ConfigError, match="another version"):
+        record(ledger, 2)
+    assert ledger.generations("2026-03-01") == [1]
 
 
 def test_a_forgotten_window_is_not_marked_trained(ledger: Ledger) -> None:

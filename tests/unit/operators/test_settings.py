@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,13 @@ def test_state_lies_where_the_environment_or_airflow_says(unset: pytest.MonkeyPa
 def test_a_relative_home_is_refused(unset: pytest.MonkeyPatch) -> None:
     unset.setenv("FOREBAY_HOME", ".forebay")
     with pytest.raises(ConfigError, match=r"'\.forebay', which means another folder in each"):
+        home()
+
+
+def test_a_home_of_another_version_is_refused(unset: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "jobs" / "ads").mkdir(parents=True)
+    unset.setenv("FOREBAY_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"another version .*Move the folder away"):
         home()
 
 

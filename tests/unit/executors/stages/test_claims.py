@@ -10,6 +10,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.errors import DataError
 from forebay.executors.stages import claims as module
 from forebay.executors.stages.claims import CLAIMS_MAX, Claims
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 
 WINDOW = "2026-03-01"
@@ -18,6 +19,7 @@ WINDOW = "2026-03-01"
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger(Home(tmp_path), "ads")
+    record_format(made.home)  # as the plan of the window did
     (made.folder / WINDOW).mkdir(parents=True)
     return made
 

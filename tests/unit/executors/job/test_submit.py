@@ -1,0 +1,27 @@
+"""Submitting into a home of another version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.projects import ads_pipeline, clicks_source, history_source
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.errors import ConfigError
+from forebay.executors.job.handle import JobRequest, submit
+from forebay.home.paths import Home
+
+
+def test_no_job_is_made_in_a_home_of_another_version(tmp_path: Path) -> None:
+    (tmp_path / "ledger" / "ads").mkdir(parents=True)
+    pipeline = PipelineSpec.model_validate({"name": "ads", **ads_pipeline()})
+    sources = {
+        name: SourceSpec.model_validate({"name": name, **spec})
+        for name, spec in (("history", history_source()), ("clicks", clicks_source()))
+    }
+    request = JobRequest.of("j", tmp_path, tmp_path, pipeline, sources, [])
+    with pytest.raises(ConfigError, match="written by another version of Forebay"):
+        submit(Home(tmp_path), request, ("false",))
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
