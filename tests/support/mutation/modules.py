@@ -31,16 +31,9 @@ _GLUE = (
     "subprocess",
     "tensorflow",
 )
-_KINDS = ("unit", "property", "contract", "integration")
-# Tests that start whole jobs, brokers or a tower's training: too slow for one changed line.
-_SLOW = (
-    "integration/test_broker",
-    "integration/test_job_contract",
-    "integration/test_kafka",
-    "integration/test_window_job",
-    "contract/test_kafka",
-    "unit/mixture/models/test_towers",
-)
+_KINDS = ("unit", "property", "contract")
+# A broker, or the training of whole towers: too slow for one changed line.
+_SLOW = ("contract/test_kafka", "unit/mixture/models/test_towers")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,132 @@
+"""The first task of a run, which waits for its window, and the one that records its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import DownstreamTasksSkipped, TaskDeferred
+from support.toy_stage import ToyStage
+
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.errors import UsageError
+from forebay.operators.runs.stage_request import StageRequest
+from forebay.operators.stages import timer as module
+from forebay.operators.stages.sink import SinkOperator
+from forebay.operators.stages.timer import TimerOperator
+from forebay.operators.triggers.window_over import WindowOverTrigger
+
+WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-05")
+ASKED = StageRequest(
+    dag_id="ads",
+    run_id="mine",
+    task_id="timer",
+    window=WINDOW,
+    clear_number=1,
+    clear_count=0,
+    reprocess=False,
+)
+OPEN = {"state": "open", "window": WINDOW.key, "reason": "not trained"}
+TRAINED = {"state": "trained", "window": WINDOW.key, "generation": 3, "reason": "trained"}
+RECORDED = {"window": WINDOW.key, "generation": 1, "tasks": 2, "recorded": True}
+GRACE_SECONDS = 2.0
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyStage:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    toy = ToyStage.make(tmp_path / "toy")
+    toy.answer(timer=[{"prints": OPEN}], sink=[{"prints": RECORDED}])
+    return toy
+
+
+def timer(toy: ToyStage, grace_seconds: float = GRACE_SECONDS) -> TimerOperator:
+    return TimerOperator(
+        task_id="timer",
+        pipeline="ads",
+        config="/config",
+        python=toy.python,
+        grace_seconds=grace_seconds,
+    )
+
+
+def at(monkeypatch: pytest.MonkeyPatch, instant: datetime) -> None:
+    """The clock stands."""
+    clock = SimpleNamespace(now=instant.astimezone)
+    monkeypatch.setattr(module, "datetime", clock)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 86_400])
+def test_a_window_that_is_over_is_looked_at(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, seconds: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    at(monkeypatch, WINDOW.end + timedelta(seconds=seconds))
+    assert timer(toy).work(ASKED, {})["state"] == "open"
+    ((name, key, *_),) = toy.calls("timer")
+    assert (name, key) == ("ads", WINDOW.key)
+    assert "not over" not in caplog.text
+
+
+def test_a_window_that_is_nearly_over_is_waited_for(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused: list[float] = []
+    at(monkeypatch, WINDOW.end - timedelta(seconds=GRACE_SECONDS))
+    task = timer(toy)
+    monkeypatch.setattr(task, "pause", paused.append)
+    assert task.work(ASKED, {})["state"] == "open"
+    assert paused == [GRACE_SECONDS]
+
+
+def test_a_longer_wait_is_deferred_to_the_window_s_end(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(monkeypatch, WINDOW.start)
+    with pytest.raises(TaskDeferred) as deferred:
+        timer(toy).work(ASKED, {})
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, WindowOverTrigger)
+    assert trigger.until == WINDOW.end.timestamp()
+    assert deferred.value.method_name == "window_over"
+    assert timedelta(days=1) < (deferred.value.timeout or timedelta(0)) < timedelta(days=2)
+    assert toy.calls("timer") == []
+
+
+def test_a_window_that_has_not_begun_is_refused(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(monkeypatch, WINDOW.start - timedelta(microseconds=1))
+    with pytest.raises(UsageError, match="has not begun: it starts at 2026-03-05"):
+        timer(toy).work(ASKED, {})
+
+
+def test_a_trained_window_leaves_nothing_to_do(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy.answer(timer=[{"prints": TRAINED}])
+    at(monkeypatch, datetime(2027, 1, 1, tzinfo=UTC))
+    pushed: dict[str, Any] = {}
+    instance = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))
+    with pytest.raises(DownstreamTasksSkipped):
+        timer(toy).work(ASKED, {"ti": instance})  # type: ignore[arg-type]
+    assert pushed["return_value"]["generation"] == 3
+    assert '{"reprocess": true}' in pushed["return_value"]["next"]
+
+
+@pytest.mark.parametrize(("clears", "again"), [(0, False), (1, True)])
+def test_a_clear_asks_for_the_window_again(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, clears: int, again: bool
+) -> None:
+    at(monkeypatch, WINDOW.end)
+    asked = replace(ASKED, clear_count=clears)
+    timer(toy).work(asked, {})
+    assert ("--again" in toy.calls("timer")[0]) is again
+    sink = SinkOperator(task_id="sink", pipeline="ads", config="/config", python=toy.python)
+    sink.work(asked, {})
+    (arguments,) = toy.calls("sink")
+    assert ("--again" in arguments) is again
+    assert arguments[arguments.index("--asked-by") + 1] == "mine#1"
