@@ -34,6 +34,8 @@ _GLUE = (
 _KINDS = ("unit", "property", "contract")
 # A broker, or the training of whole towers: too slow for one changed line.
 _SLOW = ("contract/test_kafka", "unit/mixture/models/test_towers")
+# Tests that reach a module over more imports than this are about something else.
+_FAR = 3
 
 
 @dataclass(frozen=True)
@@ -65,19 +67,25 @@ class Tree:
     def tests_of(self, module: Path) -> list[list[str]]:
         """Test files that reach a module, in groups: those most likely to notice come first."""
         distances = self._distances(self._name(module))
-        groups: dict[tuple[int, int], list[str]] = defaultdict(list)
+        groups: dict[int, list[str]] = defaultdict(list)
         for test, direct in self._tests.items():
-            near = min((distances[used] for used in direct if used in distances), default=None)
-            mirrored = self._mirrors(test, module)
-            if near is None and not mirrored:
-                continue
-            kind = _KINDS.index(test.split("/")[1])
-            groups[(0 if mirrored else 1 + max(near or 0, kind - 1), kind > 1)].append(test)
-        return [sorted(groups[key]) for key in sorted(groups)]
+            near = min((distances[used] for used in direct if used in distances), default=_FAR + 1)
+            group = min(1 + near, self._nearness(test, module))
+            if group <= _FAR:
+                groups[group].append(test)
+        return [sorted(groups[group], key=self._cost) for group in sorted(groups)]
 
-    def _mirrors(self, test: str, module: Path) -> bool:
-        folder = Path("tests/unit") / module.relative_to(self.root).parent
-        return Path(test).parent == folder and module.stem in Path(test).stem
+    def _cost(self, test: str) -> tuple[int, int]:
+        """Unit tests before property tests before contracts, short files before long ones."""
+        return _KINDS.index(test.split("/")[1]), (self.root / test).stat().st_size
+
+    def _nearness(self, test: str, module: Path) -> int:
+        """0 for a test named after the module, 1 for others in the folder that mirrors its room."""
+        path, room = Path(test), module.relative_to(self.root).parent
+        if path.parent == Path("tests/unit") / room:
+            return 0 if module.stem in path.stem else 1
+        contract = test.startswith("tests/contract") and room.name in path.stem
+        return 2 if contract else _FAR + 1
 
     def _distances(self, name: str) -> dict[str, int]:
         """Modules that import a module, by the number of steps."""
@@ -148,6 +156,13 @@ def _imported(body: list[ast.stmt]) -> Iterator[str]:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 yield node.module
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.Constant) and _is_class_name(node.value):
+                yield str(node.value).partition(":")[0]
+
+
+def _is_class_name(value: object) -> bool:
+    """Whether a constant is a class that is imported by its name: `forebay.module:Class`."""
+    return isinstance(value, str) and value.startswith("forebay.") and " " not in value
 
 
 def _below(name: str, package: str) -> bool:

@@ -1,0 +1,101 @@
+"""Frames in the trainer: order, positions, counts, and what a fence answers."""
+
+from __future__ import annotations
+
+from forebay.config.datasets import Feed
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.executors.trainer.inbox import Frame, Inbox, source_of
+
+ONE, TWO = 11, 12
+
+
+def at(row: int, dead: int = 0, *, ended: bool = False) -> TaskProgress:
+    return TaskProgress(position=Position(0, row), rows_read=row, dead_rows=dead, ended=ended)
+
+
+def frame(epoch: int, hour: int, feed: Feed = "batch", rows: int = 3, **to: TaskProgress) -> Frame:
+    progress = {name.replace("_", "/"): each for name, each in to.items()}
+    return Frame(None, progress, "data-0", epoch, rows, hour, feed)
+
+
+def test_the_earliest_hour_goes_first_and_of_equals_what_came_first() -> None:
+    inbox = Inbox({})
+    inbox.open(ONE)
+    inbox.open(TWO)
+    late, early = frame(ONE, 5), frame(TWO, 2)
+    first, second = frame(TWO, 2, "stream"), frame(ONE, 2, "stream")
+    for each in (late, early, first, second):
+        assert inbox.put(each)
+    assert [inbox.take() for _ in range(5)] == [early, first, second, late, None]
+    assert (inbox.received_rows, inbox.dropped_rows) == (12, 0)
+
+
+def test_frames_of_one_feed_and_epoch_keep_their_order() -> None:
+    inbox = Inbox({})
+    inbox.open(ONE)
+    frames = [frame(ONE, 3), frame(ONE, 1)]
+    for each in frames:
+        inbox.put(each)
+    assert [inbox.take(), inbox.take()] == frames
+
+
+def test_only_open_epochs_are_taken_from() -> None:
+    inbox = Inbox({})
+    assert not inbox.put(frame(ONE, 0))
+    assert (inbox.received_rows, inbox.dropped_rows, inbox.is_open(ONE)) == (3, 3, False)
+    inbox.open(ONE)
+    assert inbox.is_open(ONE)
+    assert inbox.put(frame(ONE, 0))
+    inbox.open(ONE)  # once more changes nothing
+    assert inbox.take() is not None
+
+
+def test_a_fence_answers_what_was_handed_out_and_drops_the_rest() -> None:
+    inbox = Inbox({"a/0": at(1)})
+    inbox.open(ONE)
+    inbox.put(frame(ONE, 0, a_0=at(4)))
+    inbox.put(frame(ONE, 1, a_0=at(7), rows=5))
+    inbox.put(frame(ONE, 1, "stream", a_1=at(2), rows=7))
+    taken = inbox.take()
+    assert taken is not None
+    assert inbox.fence(ONE) == {"a/0": at(4)}
+    assert inbox.fence(ONE) == {"a/0": at(4)}, "asked again"
+    assert inbox.dropped_rows == 12
+    assert inbox.take() is None
+    inbox.open(ONE)
+    assert not inbox.is_open(ONE), "an epoch is open once"
+    assert inbox.fence(TWO) == {}
+    inbox.use(taken)
+    assert inbox.used == {"a/0": at(4)}
+
+
+def test_all_epochs_are_fenced_at_once() -> None:
+    inbox = Inbox({"a/0": at(1), "a/9": at(3, ended=True)})
+    for epoch in (ONE, TWO):
+        inbox.open(epoch)
+    inbox.put(frame(ONE, 0, a_0=at(4)))
+    inbox.put(frame(TWO, 1, a_1=at(2)))
+    inbox.take()
+    assert inbox.fence_all() == {"a/0": at(4), "a/9": at(3, ended=True)}
+    assert not inbox.is_open(ONE)
+    assert not inbox.is_open(TWO)
+
+
+def test_used_positions_ends_and_dead_rows_are_counted_once() -> None:
+    sealed = {"clicks/0": at(5, 2, ended=True), "clicks/1": at(1, 1), "b/0": at(1)}
+    inbox = Inbox(sealed)
+    assert (inbox.ended, dict(inbox.dead_rows)) == (1, {"clicks": 3, "b": 0})
+    assert inbox.news() == {}
+    done = frame(ONE, 0, clicks_1=at(9, 4, ended=True), c_0=at(2, 1))
+    inbox.use(done)
+    inbox.use(done)
+    assert inbox.ended == 2
+    assert dict(inbox.dead_rows) == {"clicks": 6, "b": 0, "c": 1}
+    inbox.use(frame(ONE, 0, clicks_1=at(3)))  # an older position
+    assert inbox.used["clicks/1"] == at(9, 4, ended=True)
+    assert inbox.news() == {"clicks/1": at(9, 4, ended=True), "c/0": at(2, 1)}
+    assert inbox.news() == {}
+
+
+def test_a_source_may_have_slashes() -> None:
+    assert source_of("a/b/17") == "a/b"

@@ -1,0 +1,98 @@
+"""What a trainer tells of itself while it runs, and the counters that outlive it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.request import WindowRequest
+from forebay.executors.trainer import progress_reporter as module
+from forebay.executors.trainer.counters import DurableCounters
+from forebay.executors.trainer.progress_reporter import ProgressReporter
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = WindowRequest(key="2026-03-01", generation=1, start=START, end=START + timedelta(days=1))
+
+
+class Clock:
+    now = 1_000.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    times = SimpleNamespace(monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(module, "time", times)
+    return clock
+
+
+def told(folder: Path) -> Progress:
+    found = read_progress(folder)
+    assert found is not None
+    return found
+
+
+def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) -> None:
+    reporter = ProgressReporter(tmp_path, ["a", "b"], 3)
+    reporter.begin(DAY, 1, 40)
+    first = told(tmp_path)
+    assert (first.window, first.windows_done, first.windows_total) == (DAY.key, 1, 3)
+    assert (first.step, first.sealed_step, first.lag_seconds) == (40, 40, 86_400)
+    assert (first.rows, first.rows_per_second) == ({"a": 0, "b": 0}, 0)
+    assert reporter.stepped(np.array([3, 1]), 0, 41) == 86_400
+    assert reporter.stepped(np.array([3, 1]), 23, 42) == 3_600
+    assert reporter.stepped(np.array([0, 1]), 25, 43) == 0
+    clock.now += 1
+    reporter.sealed(42)
+    last = told(tmp_path)
+    assert (last.step, last.sealed_step, last.rows) == (43, 42, {"a": 6, "b": 3})
+    reporter.finished(DAY.key)
+    assert (told(tmp_path).windows_done, told(tmp_path).lag_seconds) == (2, 0)
+
+
+def test_speed_is_of_the_last_rows_and_written_a_few_times_a_second(
+    tmp_path: Path, clock: Clock
+) -> None:
+    reporter = ProgressReporter(tmp_path, ["a"], 1)
+    reporter.begin(DAY, 0, 0)
+    clock.now += 0.1
+    reporter.stepped(np.array([50]), 0, 1)
+    assert told(tmp_path).step == 0, "too soon"
+    clock.now += 0.1 + 1e-9
+    reporter.stepped(np.array([50]), 0, 2)
+    found = told(tmp_path)
+    assert (found.step, found.rows_per_second) == (2, 500)
+    clock.now += 2
+    reporter.stepped(np.array([20]), 0, 3)
+    assert told(tmp_path).rows_per_second == 10
+    clock.now += 0.1
+    reporter.sealed(3)
+    assert told(tmp_path).rows_per_second == 10, "as it was measured last"
+
+
+def test_phases_add_up_over_trainers_of_one_job(tmp_path: Path, clock: Clock) -> None:
+    for _ in range(2):
+        reporter = ProgressReporter(tmp_path, ["a"], 1)
+        for seconds in (1.0, 0.2504):
+            with reporter.phase("learn"):
+                clock.now += seconds
+        reporter.begin(DAY, 0, 0)
+    assert told(tmp_path).phases_seconds == {"learn": 2.5}
+
+
+def test_counters_go_on_after_a_kill_and_start_anew_in_another_form(tmp_path: Path) -> None:
+    path = tmp_path / "counts" / "rows"
+    first = DurableCounters(path, ("a", "b"))
+    first.add("a", 2)
+    first.add("b", 2**40)
+    first.add("a", 3)
+    again = DurableCounters(path, ("a", "b"))
+    assert (again.value("a"), again.value("b")) == (5, 2**40)
+    assert path.stat().st_size == 16
+    other = DurableCounters(path, ("a", "b", "c"))
+    assert [other.value(name) for name in "abc"] == [0, 0, 0]
