@@ -1,0 +1,48 @@
+"""The journeys in docs/architecture.md: each step is one link, and none goes back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path("docs/architecture.md")
+JOURNEYS = ("From one YAML to a model", "From a click on Backfill to a green run")
+STEP = re.compile(r"^(\d+)\. (.*(?:\n    ?\S.*)*)", re.MULTILINE)
+LINK = re.compile(r"\[(\w+)\]\(\.\./([\w/]+\.py)\)")
+
+
+def steps(journey: str) -> list[tuple[int, str]]:
+    """Number and text of each step."""
+    text = PAGE.read_text()
+    section = re.split(r"^## ", text.partition(f"## {journey}\n")[2], flags=re.MULTILINE)[0]
+    return [(int(number), step) for number, step in STEP.findall(section)]
+
+
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_steps_are_numbered_in_order_and_each_is_one_link(journey: str) -> None:
+    found = steps(journey)
+    assert [number for number, _ in found] == list(range(1, len(found) + 1))
+    assert len(found) > 30
+    assert [step for _, step in found if len(LINK.findall(step)) != 1] == []
+
+
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_a_link_names_what_its_file_defines(journey: str) -> None:
+    for _, step in steps(journey):
+        ((name, file),) = LINK.findall(step)
+        defined = {
+            node.name
+            for node in ast.parse(Path(file).read_text()).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        }
+        assert name in defined, f"{file} defines no {name}"
+
+
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_no_step_goes_back(journey: str) -> None:
+    """A journey that returns to a file it has left would tell of a detour in the code."""
+    files = [LINK.findall(step)[0][1] for _, step in steps(journey)]
+    assert len(files) == len(set(files))
