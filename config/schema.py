@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Literal
@@ -38,7 +39,7 @@ class _Generator(GenerateJsonSchema):
     def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
         """Every kind has a class `Options` inside: its definition is named after the kind too."""
         reference, mode = core_mode_ref
-        named = CoreRef(reference.replace(".Options:", "Options:"))
+        named = CoreRef(re.sub(r"(?:Kind)?\.Options:", "Options:", reference))
         return super().get_defs_ref((named, mode))
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - as above

@@ -10,18 +10,16 @@ import pyarrow as pa
 import pytest
 from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
 
-from forebay.config.datasets import StreamSpec
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.datatasks.ledger import SourcePlan
 from forebay.datatasks.operations import (
     SourceOperation,
     by_stream,
     fingerprint_of,
     identity_of,
-    share_of,
     shares_of,
     too_late,
 )
+from forebay.datatasks.plans import SourcePlan
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError, DataError, NotReadyError
 
@@ -29,8 +27,9 @@ WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-02")
 
 
 def share(stream: dict[str, Any] | None = None, **source: Any) -> Any:
-    spec = StreamSpec.model_validate({"sources": ["a"], **(stream or {})})
-    return share_of(WINDOW, "s", spec, memory_source("a", **source))
+    spec = pipeline(("a",), dataset={"streams": {"s": {"sources": ["a"], **(stream or {})}}})
+    ((found,),) = shares_of(spec, {"a": memory_source("a", **source)}, [WINDOW]).values()
+    return found
 
 
 def test_a_share_is_the_window_moved_back_by_the_offset() -> None:

@@ -15,6 +15,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobRequest, JobStatus, State
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
@@ -24,6 +25,7 @@ WARM = "2013-01-01_2013-06-01"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
+    record_format(Home(tmp_path))
     return Home(tmp_path)
 
 

@@ -14,6 +14,7 @@ from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.executors.backfill_cost import BackfillCost, BackfillEstimator
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.executors.stages.target import LineTarget
 
 ROWS = {"a": 2, "b": 1}
 
@@ -31,9 +32,9 @@ def cost(
     project: Stages, first: int, last: int, *, reprocess: bool = False, line: str = "main"
 ) -> BackfillCost:
     before = sorted(project.home.root.rglob("*"))
-    found = BackfillEstimator(
-        project.project, project.pipeline, project.home, lambda: project.now, line
-    ).backfill([project.window(number) for number in range(first, last + 1)], reprocess=reprocess)
+    target = LineTarget(project.project, project.pipeline, project.home, line)
+    windows = [project.window(number) for number in range(first, last + 1)]
+    found = BackfillEstimator(target, lambda: project.now).backfill(windows, reprocess=reprocess)
     assert sorted(project.home.root.rglob("*")) == before
     return found
 

@@ -14,12 +14,14 @@ from support.model_lines import read, record_link
 from support.stages import pipeline
 from support.task_tables import record_tasks
 
+from forebay.config.load import Project
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import ConfigError, RowsLostError, UsageError
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.evaluation.summary import SourceRows, rows_verdict
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.evaluate import evaluate_window
+from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import Home
 
 WARM, FIRST, SECOND = "2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"
@@ -62,6 +64,11 @@ def test_the_first_disagreement_is_named() -> None:
     assert "window 2, source a: planned 5, served 4, trained 3, dead 1" in line
 
 
+def target(home: Home, line: str, key: str) -> StageTarget:
+    window = SPEC.dataset.grid.parse(key)
+    return StageTarget(Project(home.root, home.root, {}, {}, [], {}, {}), SPEC, home, line, window)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """A line of two windows behind a warm start, over two sources."""
@@ -81,7 +88,9 @@ TOWERS = pipeline(("a", "ab"))
 
 
 def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
-    found = summarise_windows(SPEC, home, "main", [FIRST, SECOND], {"restarts": {"data": 1}})
+    found = summarise_windows(
+        SPEC, ModelChain(home, "ads"), [FIRST, SECOND], {"restarts": {"data": 1}}
+    )
     assert [each["window"] for each in found["windows"]] == [FIRST, SECOND]
     assert found["warm_start"]["window"] == WARM
     assert found["rows_agree"]
@@ -101,15 +110,15 @@ def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
 def test_the_model_of_the_last_window_is_named_when_it_is_there(home: Home) -> None:
     chain = ModelChain(home, "ads")
     chain.saved_model(FIRST, 1).mkdir(parents=True)
-    assert summarise_windows(SPEC, home, "main", [FIRST, SECOND], {})["model"] == ""
+    assert summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST, SECOND], {})["model"] == ""
     model = chain.saved_model(SECOND, 1)
     model.mkdir(parents=True)
-    found = summarise_windows(TOWERS, home, "main", [FIRST, SECOND], {})
+    found = summarise_windows(TOWERS, ModelChain(home, "ads"), [FIRST, SECOND], {})
     assert (found["model"], found["paradigms"]) == (str(model), ["mixture"])
     link = chain.newest(SECOND)
     assert link is not None
     chain.publish(link, model, START)
-    published = summarise_windows(SPEC, home, "main", [SECOND], {})["published"]
+    published = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND], {})["published"]
     assert (published["window"], published["path"]) == (SECOND, str(model))
 
 
@@ -117,17 +126,17 @@ def test_a_line_without_a_warm_start_and_with_stale_windows(home: Home) -> None:
     chain = ModelChain(home, "ads", "other")
     record_link(chain, FIRST, {"a": 10, "ab": 3})
     record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST)
-    found = summarise_windows(SPEC, home, "other", [FIRST], {})
+    found = summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST], {})
     assert (found["warm_start"], found["stale_windows"]) == (None, [])
     assert found["rows_line"].endswith("(13 = 13 = 13 + 0)")
     record_link(chain, FIRST, {"a": 10, "ab": 3}, generation=2)
     span = (START, START + DAY)
     record_tasks(Ledger(home, "ads"), FIRST, span, {"a": [(0, 10)], "ab": [(0, 3)]}, 2)
-    found = summarise_windows(SPEC, home, "other", [FIRST, SECOND], {})
+    found = summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST, SECOND], {})
     assert found["stale_windows"] == [SECOND]
     assert [each["generation"] for each in found["windows"]] == [2, 1]
     with pytest.raises(ConfigError, match="window 2026-03-03 of pipeline 'ads' is not trained"):
-        summarise_windows(SPEC, home, "other", [FIRST, "2026-03-03"], {})
+        summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST, "2026-03-03"], {})
 
 
 def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
@@ -138,23 +147,23 @@ def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
         job.progress(phases_seconds={"steps": 1.23456})
     silent = ToldJob(home, "three")
     assert silent.folder.stored_status() is None
-    found = summarise_windows(SPEC, home, "main", [FIRST])
+    found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST])
     assert found["restarts"] == {"supervisor": 0, "driver": 4, "data": 2, "trainer": 0}
     assert found["phases_seconds"] == {"trainer.steps": 2.469}
     assert (found["reused_windows"], found["trained_windows"]) == ([FIRST], [])
-    found = summarise_windows(SPEC, home, "main", [SECOND])
+    found = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND])
     assert (found["restarts"], found["phases_seconds"]) == ({}, {})
 
 
 def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) -> None:
-    first = evaluate_window(None, SPEC, home, "main", FIRST)  # type: ignore[arg-type]
+    first = evaluate_window(target(home, "main", FIRST))
     assert first.rows == {"a": 10, "ab": 3}
     assert first.rows_line.endswith("(120 = 120 = 120 + 0)")
     assert Path(first.path).is_file()
-    second = evaluate_window(None, SPEC, home, "main", SECOND)  # type: ignore[arg-type]
+    second = evaluate_window(target(home, "main", SECOND))
     assert second.rows_line.endswith("(24 = 24 = 24 + 0)")
     with pytest.raises(UsageError, match="is not trained on line 'main'"):
-        evaluate_window(None, SPEC, home, "main", "2026-03-03")  # type: ignore[arg-type]
+        evaluate_window(target(home, "main", "2026-03-03"))
 
 
 def test_lost_rows_are_an_error_after_the_file_is_written(home: Home) -> None:
@@ -162,5 +171,5 @@ def test_lost_rows_are_an_error_after_the_file_is_written(home: Home) -> None:
     lost = {"a/0": read(9), "ab/0": read(3, 1)}
     link = record_link(chain, FIRST, {"a": 10, "ab": 2}, progress=lost)
     with pytest.raises(RowsLostError, match="source a: planned 10, served 9, trained 10, dead 0"):
-        evaluate_window(None, SPEC, home, "lost", FIRST)  # type: ignore[arg-type]
+        evaluate_window(target(home, "lost", FIRST))
     assert (chain.folder(FIRST, link.generation) / "evaluation.json").is_file()

@@ -12,6 +12,7 @@ from support.stages import pipeline
 from forebay.executors.evaluation.scoreboard import ScoreWriter
 from forebay.executors.evaluation.windows import evaluate, label_horizon
 from forebay.executors.model_line.chain import ModelChain
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.mixture.minibatch import Minibatch
 
@@ -53,6 +54,7 @@ def minibatch(feed: str, event_ids: list[int], labels: list[float]) -> Minibatch
 def chain(tmp_path: Path) -> ModelChain:
     """Each window scores two events of its own; window n has the labels of window n - 1, and the
     last one those of all before it."""
+    record_format(Home(tmp_path))
     chain = ModelChain(Home(tmp_path), "ads")
     for number, key in enumerate(KEYS):
         writer = ScoreWriter(chain.folder(key, 1) / "scores", ("mixture",))
@@ -95,6 +97,7 @@ def test_labels_beyond_the_horizon_do_not_count(chain: ModelChain, tmp_path: Pat
 
 
 def test_a_model_that_only_counts_has_no_metrics(tmp_path: Path) -> None:
+    record_format(Home(tmp_path))
     chain = ModelChain(Home(tmp_path), "ads")
     record_link(chain, KEYS[0], {"a": 2})
     counting = evaluate(pipeline(("a",), model={"kind": "count"}), chain, KEYS[:1])

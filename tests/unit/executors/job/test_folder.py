@@ -87,26 +87,22 @@ def test_a_supervisor_that_never_ran_is_no_loss(folder: JobFolder) -> None:
 
 
 def test_what_a_stored_status_means_without_a_supervisor(folder: JobFolder) -> None:
-    assert folder.observed_status(None) is None
+    assert folder.status() is None
     for state in ("succeeded", "failed", "cancelled"):
         stored(folder, state)
-        assert folder.observed_status(folder.stored_status()) == folder.stored_status()
-    running = JobStatus(job_id="job-1", state="running", epoch=1, submitted_at=EARLIER)
-    seen = folder.observed_status(running)
-    assert seen is not None
-    assert seen.state == "cancelled", "it ended between the two looks"
+        assert folder.status() == folder.stored_status()
     stored(folder, "running", started_at=EARLIER)
-    seen = folder.observed_status(folder.stored_status())
-    assert seen is not None
-    assert seen.state == "lost"
+    assert seen_state(folder) == "lost"
     stored(folder, "submitted")
-    seen = folder.observed_status(folder.stored_status())
+    assert seen_state(folder) == "lost", "submitted long ago"
+    running = JobStatus(job_id="job-1", state="running", epoch=1, submitted_at=datetime.now(UTC))
+    folder.write_status(running.model_copy(update={"state": "submitted"}))
+    assert seen_state(folder) == "submitted", "its supervisor is starting"
+    folder.write_status(running)
+    assert seen_state(folder) == "lost", "it ran, and nobody holds the lock"
+
+
+def seen_state(folder: JobFolder) -> str:
+    seen = folder.status()
     assert seen is not None
-    assert seen.state == "lost", "submitted long ago"
-    fresh = running.model_copy(update={"state": "submitted", "submitted_at": datetime.now(UTC)})
-    folder.write_status(fresh)
-    assert folder.observed_status(fresh) == fresh
-    folder.write_status(fresh.model_copy(update={"state": "running"}))
-    seen = folder.observed_status(fresh)
-    assert seen is not None
-    assert seen.state == "lost", "it ran, and nobody holds the lock"
+    return seen.state

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.model_lines import record_link
 from support.projects import Project as WrittenProject
 from support.projects import ads_pipeline, clicks_source, history_source
 from support.stages import Stages, noon, stages, table
@@ -55,6 +56,22 @@ def test_a_linked_window_is_trained_and_its_missing_mark_is_made(found: Stages) 
     assert target.is_trained(KEY, 1)
     assert found.ledger.trained(KEY) == 1
     assert not target.is_trained(KEY, 2)
+
+
+@pytest.mark.parametrize(("marked", "noted"), [(None, True), (1, True), (2, False), (3, False)])
+def test_only_an_older_mark_is_made_anew(found: Stages, marked: int | None, noted: bool) -> None:
+    target, ledger = found.target(0), found.ledger
+    for generation in (2, 3):
+        assert ledger.replan(KEY).generation == generation
+    if marked is not None:
+        ledger.mark_trained(KEY, marked, {})
+    assert not target.is_trained(KEY, 2)
+    assert ledger.trained(KEY) == marked
+    before = len(ledger.history())
+    record_link(target.chain, KEY, {"a": 1}, generation=2)
+    assert target.is_trained(KEY, 2)
+    assert ledger.trained(KEY) == max(2, marked or 0)
+    assert (len(ledger.history()) > before) is noted
 
 
 def test_a_job_gets_the_plans_in_their_order(found: Stages) -> None:

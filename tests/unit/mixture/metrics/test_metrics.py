@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from forebay.mixture.metrics.metrics import (
-    AucEstimate,
-    Estimate,
-    calibration,
-    estimate_auc,
-    log_loss,
-    normalised_entropy,
-    pool,
-)
+from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
+from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.probabilities import calibration, log_loss, normalised_entropy
 from forebay.mixture.metrics.verdict import completeness_words, difference_words, share_text
 
 
