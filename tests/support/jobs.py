@@ -13,6 +13,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, WindowRequest
 from forebay.executors.job.progress import Progress
 from forebay.executors.model_line.chain import ModelChain
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically
@@ -33,6 +34,7 @@ class ToldJob:
         window = WindowRequest(
             key="2026-03-01", generation=1, start=START, end=START + timedelta(days=1)
         )
+        record_format(self.home)
         self.folder.create()
         JobRequest(
             job_id=self.job_id,

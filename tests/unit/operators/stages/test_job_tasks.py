@@ -28,6 +28,7 @@ from forebay.errors import (
     UsageError,
 )
 from forebay.executors.job.owner import jobs_owned
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.stage_request import StageRequest
@@ -115,6 +116,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     made = Place(tmp_path)
+    record_format(made.home)
     monkeypatch.setenv("FOREBAY_HOME", str(made.home.root))
     monkeypatch.setattr(previous_run, "runs_of", made.runs.of)
     monkeypatch.setattr(previous_run, "task_states", made.runs.states)

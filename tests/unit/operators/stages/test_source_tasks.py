@@ -18,6 +18,7 @@ from forebay.config.windows import WindowGrid, WindowSize
 from forebay.datatasks.listing_files import ListingHead, listing_path
 from forebay.datatasks.plans import SourcePlan
 from forebay.errors import DataError, InfrastructureError, NotReadyError
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.stage_request import StageRequest
@@ -99,6 +100,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     made = Place(tmp_path)
+    record_format(made.home)
     monkeypatch.setenv("FOREBAY_HOME", str(made.home.root))
     monkeypatch.setattr(module, "active_runs_near", made.near)
     monkeypatch.setattr(module, "task_states", made.task_states)

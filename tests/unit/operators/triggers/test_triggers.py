@@ -17,6 +17,7 @@ from support.jobs import ToldJob
 from support.toy_stage import ToyStage
 
 from forebay.executors.job.folder import CancelRequest
+from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.runs.run_listener import wake_waiting_windows
 from forebay.operators.triggers import base, job, ready, turn
@@ -217,6 +218,7 @@ def test_a_supervised_job_is_asked_to_end(home: Home) -> None:
 
 
 def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: Home) -> None:
+    record_format(home)
     line = home.line("ads")
     line.mkdir(parents=True)
     lease = FileLock(line / "lease.lock")
