@@ -1,7 +1,7 @@
 """The ledger: which tasks a window has, in immutable generations, and which of them were trained.
 
-`<window>/g<generation>/<stream>.arrow` holds the tasks of one stream, `plan.json` beside them says
-what they stand for and carries their checksums, `trained.json` appears once a model is sealed. A
+`<window>/g<generation>/<stream>.arrow` holds the tasks of one stream, `plan.json` beside them the
+plan that they belong to and their checksums; `trained.json` appears once a model is sealed. A
 generation becomes visible by one rename, so nobody ever reads half of one. `log.jsonl` is history
 for people: nothing is decided by it.
 """
@@ -138,7 +138,7 @@ class Ledger:
         """Store a generation as a whole.
 
         Args:
-            plan: what the tables stand for.
+            plan: the figures of the tables.
             tables: by stream; MANIFEST_SCHEMA, or TASK_SCHEMA's columns without `span` and with
                 `task_id` and `source`, in any column order.
 

@@ -17,7 +17,7 @@ class SourcePlan(Message):
     """What one source gives to one window: rows of [data_from, data_to).
 
     rows: None where only reading can tell. reason: why there are no tasks ("before start",
-    "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the data behind it.
+    "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the source's data.
     hour_base: hours that the source starts into the window's data.
     """
 
@@ -35,7 +35,7 @@ class SourcePlan(Message):
 
 
 class WindowPlan(Message):
-    """One generation of one window. `sources` stand in the pipeline's order."""
+    """One generation of one window. `sources` are in the pipeline's order."""
 
     window: str
     generation: int

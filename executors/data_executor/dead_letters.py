@@ -1,4 +1,4 @@
-"""Dead letters: rows that cannot be learnt from, as JSON lines beside the reason.
+"""Dead letters: rows that cannot be trained on, as JSON lines with the reason.
 
 A line is on disk before the frame that counts its row is sent. A task that is read again may
 write a line again: readers drop lines of a location that they have seen.
@@ -31,7 +31,7 @@ class DeadLetter(Message):
 
 
 def letters_folder(home: Home, pipeline: str, window: str, generation: int) -> Path:
-    """Where the dead letters of one trained window lie."""
+    """Where the dead letters of one trained window are stored."""
     return home.dead_letters(pipeline) / window / f"g{generation}"
 
 

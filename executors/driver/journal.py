@@ -57,7 +57,7 @@ class Journal:
                 raise OSError(f"{written} of {len(line)} bytes fitted")
             os.fdatasync(self._descriptor)
         except OSError as error:
-            # Half a record must not stand before later ones.
+            # Half a record must not precede later ones.
             os.ftruncate(self._descriptor, self._size)
             raise InfrastructureError(
                 f"the driver's journal cannot be written: {self._path}: {error}"

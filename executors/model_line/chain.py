@@ -82,7 +82,7 @@ class ModelChain:
         self.line = line
 
     def folder(self, window: str, generation: int) -> Path:
-        """Where the checkpoints, scores and SavedModel of a link lie."""
+        """Where the checkpoints, scores and SavedModel of a link are stored."""
         return self.home.model(self.pipeline, self.line, window, generation)
 
     def saved_model(self, window: str, generation: int) -> Path:
@@ -125,7 +125,7 @@ class ModelChain:
         write_atomically(path, link.model_dump_json(indent=1))
 
     def stale_reason(self, link: Link) -> str | None:
-        """Why a link no longer stands on the newest models before it; None when it does."""
+        """Why a link is not built on the newest models before it; None when it is."""
         current: Link | None = link
         while current is not None:
             parent, before = current.parent, self.before(current.window)
@@ -179,7 +179,7 @@ class ModelChain:
         return ""
 
     def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:
-        """Refuse to go on from a model that was made for other features or towers.
+        """Refuse to continue from a model that was made for other features or towers.
 
         Raises:
             ConfigError: when the declaration changed in a way that changes the model.

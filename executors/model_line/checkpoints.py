@@ -1,7 +1,7 @@
 """Sealed checkpoints: model, optimiser, row sums, data positions and scores at one barrier.
 
 A checkpoint is a folder that appears under its final name only when everything in it is durable.
-What it says was learnt is the truth; every position newer than the newest seal is discarded.
+What it holds counts as trained; every position newer than the newest seal is discarded.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class CheckpointStore:
             return None  # the folder was dropped between two looks at it
 
     def drop_others(self, parent: Parent | None) -> None:
-        """Remove what was begun from another link than this one: it cannot be gone on with.
+        """Remove what was begun from another link than this one: it cannot be continued.
 
         The window before was trained again since then, or forgotten.
         """

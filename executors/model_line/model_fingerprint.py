@@ -10,7 +10,7 @@ from forebay.config.features import feature_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 
-# What may change from one window to the next: it does not change what a variable stands for.
+# What may change from one window to the next: it does not change the meaning of a variable.
 _TUNABLE: dict[str, bool | set[str]] = {
     "embedding_learning_rate": True,
     "dense_learning_rate": True,

@@ -42,7 +42,7 @@ class ProjectedChain(ModelChain):
         )
 
     def stale(self) -> list[str]:
-        """Windows whose models will not stand on the newest ones, in order."""
+        """Windows whose models will not be built on the newest ones, in order."""
         links = [self.newest(key) for key in self.windows()]
         return [link.window for link in links if link and self.stale_reason(link)]
 

@@ -2,7 +2,7 @@
 
 Rows of a stream are written with the scores they got before the step that used them, rows of
 batch sources with their complete label. A segment that no checkpoint sealed is dropped at restore,
-as the steps behind it are, so scores and model always tell of the same rows.
+as the steps after it are, so scores and model always cover the same rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ScoreWriter:
     """Writes one window's scores and labels into `folder`. Not safe for several threads."""
 
     def __init__(self, folder: Path, paradigms: Sequence[str]) -> None:
-        """Create the folder; nothing that lies there is touched before `restore`."""
+        """Create the folder; nothing in it is touched before `restore`."""
         self._folder = folder
         self._schemas = {
             _SCORES: pa.schema(
@@ -104,7 +104,7 @@ class ScoreWriter:
         return list(self._sealed)
 
     def restore(self, sealed: Sequence[str]) -> None:
-        """Drop every segment that is not in `sealed` and go on behind those.
+        """Drop every segment that is not in `sealed` and continue after those.
 
         Raises:
             DataError: when a sealed segment is missing.

@@ -24,7 +24,7 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
         return None
     existing = chain.windows()
     if existing and existing[0] > first.key:
-        return None  # the line began without one behind this window
+        return None  # the line began after this window, without a warm start
     if existing:
         if not is_warm_start(existing[0]):
             return None
@@ -35,7 +35,7 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
 def require_compatible(
     chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> None:
-    """A line goes on only with the features, label and model that it was trained for so far.
+    """A line continues only with the features, label and model that it was trained for so far.
 
     Raises:
         ConfigError: when the declaration was changed.
@@ -46,7 +46,7 @@ def require_compatible(
 
 
 def gap_before(chain: ModelChain, grid: WindowGrid, first: str) -> str:
-    """Why a line cannot go on with window `first`; an empty text when it can.
+    """Why a line cannot continue with window `first`; an empty text when it can.
 
     A window's model starts from the window before it, so none may be left out.
     """

@@ -5,12 +5,12 @@ Each line is a JSON object, in order of steps:
     {"step": 12, "seconds": 3.25, "rows": {"history": 2816, "clicks": 256}, "lag_seconds": 64800.0}
 
 - step: minibatches of this window up to here, from 1; the window's last step is always there.
-- seconds: of training this window up to here; a trainer that died and came again goes on adding.
+- seconds: of training this window up to here; a restarted trainer continues to add.
 - rows: rows of this window trained up to here, by source; every source is named.
 - lag_seconds: time of data in the window that was not trained yet; 0 at the end.
 
 There are at most `POINTS_MAX` lines, at equal distances but for the last. The file is replaced at
-every seal, so it tells of the same steps as the checkpoint. Use `read_steps`.
+every seal, so it covers the same steps as the checkpoint. Use `read_steps`.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class StepSeries:
         self.restore(0, np.zeros(len(self._names), np.int64))
 
     def restore(self, step: int, rows: Counts) -> None:
-        """Go on from a seal at `step`, behind which `rows` of each source are trained."""
+        """Continue from a seal at `step`, where `rows` of each source are trained."""
         self._points = [point for point in read_steps(self._folder) if point.step <= step]
-        # Points lie at multiples of the stride, so the first one tells it.
+        # Points are at multiples of the stride, so the first one is the stride.
         self._stride = self._points[0].step if self._points else 1
         self._step, self._rows, self._lag_seconds = step, rows.copy(), 0.0
         spent = self._points[-1].seconds if self._points else 0.0

@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CheckedExport:
-    """Exports one trainer's learner, as it stands when it is asked."""
+    """Exports one trainer's learner, as it is at the time of the call."""
 
     request: JobRequest
     layout: FeatureLayout
@@ -59,5 +59,5 @@ class CheckedExport:
                 directory, self.learner, pipeline.dataset, source, self.layout, threads
             )
         except TrainingError as error:
-            raise TrainingError(f"window {window}, behind its last step: {error}") from error
+            raise TrainingError(f"window {window}, after its last step: {error}") from error
         _LOG.info("the exported model answers as the trained one does, to %.1e", difference)

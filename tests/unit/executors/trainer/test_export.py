@@ -94,5 +94,5 @@ def test_a_broken_model_is_told_with_its_window(
         raise TrainingError("the trained model's probabilities are not finite")
 
     monkeypatch.setattr(export_module, "check_served", broken)
-    with pytest.raises(TrainingError, match="window w, behind its last step: the trained model"):
+    with pytest.raises(TrainingError, match="window w, after its last step: the trained model"):
         export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")
