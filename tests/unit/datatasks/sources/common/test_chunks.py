@@ -1,0 +1,128 @@
+"""Small chunks become larger ones: every row once, in order, with hours that never fall."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.common.chunks import (
+    Stored,
+    empty_chunk,
+    joined,
+    place_text,
+    to_chunk,
+)
+from forebay.datatasks.tasks import Chunk, DeadRow, Position
+from forebay.errors import DataError
+
+COLUMNS = {"n": ColumnType.INT, "name": ColumnType.STRING}
+Sizes = list[tuple[list[int], int]]
+
+
+def chunk(hours: Sequence[int], first: int, dead: int = 0) -> Chunk:
+    rows = np.arange(first, first + len(hours))
+    end = first + len(hours) + dead
+    lost = [DeadRow(position=Position(0, end), location={}, reason="") for _ in range(dead)]
+    return Chunk(
+        batch=pa.record_batch({"n": pa.array(rows)}),
+        row_ids=rows + 100,
+        parts=np.zeros(len(rows), np.int64),
+        rows=rows,
+        hours=np.array(hours, np.int32),
+        end=Position(0, end),
+        dead=tuple(lost),
+    )
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 5), max_size=6), st.integers(0, 2)), max_size=8),
+    st.integers(1, 12),
+)
+def test_every_row_once_in_order(sizes: Sizes, chunk_rows: int) -> None:
+    given_chunks, first = [], 0
+    for hours, dead in sizes:
+        given_chunks.append(chunk(hours, first, dead))
+        first += len(hours) + dead
+    last = empty_chunk(["n"], COLUMNS, Position(1, 0))
+    found = list(joined(iter(given_chunks), chunk_rows, last))
+    rows = [int(row) for each in found for row in each.rows]
+    assert rows == [int(row) for each in given_chunks for row in each.rows]
+    assert [int(n) for each in found for n in each.row_ids] == [row + 100 for row in rows]
+    assert [n for each in found for n in each.batch.column("n").to_pylist()] == rows
+    assert sum(len(each.dead) for each in found) == sum(dead for _, dead in sizes)
+    hours = [int(hour) for each in found for hour in each.hours]
+    stored = [hour for each, _ in sizes for hour in each]
+    assert hours == np.maximum.accumulate(np.array([0, *stored]))[1:].tolist()
+    assert found[-1].end == Position(1, 0)
+    counts = [len(each.rows) + len(each.dead) for each in found]
+    largest = max([len(each.rows) + len(each.dead) for each in given_chunks], default=0)
+    assert all(count <= max(chunk_rows, largest) for count in counts)
+    small = [count * 2 < chunk_rows for count in counts[:-1]]
+    following = [len(each.rows) + len(each.dead) for each in found[1:]]
+    assert not any(
+        is_small and count + after <= chunk_rows and after * 2 < chunk_rows
+        for is_small, count, after in zip(small, counts, following, strict=False)
+    )
+
+
+def test_an_end_that_was_reached_is_not_told_twice() -> None:
+    last = empty_chunk(["n"], COLUMNS, Position(0, 2))
+    (only,) = joined(iter([chunk([0, 0], 0)]), 10, last)
+    assert (only.end, len(only.rows)) == (Position(0, 2), 2)
+    (nothing,) = joined(iter([]), 10, last)
+    assert (nothing.end, len(nothing.rows)) == (Position(0, 2), 0)
+
+
+def stored(bad: dict[int, str] | None = None) -> Stored:
+    batch = pa.record_batch(
+        {
+            "n": pa.array([1, 2**63, 3, 2**63 + 1], pa.uint64()),
+            "name": pa.array(["a", "b", None, "ü"]),
+        }
+    )
+    rows = np.array([10, 11, 13, 14])
+    return Stored(
+        batch=batch,
+        part=2,
+        rows=rows,
+        row_ids=rows * 2,
+        hours=np.array([0, 1, 2, 3], np.int32),
+        end=Position(2, 15),
+        locate=lambda row: {"file": "f", "row": row},
+        bad=bad or {},
+    )
+
+
+@pytest.mark.parametrize("policy", ["fail", "dead_letter"])
+def test_rows_that_fit_stay_as_they_are(policy: Literal["fail", "dead_letter"]) -> None:
+    found = to_chunk(stored(), ["name"], COLUMNS, policy)
+    assert found.rows.tolist() == [10, 11, 13, 14]
+    assert (found.parts.tolist(), found.end, found.dead) == ([2] * 4, Position(2, 15), ())
+
+
+def test_rows_that_do_not_fit_leave_as_dead_rows() -> None:
+    found = to_chunk(stored({2: "no time"}), ["n", "name"], COLUMNS, "dead_letter")
+    assert found.rows.tolist() == [10]
+    assert (found.row_ids.tolist(), found.hours.tolist()) == ([20], [0])
+    assert [row.position for row in found.dead] == [(2, 11), (2, 13), (2, 14)]
+    assert [row.location["row"] for row in found.dead] == [11, 13, 14]
+    assert found.dead[1].reason == "no time"
+    assert "'n'" in found.dead[0].reason
+    assert json.loads(found.dead[2].row or "") == {"n": 2**63 + 1, "name": "ü"}
+    assert "ü" in (found.dead[2].row or ""), "as it is written"
+
+
+def test_the_first_row_that_does_not_fit_is_an_error() -> None:
+    with pytest.raises(DataError, match=r"^file f, row 11: column 'n'"):
+        to_chunk(stored({2: "no time"}), ["n"], COLUMNS, "fail")
+    with pytest.raises(DataError, match=r"^file f, row 10: no time"):
+        to_chunk(stored({0: "no time"}), ["n"], COLUMNS, "fail")
+    assert place_text({"a": 1, "b": "c"}) == "a 1, b c"
