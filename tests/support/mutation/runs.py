@@ -68,7 +68,7 @@ class Overlay:
         return Verdict("", time.monotonic() - began)
 
     def _first_failure(self, tests: list[str], limit: float) -> str:
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header"]
         options += [f"--timeout={TEST_SECONDS}", "-m", "not kafka and not chaos"]
         options += ["--hypothesis-profile=mutants", "--durations=0", "--tb=no"]
         command = [sys.executable, "-m", "pytest", *options, *tests]
