@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-_COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.GtE),
-    ast.LtE: (ast.Lt, ast.Gt),
-    ast.Gt: (ast.GtE, ast.LtE),
-    ast.GtE: (ast.Gt, ast.Lt),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.Is: (ast.IsNot,),
-    ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
+_COMPARISONS: dict[type[ast.cmpop], list[ast.cmpop]] = {
+    ast.Lt: [ast.LtE(), ast.GtE()],
+    ast.LtE: [ast.Lt(), ast.Gt()],
+    ast.Gt: [ast.GtE(), ast.LtE()],
+    ast.GtE: [ast.Gt(), ast.Lt()],
+    ast.Eq: [ast.NotEq()],
+    ast.NotEq: [ast.Eq()],
+    ast.Is: [ast.IsNot()],
+    ast.IsNot: [ast.Is()],
+    ast.In: [ast.NotIn()],
+    ast.NotIn: [ast.In()],
 }
 # How long, how often and how much at once: tuning, not rules.
 _TUNING = re.compile(
-    r"(^|_)(seconds|timeout|poll|every|interval|bytes|delay|backoff|attempts|max_workers)(_|$)",
-    re.IGNORECASE,
+    r"(^|_)(seconds|timeout|poll|every|interval|bytes|delay|backoff|threads)(_|$)", re.IGNORECASE
 )
-_LOGGERS = frozenset({"_LOG", "LOG", "logger", "logging"})
+_NO_BRANCH = {"TYPE_CHECKING", "__name__ == '__main__'"}
 
 
 @dataclass(frozen=True)
@@ -63,51 +61,45 @@ class _Finder(ast.NodeVisitor):
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         old = " ".join(self._source[start:end].decode().split())
-        self.found.append(
-            [Change(node.lineno, start, end, text, f"{old} -> {text}") for text in texts]
-        )
+        self.found.append([Change(node.lineno, start, end, t, f"{old} -> {t}") for t in texts])
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        """Each operator becomes its neighbour or its opposite."""
         for index, operator in enumerate(node.ops):
-            texts = []
-            for other in _COMPARISONS[type(operator)]:
-                ops = [*node.ops[:index], other(), *node.ops[index + 1 :]]
-                texts.append(_text(ast.Compare(node.left, ops, node.comparators)))
-            self._add(node, *texts)
+            others = _COMPARISONS[type(operator)]
+            ops = [[*node.ops[:index], other, *node.ops[index + 1 :]] for other in others]
+            self._add(node, *(_text(ast.Compare(node.left, o, node.comparators)) for o in ops))
         self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        """`and` becomes `or`, and the other way round."""
         other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
         self._add(node, _text(ast.BoolOp(other, node.values)))
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """A number becomes one more or one less; a returned or assigned bool stays."""
         if isinstance(node.value, int | float) and not isinstance(node.value, bool):
             self._add(node, repr(node.value + 1), f"({node.value - 1!r})")
 
-    def visit_If(self, node: ast.If) -> None:
-        """One of the two branches is dropped."""
-        if ast.unparse(node.test) in {"TYPE_CHECKING", "__name__ == '__main__'"}:
-            return
-        self._add(node.test, "False", "True")
-        self.generic_visit(node)
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.visit(node.value)
+        if isinstance(node.slice, ast.Constant) and node.slice.value == 0:
+            self._add(node.slice, "1")  # -1 is not the one before, and often the same
+        else:
+            self.visit(node.slice)
+
+    def visit_If(self, node: ast.If | ast.IfExp) -> None:
+        if ast.unparse(node.test) not in _NO_BRANCH:
+            self._add(node.test, "False", "True")
+            self.generic_visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
-        """One of the two values is dropped."""
-        self._add(node.test, "False", "True")
-        self.generic_visit(node)
+        self.visit_If(node)
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
-        """A filter lets everything through."""
         for test in node.ifs:
             self._add(test, "True")
         self.generic_visit(node)
 
     def visit_Return(self, node: ast.Return) -> None:
-        """A returned truth value is turned round."""
         value = node.value
         if isinstance(value, ast.Constant) and isinstance(value.value, bool):
             self._add(value, str(not value.value))
@@ -117,62 +109,42 @@ class _Finder(ast.NodeVisitor):
             self._add(value, f"(not {_text(value)})")
         self.generic_visit(node)
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Texts are no rules."""
-
-    def visit_Raise(self, node: ast.Raise) -> None:
-        """Neither are messages."""
-
     def visit_Call(self, node: ast.Call) -> None:
-        """Log calls have no effect on results; descriptions and tuning are left alone."""
-        function = node.func
-        if (
-            isinstance(function, ast.Attribute)
-            and isinstance(function.value, ast.Name)
-            and function.value.id in _LOGGERS
-        ):
+        if ast.unparse(node.func).startswith("_LOG."):
             return
-        self.visit(function)
-        for argument in node.args:
-            self.visit(argument)
+        for child in (node.func, *node.args):
+            self.visit(child)
         for keyword in node.keywords:
             if keyword.arg is None or not _TUNING.search(keyword.arg):
                 self.visit(keyword.value)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """The value only: annotations are not run."""
-        if node.value is not None and not _TUNING.search(ast.unparse(node.target)):
+    def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if node.value is not None and not any(_TUNING.search(ast.unparse(t)) for t in targets):
             self.visit(node.value)
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        """Every named number but tuning."""
-        if not any(_TUNING.search(ast.unparse(target)) for target in node.targets):
-            self.generic_visit(node)
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.visit_Assign(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Body and defaults: neither decorators nor annotations."""
-        self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """As a function."""
-        self._function(node)
-
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        for name, default in _defaults(node.args):
-            if not _TUNING.search(name):
+        named = [*node.args.posonlyargs, *node.args.args]
+        named = named[len(named) - len(node.args.defaults) :] + node.args.kwonlyargs
+        defaults = [*node.args.defaults, *node.args.kw_defaults]
+        for argument, default in zip(named, defaults, strict=True):
+            if default is not None and not _TUNING.search(argument.arg):
                 self.visit(default)
         for statement in node.body:
             self.visit(statement)
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.visit_FunctionDef(node)
 
-def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
-    positional = [*arguments.posonlyargs, *arguments.args]
-    with_default = positional[len(positional) - len(arguments.defaults) :]
-    for argument, default in zip(with_default, arguments.defaults, strict=True):
-        yield argument.arg, default
-    for argument, optional in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        if optional is not None:
-            yield argument.arg, optional
+    def visit_JoinedStr(self, node: ast.JoinedStr | ast.Raise) -> None:
+        """Texts and messages are no rules."""
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self.visit_JoinedStr(node)
 
 
 def _text(node: ast.expr) -> str:
