@@ -56,10 +56,15 @@ class Overlay:
         if seconds <= 0:
             return ""
         command = [sys.executable, "-m", "pytest", *_OPTIONS, *tests]
-        where = {"cwd": self._folder, "env": os.environ | {"PYTHONPATH": str(self._folder)}}
         try:
             done = subprocess.run(
-                command, **where, timeout=seconds, text=True, capture_output=True, check=False
+                command,
+                cwd=self._folder,
+                env=os.environ | {"PYTHONPATH": str(self._folder)},
+                timeout=seconds,
+                text=True,
+                capture_output=True,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return ""
