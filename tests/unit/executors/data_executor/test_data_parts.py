@@ -183,3 +183,30 @@ def test_errors_cross_processes_in_their_class(error: errors.ForebayError) -> No
 def test_unknown_errors_keep_their_remedy() -> None:
     assert type(ErrorReport(error="Odd", message="m", exit_code=3).exception()) is DataError
     assert "KeyError" in ErrorReport.of(KeyError("x")).message
+
+
+def letter(row: int, text: str | None = None, rows: int = 1) -> DeadRow:
+    location: dict[str, str | int] = {"file": "a.parquet", "row": row}
+    return DeadRow(position=Position(0, row), location=location, reason="bad", row=text, rows=rows)
+
+
+def test_dead_letters_hold_rows_as_far_as_they_were_read(tmp_path: Path) -> None:
+    writer = DeadLetterWriter(tmp_path / "g2")
+    writer.write(TASK, [])
+    assert not (tmp_path / "g2").exists()
+    texts = [None, '{"a": 1}', "half a ro", "[1]"]
+    writer.write(TASK, [letter(row, text, row + 1) for row, text in enumerate(texts)])
+    found = list(read_letters(tmp_path))
+    assert [each.row for each in found] == [None, {"a": 1}, "half a ro", [1]]
+    assert [each.rows for each in found] == [1, 2, 3, 4]
+    assert (tmp_path / "g2" / "clicks-3.jsonl").read_bytes().count(b"\n") == 4
+    assert letter(0).rows == 1
+
+
+def test_letters_of_several_tasks_are_all_told(tmp_path: Path) -> None:
+    writer = DeadLetterWriter(tmp_path)
+    for number in (3, 4):
+        task = TASK.model_copy(update={"task_id": f"clicks/{number}"})
+        writer.write(task, [letter(7)])
+        writer.write(task, [letter(7), letter(8)])
+    assert [each.location["row"] for each in read_letters(tmp_path)] == [7, 8, 7, 8]

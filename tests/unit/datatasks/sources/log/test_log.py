@@ -179,3 +179,18 @@ def test_readiness_by_later_segments_or_a_marker(tmp_path: Path) -> None:
     (tmp_path / "log/1/_END").touch()
     assert opened.readiness(DAYS[0]).ready
     assert not opened.readiness(DAYS[1]).ready
+
+
+def test_a_segment_has_as_many_rows_as_its_name_can_say(tmp_path: Path) -> None:
+    many = pa.table({"n": pa.nulls(10**8)})
+    with pytest.raises(ValueError, match="at most 99999999 rows, not 100000000"):
+        LogWriter(tmp_path, 0).append(many, START)
+    assert LogWriter(tmp_path, 0).append(many.slice(0, 10), START) is not None
+
+
+def test_equal_commit_times_are_fine_and_earlier_ones_are_not(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path, 0)
+    assert writer.append(rows(0, 1), START) is not None
+    assert writer.append(rows(1, 1), START) is not None
+    with pytest.raises(ValueError, match="commit times must not fall"):
+        writer.append(rows(2, 1), START - timedelta(milliseconds=1))

@@ -1,0 +1,32 @@
+"""What a data executor serves, by the declaration."""
+
+from __future__ import annotations
+
+from support.stages import memory_source, pipeline
+
+from forebay.config.sources import SourceSpec
+from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
+from forebay.mixture.queue.queue import Limits
+
+STREAMS = {
+    "old": {"sources": ["a", "b"], "weight": 1.5, "floor": 0.25},
+    "new": {"sources": ["c"], "weight": 3, "feed": "stream"},
+}
+
+
+def test_sources_belong_to_their_streams() -> None:
+    sources: dict[str, SourceSpec] = {name: memory_source(name) for name in "abc"}
+    spec = pipeline(("a", "b", "c"), dataset={"streams": STREAMS, "queue_unit": 7.5})
+    found = queue_sources_of(spec, sources)
+    assert list(found.names) == ["a", "b", "c"]
+    assert list(found.feeds) == ["batch", "batch", "stream"]
+    assert list(found.weights) == [1.5, 1.5, 3.0]
+    assert list(found.groups) == [0, 0, 1]
+    assert list(found.floors) == [0.25, 0.0]
+    assert found.queue_unit == 7.5
+
+
+def test_bounds_are_the_pipeline_s() -> None:
+    buffers = {"rows_max": 11, "bytes_max": 2**17, "flush_seconds": 0.5}
+    spec = pipeline(("a",), train={"minibatch_rows": 9}, job={"buffers": buffers})
+    assert limits_of(spec) == Limits(9, 11, 2**17, 0.5)

@@ -1,0 +1,112 @@
+"""Score segments: order over seals, what a restore drops, and what cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forebay.config.datasets import Feed
+from forebay.errors import DataError
+from forebay.executors.model_line.scores import (
+    ScoreWriter,
+    Segments,
+    paradigms_of,
+    score_matrix,
+)
+from forebay.mixture.minibatch import Minibatch
+
+PARADIGMS = ("mixture", "mixed")
+
+
+def minibatch(feed: Feed, ids: list[int]) -> Minibatch:
+    rows = len(ids)
+    return Minibatch(
+        feed=feed,
+        row_ids=np.arange(rows, dtype=np.int64),
+        event_ids=np.array(ids, dtype=np.int64),
+        sources=np.zeros(rows, dtype=np.int32),
+        labels=np.array([number % 2 for number in ids], dtype=np.float32),
+        dense=np.zeros((rows, 0), dtype=np.float32),
+        ids=np.zeros((rows, 0), dtype=np.int64),
+    )
+
+
+def score(writer: ScoreWriter, *ids: int) -> None:
+    scores = np.array([[number, -number] for number in ids], np.float32)
+    writer.append(minibatch("stream", list(ids)), scores)
+
+
+def ids_of(folder: Path, names: list[str] | None = None) -> tuple[list[int], list[int]]:
+    segments = Segments("w", folder, names)
+    tables = (segments.scores(), segments.labels())
+    scored, labelled = ([] if t is None else t.column("event_id").to_pylist() for t in tables)
+    return scored, labelled
+
+
+def test_segments_keep_the_order_over_many_seals(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    assert writer.seal() == []
+    for number in range(12):
+        score(writer, number, 100 + number)
+        writer.append(minibatch("batch", [number]), None)
+        score(writer, 200 + number)
+        names = writer.seal()
+    assert len(names) == len(set(names)) == 24
+    scored, labelled = ids_of(tmp_path, names)
+    assert scored == [n for number in range(12) for n in (number, 100 + number, 200 + number)]
+    assert labelled == list(range(12))
+    table = Segments("w", tmp_path).scores()
+    assert table is not None
+    assert paradigms_of(table) == PARADIGMS
+    np.testing.assert_array_equal(score_matrix(table)[:2], [[0, 0], [100, -100]])
+
+
+def test_rows_that_no_checkpoint_sealed_are_dropped(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    score(writer, 1)
+    sealed = writer.seal()
+    score(writer, 2)
+    writer.seal()
+    again = ScoreWriter(tmp_path, PARADIGMS)
+    again.restore(sealed)
+    assert ids_of(tmp_path) == ([1], [])
+    score(again, 3)
+    names = again.seal()
+    assert ids_of(tmp_path, names) == ([1, 3], [])
+    assert names[0] == sealed[0]
+    anew = ScoreWriter(tmp_path, PARADIGMS)
+    anew.restore([])
+    assert ids_of(tmp_path) == ([], [])
+    score(anew, 4)
+    assert anew.seal() == ["scores-000000.arrow"]
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    score(writer, 1)
+    (name,) = writer.seal()
+    (tmp_path / name).write_bytes(b"half a segment")
+    with pytest.raises(DataError, match=f"{name}: a sealed score segment cannot be read"):
+        Segments("w", tmp_path).scores()
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError, match="cannot be read"):
+        Segments("w", tmp_path, [name]).scores()
+    with pytest.raises(DataError, match=f"sealed segment {name} is missing"):
+        ScoreWriter(tmp_path, PARADIGMS).restore([name])
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (1, 1), (1, 3)])
+def test_scores_have_a_column_for_each_paradigm(tmp_path: Path, shape: tuple[int, int]) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    with pytest.raises(ValueError, match="scores of shape"):
+        writer.append(minibatch("stream", [1]), np.zeros(shape, np.float32))
+
+
+def test_many_rows_are_written_in_larger_pieces(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    for first in range(0, 20_000, 500):
+        score(writer, *range(first, first + 500))
+    names = writer.seal()
+    assert ids_of(tmp_path, names)[0] == list(range(20_000))

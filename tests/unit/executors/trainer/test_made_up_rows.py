@@ -1,0 +1,55 @@
+"""The rows that an export is checked with: the same on every machine, so that a check that failed
+can be looked at again."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from support.learning import layout_of
+
+from forebay.executors.trainer.export_check import made_up_rows
+
+FEATURES: dict[str, Any] = {
+    "place": {"encode": "vocabulary", "values": ["Köln", 0]},
+    "sold": {"encode": "vocabulary", "values": ["true", "FALSE"]},
+    "item": {"encode": "vocabulary", "values": [3, 2**61, 2**63]},
+    "count": {"encode": "bucketise", "boundaries": [-(2.0**62), 0.4, 1.6]},
+    "hour": {"encode": "bucketise", "column": "at", "part": "hour", "boundaries": [6]},
+    "price": {"encode": "numeric", "transform": "log1p", "mean": 3.0, "scale": 0.5},
+    "size": {"encode": "numeric", "mean": 0.5, "scale": 0.125},
+    "age": {"encode": "numeric", "mean": 40, "scale": 12},
+    "pair": {"encode": "cross", "columns": ["place", "item"], "buckets": 100},
+    "tags": {"encode": "vocabulary", "values": ["a", "b"]},
+    "sizes": {"encode": "bucketise", "boundaries": [0, 1.5]},
+}
+COLUMNS = {
+    "place": "string",
+    "sold": "bool",
+    "item": "int",
+    "count": "int",
+    "at": "timestamp",
+    "price": "float",
+    "size": "float",
+    "age": "int",
+    "tags": "list<string>",
+    "sizes": "list<float>",
+}
+DIGESTS = {}
+
+
+def digests(count: int) -> dict[str, str]:
+    rows = made_up_rows(layout_of(FEATURES, COLUMNS), count)
+    columns = {name: repr([row[name] for row in rows]) for name in COLUMNS}
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:8] for name, text in columns.items()}
+
+
+def test_made_up_rows_are_the_same_on_every_machine() -> None:
+    assert digests(300) == DIGESTS
+
+
+def test_so_many_as_are_asked_for() -> None:
+    layout = layout_of(FEATURES, COLUMNS)
+    assert len(made_up_rows(layout)) == 64
+    assert made_up_rows(layout)[:9] == made_up_rows(layout, 9)
+    assert made_up_rows(layout, 1) == [dict.fromkeys(layout.types)]
