@@ -12,7 +12,7 @@ from forebay.executors.trainer.export_check import made_up_rows
 
 FEATURES: dict[str, Any] = {
     "place": {"encode": "vocabulary", "values": ["Köln", 0]},
-    "sold": {"encode": "vocabulary", "values": ["true", "FALSE"]},
+    "sold": {"encode": "vocabulary", "values": ["true", "false"]},
     "item": {"encode": "vocabulary", "values": [3, 2**61, 2**63]},
     "count": {"encode": "bucketise", "boundaries": [-(2.0**62), 0.4, 1.6]},
     "hour": {"encode": "bucketise", "column": "at", "part": "hour", "boundaries": [6]},
@@ -35,7 +35,18 @@ COLUMNS = {
     "tags": "list<string>",
     "sizes": "list<float>",
 }
-DIGESTS = {}
+DIGESTS = {
+    "place": "f1c1f525",
+    "sold": "81ea9a04",
+    "item": "becf0dad",
+    "count": "72016e48",
+    "at": "b4f54e64",
+    "price": "766e180f",
+    "size": "2c133d44",
+    "age": "0c2d17cd",
+    "tags": "22e40d44",
+    "sizes": "500dac6b",
+}
 
 
 def digests(count: int) -> dict[str, str]:
