@@ -3,7 +3,8 @@
     python tests/mutants.py --seed 7 --count 40
 
 Nothing is written into the working tree: changed files go into copies of it.
-`mutants_equivalent.txt` lists changes that change no behaviour: `path old -> new  # why`.
+`mutants_equivalent.txt` lists changes that change no behaviour, three lines for each: file and
+change, the line that is changed, and why.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def main() -> None:
     print(f"seed {given.seed}: {count} of {len(found)} places in {len(modules)} modules")
     draw = random.Random(given.seed)
     drawn = [(path, draw.choice(place)) for path, place in draw.sample(found, count)]
-    reasons = dict(line.split("  # ") for line in _REASONS.read_text().splitlines())
+    blocks = [block.splitlines() for block in _REASONS.read_text().split("\n\n")]
+    reasons = {(change, line): why for change, line, why in blocks}
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         overlays: SimpleQueue[Overlay] = SimpleQueue()
         for number in range(given.workers):
@@ -52,7 +54,8 @@ def main() -> None:
             test = overlay.caught_by(path, change, tree.tests_of(path), given.limit_seconds)
             overlays.put(overlay)
             name = f"{_name(path)}:{change.line} {change.what}"
-            reason = reasons.get(f"{_name(path)} {change.what}", "")
+            line = path.read_text().splitlines()[change.line - 1].strip()
+            reason = reasons.get((f"{_name(path)} {change.what}", line), "")
             verdict = f"caught by {test}" if test else "ESCAPED"
             verdict = f"equivalent: {reason}" if reason and not test else verdict
             print(f"{verdict} ({time.monotonic() - began:.1f} s): {name}", flush=True)
