@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from support.stages import START, Stages, noon, stages, table
 
-from forebay.datatasks.ledger import WindowPlan
 from forebay.datatasks.listing_files import listed_for, listing_path
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.datatasks.why import Why, plan_text, skipped_text, why_not_planned
+from forebay.datatasks.why import NotPlanned, why_not_planned
 
 KEY = "2026-03-01"
 
@@ -26,7 +25,7 @@ def project(tmp_path: Path) -> Iterator[Stages]:
         yield found
 
 
-def why(project: Stages) -> Why:
+def why(project: Stages) -> NotPlanned:
     return why_not_planned(
         project.root,
         project.pipeline,
@@ -48,7 +47,7 @@ def test_a_window_that_is_not_over(project: Stages) -> None:
 
 def test_nobody_has_asked(project: Stages) -> None:
     found = why(project)
-    assert (found.state, found.window, found.generation) == ("not planned", KEY, None)
+    assert found.state == "not planned"
     assert found.reason.startswith("nobody has asked for it yet")
     assert found.next == f"forebay run ads --from {KEY} --to {KEY}"
 
@@ -95,36 +94,11 @@ def test_a_plan_that_failed(project: Stages) -> None:
     assert found.next.startswith("forebay run ads")
 
 
-def plan(project: Stages) -> WindowPlan:
+def test_trained_windows_leave_no_listings(project: Stages) -> None:
+    listings = Listings(project.ledger)
     for name in ("a", "b"):
         project.source(0, name)
     project.sink(0)
-    found = project.ledger.latest_plan(KEY)
-    assert found is not None
-    return found
-
-
-def test_plans_in_a_line(project: Stages) -> None:
-    found = plan(project)
-    assert plan_text(found) == "generation 1: a 1 rows, b 1 rows"
-    assert skipped_text(found) == ""
-    a, b = found.sources["a"], found.sources["b"]
-    changed = {
-        "a": a.model_copy(update={"rows": None}),
-        "b": b.model_copy(update={"rows": 0, "reason": "skipped: no marker"}),
-        "c": b.model_copy(update={"source": "c", "rows": 12_345, "reason": "no rows"}),
-    }
-    odd = found.model_copy(update={"sources": changed})
-    assert plan_text(odd) == (
-        "generation 1: a an unknown number of rows, b 0 rows (skipped: no marker), "
-        "c 12,345 rows (no rows)"
-    )
-    assert skipped_text(odd) == "b (no marker)"
-
-
-def test_trained_windows_leave_no_listings(project: Stages) -> None:
-    listings = Listings(project.ledger)
-    plan(project)
     for name in ("a", "b"):
         project.source(0, name, by="r#1")
         project.source(1, name, by="r#1")

@@ -155,7 +155,7 @@ def test_what_is_not_finite_is_refused_by_name() -> None:
     learner = make_towers("stream", "mixed")
     learner.learn(minibatch("stream", 1))
     before, batch = states(learner), minibatch("stream", 2)
-    with pytest.raises(TrainingError, match=r"feature price is not finite .* behind step 1"):
+    with pytest.raises(TrainingError, match=r"feature price is not finite .* after step 1"):
         learner.learn(replace(batch, dense=np.full_like(batch.dense, np.inf)))
     assert_same(before, states(learner))
     with pytest.raises(TrainingError, match="paradigm stream, mixed is not finite at step 2"):
