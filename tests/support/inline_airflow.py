@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forebay.home.format import record_format
+from forebay.home.paths import Home
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -41,6 +44,7 @@ def run_inline(
     root: Path, dags: Path, dag_id: str, toy: Path, scenarios: list[Scenario]
 ) -> dict[str, InlineRun]:
     """Run all scenarios one after the other, on an Airflow of their own below `root`."""
+    record_format(Home(root / "home"))  # as real stages do: the stand-in writes files alone
     asked = root / "scenarios.json"
     asked.write_text(json.dumps([scenario.__dict__ for scenario in scenarios]))
     kept = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
