@@ -1,0 +1,85 @@
+"""What all tasks share: pauses that end when the task has to, commands, and what is said once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.config.windows import WindowGrid, WindowSize
+from forebay.errors import InfrastructureError
+from forebay.executors.stages.results import SubmitResult
+from forebay.operators.runs.stage_request import StageRequest
+from forebay.operators.stages.data_executors import DataExecutorsOperator
+from forebay.operators.stages.evaluate import EvaluateOperator
+from forebay.operators.stages.sink import SinkOperator
+
+ASKED = StageRequest(
+    dag_id="ads",
+    run_id="mine",
+    task_id="sink",
+    window=WindowGrid(WindowSize.DAY).parse("2026-03-05"),
+    clear_number=0,
+    clear_count=0,
+    reprocess=False,
+)
+
+
+def sink(**more: Any) -> SinkOperator:
+    return SinkOperator(task_id="sink", pipeline="ads", config="/config", python="py", **more)
+
+
+def test_a_pause_lasts_as_long_as_it_is_told() -> None:
+    for seconds in (0.0, 0.3):
+        began = time.monotonic()
+        sink().pause(seconds)
+        assert seconds <= time.monotonic() - began < seconds + 5
+
+
+def test_a_pause_ends_with_the_task() -> None:
+    task = sink()
+    task.on_kill()
+    began = time.monotonic()
+    with pytest.raises(InfrastructureError, match="ended from outside"):
+        task.pause(60)
+    assert time.monotonic() - began < 30
+
+
+def test_what_a_task_is_by_default() -> None:
+    task = sink()
+    assert (task.grace_seconds, task.stage_seconds) == (60, 3600)
+    assert (task.size, task.timezone, task.line) == ("1d", "UTC", "main")
+    hourly = sink(size="1h", timezone="Europe/Berlin")
+    assert hourly.grid == WindowGrid(WindowSize.HOUR, "Europe/Berlin")
+    job = DataExecutorsOperator(task_id="d", pipeline="ads", config="/config")
+    assert (job.executors, job.turn_wait_seconds) == (1, 86_400)
+
+
+def test_a_stage_is_called_for_the_window() -> None:
+    command = sink(line="second").command(ASKED, "--again")
+    assert (command.python, command.stage) == ("py", "sink")
+    wanted = ("ads", "2026-03-05", "--again", "--config", "/config", "--line", "second")
+    assert command.arguments == wanted
+    assert sink().command(ASKED, stage="submit").stage == "submit"
+    evaluate = EvaluateOperator(task_id="e", pipeline="ads", config="/config", python="py")
+    assert evaluate.command(ASKED).stage == "evaluate"
+
+
+def test_why_a_window_waits_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    task = DataExecutorsOperator(task_id="d", pipeline="ads", config="/config")
+    said = task._say(ASKED, "", "because of this")
+    said = task._say(replace(ASKED), said, "because of this")
+    assert said == "because of this"
+    told = SubmitResult(state="waiting", window="2026-03-05", reason="told by the stage itself")
+    assert task._say(ASKED, said, told) == told.reason
+    out = capsys.readouterr().out
+    assert out.count("because of this") == 1
+    assert "told by the stage itself" not in out
+
+
+def test_the_home_is_the_environment_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
+    assert sink().home.root == tmp_path
