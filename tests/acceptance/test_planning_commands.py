@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from support.links import link
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -23,7 +24,7 @@ from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 from forebay.system.error_report import ErrorReport
 
@@ -201,27 +202,9 @@ def test_why_planned_but_the_window_before_is_not_trained(
     assert "waits" not in first["reason"]
 
 
-def trained(project: Project, window: str, generation: int, parent: Parent | None) -> None:
+def trained(project: Project, window: str, generation: int, parent: tuple[str, int] | None) -> None:
     home = Home(project.home)
-    at = datetime.now(UTC)
-    ModelChain(home, "ads").record(
-        Link(
-            window=window,
-            generation=generation,
-            parent=parent,
-            step=1,
-            steps=1,
-            base_seen={},
-            seen={},
-            progress={},
-            scores=[],
-            resumed_from_step=0,
-            reread_rows=0,
-            model_fingerprint="x",
-            started_at=at,
-            finished_at=at,
-        )
-    )
+    ModelChain(home, "ads").record(link(window, generation=generation, parent=parent))
     if generation == 1:
         Ledger(home, "ads").mark_trained(window, generation, {})
 
@@ -229,7 +212,7 @@ def trained(project: Project, window: str, generation: int, parent: Parent | Non
 def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
     forebay.text(*PLAN)
     trained(project, "2026-03-01", 1, None)
-    trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
+    trained(project, "2026-03-02", 1, ("2026-03-01", 1))
     assert why(forebay)["state"] == "trained"
     assert "history 500 rows" in why(forebay)["reason"]
     assert "waits" not in why(forebay, "2026-03-03")["reason"]
@@ -243,8 +226,8 @@ def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
 def test_why_stale_begins_with_the_first_stale_window(project: Project, forebay: Caller) -> None:
     forebay.text(*PLAN)
     trained(project, "2026-03-01", 1, None)
-    trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
-    trained(project, "2026-03-03", 1, Parent(window="2026-03-02", generation=1))
+    trained(project, "2026-03-02", 1, ("2026-03-01", 1))
+    trained(project, "2026-03-03", 1, ("2026-03-02", 1))
     trained(project, "2026-03-01", 2, None)
     found = why(forebay, "2026-03-03")
     assert found["next"] == "forebay run ads --from 2026-03-02 --to 2026-03-03 --reprocess"
@@ -255,8 +238,8 @@ def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
 ) -> None:
     forebay.text(*PLAN)
     trained(project, "2026-03-01", 1, None)
-    trained(project, "2026-03-02", 1, Parent(window="2026-03-01", generation=1))
-    trained(project, "2026-03-02", 2, Parent(window="2026-03-01", generation=1))
+    trained(project, "2026-03-02", 1, ("2026-03-01", 1))
+    trained(project, "2026-03-02", 2, ("2026-03-01", 1))
     trained(project, "2026-03-01", 2, None)
     states = [row["state"] for row in forebay.json("models", "ls", "ads")]
     assert states == [

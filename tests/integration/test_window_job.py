@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
+from support import links
 from support.projects import Project as ToyProject
 from support.projects import ads_pipeline, clicks_source, history_source
 from support.toy_roles.jobs import TESTS, ToyJobs, eventually
@@ -25,7 +26,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
 from forebay.errors import ConfigError, LineBusyError, UsageError
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import LEASE_NAME
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages import submit
@@ -105,22 +106,7 @@ class Windows:
     def link(self, key: str, generation: int = 1, *, marked: bool = True) -> None:
         model_fingerprint = model_fingerprint_of(self.pipeline, self.project.sources)
         self.chain.record(
-            Link(
-                window=key,
-                generation=generation,
-                parent=None,
-                step=1,
-                steps=1,
-                base_seen={},
-                seen={},
-                progress={},
-                scores=[],
-                resumed_from_step=0,
-                reread_rows=0,
-                model_fingerprint=model_fingerprint,
-                started_at=NOW,
-                finished_at=NOW,
-            )
+            links.link(key, generation=generation, model_fingerprint=model_fingerprint)
         )
         if marked:
             self.ledger.mark_trained(key, generation, {})

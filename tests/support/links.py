@@ -4,28 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-from forebay.executors.model_line.chain import Link
+from forebay.executors.model_line.chain import Link, Parent
 from forebay.mixture.row_sums import RowSums
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def link(window: str, seen: Mapping[str, int], before: Mapping[str, int]) -> Link:
-    """Generation 1 of a window, in four steps, from rows seen before to rows seen after."""
-    return Link(
-        window=window,
-        generation=1,
-        parent=None,
-        step=4,
-        steps=4,
-        base_seen={source: RowSums(rows=rows) for source, rows in before.items()},
-        seen={source: RowSums(rows=rows) for source, rows in seen.items()},
-        progress={},
-        scores=[],
-        resumed_from_step=0,
-        reread_rows=0,
-        model_fingerprint="f",
-        started_at=AT,
-        finished_at=AT,
-    )
+def link(
+    window: str,
+    rows: Mapping[str, int] | None = None,
+    rows_before: Mapping[str, int] | None = None,
+    *,
+    generation: int = 1,
+    parent: tuple[str, int] | None = None,
+    **more: Any,
+) -> Link:
+    """One window of four steps; `rows` and `rows_before`: what its model has seen by source."""
+    facts: dict[str, Any] = {
+        "parent": Parent(window=parent[0], generation=parent[1]) if parent else None,
+        "step": 4,
+        "steps": 4,
+        "base_seen": sums(rows_before or {}),
+        "seen": sums(rows or {}),
+        "progress": {},
+        "scores": [],
+        "resumed_from_step": 0,
+        "reread_rows": 0,
+        "model_fingerprint": "same",
+        "started_at": AT,
+        "finished_at": AT,
+    }
+    return Link(window=window, generation=generation, **(facts | more))
+
+
+def sums(rows: Mapping[str, int]) -> dict[str, RowSums]:
+    """Row sums of which only the counts matter."""
+    return {source: RowSums(rows=count) for source, count in rows.items()}

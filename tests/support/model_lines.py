@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from forebay.datatasks.tasks import Position, TaskProgress
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.model_line.checkpoints import MODEL_FOLDER, SEAL_NAME, Seal
 from forebay.mixture.row_sums import RowSums
-
-TRAINED_AT = datetime(2026, 3, 1, tzinfo=UTC)
+from support.links import AT, link
 
 
 def record_link(
@@ -32,27 +31,22 @@ def record_link(
         name: RowSums(rows=count + (base[name].rows if name in base else 0))
         for name, count in rows.items()
     }
-    link = Link(
-        window=window,
+    recorded = link(
+        window,
         generation=generation,
-        parent=Parent(window=before.window, generation=before.generation) if before else None,
+        parent=(before.window, before.generation) if before else None,
         **{
             "step": 10,
             "steps": 10,
             "base_seen": base,
             "seen": seen,
             "progress": {f"{name}/0": read(count) for name, count in rows.items()},
-            "scores": [],
-            "resumed_from_step": 0,
-            "reread_rows": 0,
-            "model_fingerprint": "same",
-            "started_at": TRAINED_AT,
-            "finished_at": TRAINED_AT + timedelta(seconds=seconds),
+            "finished_at": AT + timedelta(seconds=seconds),
             **more,
         },
     )
-    chain.record(link)
-    return link
+    chain.record(recorded)
+    return recorded
 
 
 def read(rows: int, dead: int = 0) -> TaskProgress:

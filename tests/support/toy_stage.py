@@ -95,6 +95,6 @@ def job_files(job_id: str, state: str, pipeline: str, key: str, **status: Any) -
         f"jobs/{job_id}/endpoints/data-0": "here",
     }
     if state == "succeeded":
-        trained = link(key, seen={"clicks": 17, "views": 3}, before={"clicks": 5})
+        trained = link(key, {"clicks": 17, "views": 3}, {"clicks": 5})
         files[f"models/{pipeline}/main/{key}/g1/window.json"] = trained.model_dump_json()
     return files

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.links import link
 
 from forebay.demo.jobs import running_jobs, unfinished_jobs
 from forebay.demo.kills import Kills
@@ -14,10 +15,9 @@ from forebay.demo.trained_rows import Trained, TrainedRows
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobRequest, JobStatus, State
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import ModelChain
 from forebay.home.format import record_format
 from forebay.home.paths import Home
-from forebay.mixture.row_sums import RowSums
 
 NOW = datetime(2013, 7, 1, tzinfo=UTC)
 WARM = "2013-01-01_2013-06-01"
@@ -48,24 +48,8 @@ def job(home: Home, name: str, state: State, progress: Progress | None = None) -
 
 def trained(home: Home, window: str, parent: str | None, rows: int) -> Path:
     chain = ModelChain(home, "flights")
-    chain.record(
-        Link(
-            window=window,
-            generation=1,
-            parent=Parent(window=parent, generation=1) if parent else None,
-            step=10,
-            steps=10,
-            base_seen={"clicks": RowSums(rows=1000)},
-            seen={"clicks": RowSums(rows=1000 + rows)},
-            progress={},
-            scores=[],
-            resumed_from_step=0,
-            reread_rows=0,
-            model_fingerprint="same",
-            started_at=NOW,
-            finished_at=NOW,
-        )
-    )
+    counts = ({"clicks": 1000 + rows}, {"clicks": 1000})
+    chain.record(link(window, *counts, parent=(parent, 1) if parent else None, steps=10))
     return chain.folder(window, 1)
 
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support import links
 
 from forebay.errors import ConfigError
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
@@ -17,22 +18,8 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 def link(window: str, generation: int, parent: tuple[str, int] | None, rows: int = 10) -> Link:
     before = 0 if parent is None else rows - 10
-    return Link(
-        window=window,
-        generation=generation,
-        parent=Parent(window=parent[0], generation=parent[1]) if parent else None,
-        step=rows,
-        steps=10,
-        base_seen={"clicks": RowSums(rows=before)},
-        seen={"clicks": RowSums(rows=rows)},
-        progress={},
-        scores=[],
-        resumed_from_step=0,
-        reread_rows=0,
-        model_fingerprint="same",
-        started_at=NOW,
-        finished_at=NOW,
-    )
+    counts = ({"clicks": rows}, {"clicks": before})
+    return links.link(window, *counts, generation=generation, parent=parent, step=rows, steps=10)
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.links import AT, link
 
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.projected_chain import ProjectedChain
 from forebay.executors.training_pace import Pace, pace_of
 from forebay.home.paths import Home
@@ -21,24 +22,8 @@ def record(chain: ModelChain, window: str, parent: str, rows: int, seconds: floa
     before = chain.newest(parent) if parent else None
     base = before.seen if before else {}
     seen = {"clicks": RowSums(rows=rows + (base["clicks"].rows if base else 0))}
-    chain.record(
-        Link(
-            window=window,
-            generation=1,
-            parent=Parent(window=parent, generation=1) if parent else None,
-            step=1,
-            steps=1,
-            base_seen=base,
-            seen=seen,
-            progress={},
-            scores=[],
-            resumed_from_step=0,
-            reread_rows=0,
-            model_fingerprint="same",
-            started_at=START,
-            finished_at=START + timedelta(seconds=seconds),
-        )
-    )
+    facts = {"base_seen": base, "seen": seen, "finished_at": AT + timedelta(seconds=seconds)}
+    chain.record(link(window, parent=(parent, 1) if parent else None, **facts))
 
 
 @pytest.fixture

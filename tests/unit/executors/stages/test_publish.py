@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.links import link
 from support.projects import ads_pipeline
 
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import InfrastructureError, UsageError
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import LineTarget
@@ -26,24 +27,7 @@ def pipeline(**job: Any) -> PipelineSpec:
 
 
 def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, int] | None) -> None:
-    chain.record(
-        Link(
-            window=window,
-            generation=generation,
-            parent=Parent(window=parent[0], generation=parent[1]) if parent else None,
-            step=1,
-            steps=1,
-            base_seen={},
-            seen={},
-            progress={},
-            scores=[],
-            resumed_from_step=0,
-            reread_rows=0,
-            model_fingerprint="same",
-            started_at=NOW,
-            finished_at=NOW,
-        )
-    )
+    chain.record(link(window, generation=generation, parent=parent))
     chain.saved_model(window, generation).mkdir()
 
 

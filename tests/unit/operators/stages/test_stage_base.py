@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
-from forebay.executors.stages.results import SubmitResult
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.data_executors import DataExecutorsOperator
 from forebay.operators.stages.evaluate import EvaluateOperator
@@ -66,18 +64,6 @@ def test_a_stage_is_called_for_the_window() -> None:
     assert sink().command(ASKED, stage="submit").stage == "submit"
     evaluate = EvaluateOperator(task_id="e", pipeline="ads", config="/config", python="py")
     assert evaluate.command(ASKED).stage == "evaluate"
-
-
-def test_why_a_window_waits_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    task = DataExecutorsOperator(task_id="d", pipeline="ads", config="/config")
-    said = task._say(ASKED, "", "because of this")
-    said = task._say(replace(ASKED), said, "because of this")
-    assert said == "because of this"
-    told = SubmitResult(state="waiting", window="2026-03-05", reason="told by the stage itself")
-    assert task._say(ASKED, said, told) == told.reason
-    out = capsys.readouterr().out
-    assert out.count("because of this") == 1
-    assert "told by the stage itself" not in out
 
 
 def test_the_home_is_the_environment_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
