@@ -41,7 +41,7 @@ def main() -> None:
     print(f"seed {given.seed}: {count} of {len(found)} places in {len(modules)} modules")
     draw = random.Random(given.seed)
     drawn = [(path, draw.choice(place)) for path, place in draw.sample(found, count)]
-    blocks = [block.splitlines() for block in _REASONS.read_text().split("\n\n")]
+    blocks = [block.splitlines() for block in _REASONS.read_text().strip().split("\n\n")]
     reasons = {(change, line): why for change, line, why in blocks}
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         overlays: SimpleQueue[Overlay] = SimpleQueue()

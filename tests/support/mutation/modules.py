@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -103,6 +104,9 @@ class Tree:
             for path in (self.root / folder).rglob("*.py"):
                 for used in _imports_of(path):
                     users[used].add(self._name(path))
+        entries = tomllib.loads((self.root / "pyproject.toml").read_text())["project"]
+        for named in entries.get("entry-points", {}).get("forebay.sources", {}).values():
+            users[named.partition(":")[0]].add("forebay.config.registry")
         return users
 
     @cached_property

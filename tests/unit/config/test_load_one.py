@@ -100,3 +100,27 @@ def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
     path.write_text("one\n")
     assert caret_lines(Problem(str(path), 9, 1, "code", "text")) == []
     assert caret_lines(Problem(str(tmp_path), 1, 1, "code", "text")) == []
+
+
+def test_only_what_the_pipeline_names_is_there(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    source = "kind: memory\noptions: {table: t}\ncolumns: {n: int, y: int, at: timestamp}\nevent_time: at\n"
+    pipeline = (
+        "dataset:\n  start: 2026-03-01\n  event_id: n\n  label: {column: y}\n"
+        "  streams: {a: {sources: [used]}}\n  features: {x: {encode: numeric, column: n}}\n"
+        "model: {kind: count}\n"
+    )
+    for name, text in (
+        ("sources/used", source),
+        ("sources/other", "kind: 5"),
+        ("pipelines/ads", pipeline),
+        ("pipelines/more", "dataset: 5"),
+    ):
+        path = config / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = load_one(config, "ads", {})
+    assert list(found.source_files) == ["used"]
+    assert list(found.sources) == ["used"]
+    assert list(found.pipelines) == ["ads"]
+    assert [problem.file for problem in found.problems] == []

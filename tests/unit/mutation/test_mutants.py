@@ -78,6 +78,7 @@ def tree(tmp_path: Path) -> Tree:
         "executors/job/__init__.py": "",
         "mixture/h.py": "import threading\nthreading.Thread(target=h)",
         "operators/i.py": "if TYPE_CHECKING:\n    import airflow.triggers",
+        "pyproject.toml": "[project]",
         "tests/support/s.py": "from forebay.datatasks import c",
         "tests/unit/config/test_a.py": "",
         "tests/unit/config/test_other.py": "",

@@ -77,3 +77,9 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_record(tmp_path: Path) -> No
     journal.append("seal", window="v")
     journal.close()
     assert [record["kind"] for record in written(tmp_path / "driver.jsonl")] == ["driver", "seal"]
+
+
+def test_the_journal_is_its_owner_s_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal" / "driver.jsonl"
+    written(path)
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -193,3 +193,21 @@ def test_the_summary_pools_windows_and_says_in_words_what_differs(tmp_path: Path
     assert pooled["paradigms"]["stream"]["auc_true"]["value"] == 0.5
     (warning,) = pooled["warnings"]
     assert warning.startswith("mixture is a bad choice here: only 3")
+
+
+def test_differences_are_on_complete_labels_where_any_are_known(tmp_path: Path) -> None:
+    for name in ("fresh", "complete"):
+        writer = ScoreWriter(tmp_path / name, PARADIGMS)
+        stream(writer, [1, 2, 3], [0, 1, 1], [[0.1, 0.9], [0.5, 0.5], [0.9, 0.1]])
+        if name == "complete":
+            batch(writer, [1, 2, 3], [1, 0, 0])
+        writer.seal()
+    fresh, complete = (
+        summarise_scores(score_windows([Segments("w", tmp_path / name)], PARADIGMS))
+        for name in ("fresh", "complete")
+    )
+    assert (fresh["label"], complete["label"]) == ("fresh", "complete")
+    assert [found["differences"][0]["value"] for found in (fresh, complete)] == [1.0, -1.0]
+    assert fresh["paradigms"]["mixture"]["auc_true"] is None
+    assert complete["paradigms"]["mixture"]["auc_true"]["value"] == 0.0
+    assert complete["paradigms"]["mixture"]["auc_fresh"]["value"] == 1.0

@@ -146,3 +146,31 @@ def test_small_tasks_cannot_pile_up_beyond_the_bounds() -> None:
     for _ in range(2):
         served.pop(0)
     assert served.settle(0, 0.05)
+
+
+def test_rows_of_one_source_in_a_row_are_one_segment() -> None:
+    served = queue(minibatch_rows=6)
+    for task, count in (("a", 3), ("b", 2)):
+        served.open_task(0, task, 0)
+        served.put(0, task, chunk([0] * count), 1)
+        served.end_task(0, task, f"end of {task}")
+    served.open_task(0, "c", 0)
+    served.put(0, "c", chunk([0]), 1)
+    assert popped(served.pop(0)) == (
+        "batch",
+        0,
+        [(0, 6)],
+        {"a": "end of a", "b": "end of b", "c": 1},
+    )
+
+
+def test_segments_of_several_sources_stand_in_row_order() -> None:
+    sources = QueueSources(["x", "y"], ["batch", "batch"], (1.0, 1.0), [0, 1], (0.0, 0.0))
+    served = PrioritisedQueue(sources, Limits(6, 100, 1 << 20, 30.0))
+    for source, task in ((0, "a"), (1, "b")):
+        served.open_task(source, task, 0)
+        served.put(source, task, chunk([0] * 3), 1)
+    feed, _, segments, _ = popped(served.pop(0))
+    assert feed == "batch"
+    assert [source for source, _ in segments] == [0, 1] * (len(segments) // 2)
+    assert sum(rows for _, rows in segments) == 6

@@ -194,3 +194,14 @@ def test_equal_commit_times_are_fine_and_earlier_ones_are_not(tmp_path: Path) ->
     assert writer.append(rows(1, 1), START) is not None
     with pytest.raises(ValueError, match="commit times must not fall"):
         writer.append(rows(2, 1), START - timedelta(milliseconds=1))
+
+
+def test_other_files_in_a_partition_are_no_segments(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path, 0)
+    first = writer.append(rows(0, 3), START)
+    assert first is not None
+    for name in ("notes.txt", "zz", f".{first.name}.99"):
+        (first.parent / name).write_text("of somebody else")
+    second = writer.append(rows(3, 1), START)
+    assert second is not None
+    assert second.name.startswith(f"{3:020d}-")

@@ -1,0 +1,78 @@
+"""What a checkpoint is of: every difference to the declaration is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.learning import layout_of
+
+from forebay.config.models import ModelSpec
+from forebay.errors import ConfigError
+from forebay.mixture.models.identity import ModelIdentity
+
+FEATURES: dict[str, Any] = {
+    "user": {"encode": "hash", "buckets": 50, "dimension": 4},
+    "price": {"encode": "numeric"},
+}
+COLUMNS = {"user": "string", "price": "float"}
+
+
+def identity(
+    model: dict[str, Any] | None = None,
+    paradigms: tuple[Any, ...] = ("mixture",),
+    sources: int = 2,
+    features: dict[str, Any] = FEATURES,
+    columns: dict[str, str] = COLUMNS,
+) -> ModelIdentity:
+    spec = ModelSpec.model_validate(model or {})
+    return ModelIdentity.of(layout_of(features, columns), spec, list(paradigms), sources)
+
+
+def test_the_same_declaration_is_the_same_model() -> None:
+    identity().require(identity())
+    identity({"seed": 5, "mixture": {"gain": 0.5}}).require(identity())
+    identity(paradigms=("batch",)).require(
+        identity({"mixture": {"memory_output": "both"}}, paradigms=("batch",))
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (identity(paradigms=("batch",)), r"paradigms \['batch'\] there, \['mixture'\] here"),
+        (identity(sources=3), "3 sources there, 2 here"),
+        (identity({"tower": {"hidden": [8]}}), r"tower \[8\] there, \[64, 32\] here"),
+        (
+            identity({"mixture": {"embeddings": "separate"}}),
+            "separate embeddings True there, False here",
+        ),
+        (
+            identity({"mixture": {"memory_tower": {"hidden": [3]}}}),
+            r"memory_tower \[3\] there, \[32, 16\] here",
+        ),
+        (
+            identity({"mixture": {"memory_output": "both"}}),
+            "memory_output both there, logit here",
+        ),
+        (identity(features={"user": FEATURES["user"]}), "feature price not there"),
+        (
+            identity(features=FEATURES | {"user": {"encode": "hash", "buckets": 51}}),
+            "feature user .*'buckets': 51.* there",
+        ),
+        (identity(columns=COLUMNS | {"price": "int"}), "feature price .*'int'.* there"),
+    ],
+)
+def test_a_difference_is_named(found: ModelIdentity, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        identity().require(found)
+
+
+def test_the_order_of_features_counts() -> None:
+    more = FEATURES | {"place": {"encode": "hash", "buckets": 9}}
+    columns = COLUMNS | {"place": "string"}
+    swapped = {name: more[name] for name in ("place", "user", "price")}
+    with pytest.raises(ConfigError, match="the order of the features"):
+        identity(features=more, columns=columns).require(
+            identity(features=swapped, columns=columns)
+        )
