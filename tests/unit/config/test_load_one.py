@@ -104,7 +104,10 @@ def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
 
 def test_only_what_the_pipeline_names_is_there(tmp_path: Path) -> None:
     config = tmp_path / "config"
-    source = "kind: memory\noptions: {table: t}\ncolumns: {n: int, y: int, at: timestamp}\nevent_time: at\n"
+    source = (
+        "kind: memory\noptions: {table: t}\ncolumns: {n: int, y: int, at: timestamp}\n"
+        "event_time: at\n"
+    )
     pipeline = (
         "dataset:\n  start: 2026-03-01\n  event_id: n\n  label: {column: y}\n"
         "  streams: {a: {sources: [used]}}\n  features: {x: {encode: numeric, column: n}}\n"
