@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
 
 from forebay.config.windows import WindowGrid, WindowSize
+from forebay.datatasks import operations
 from forebay.datatasks.operations import (
     SourceOperation,
     by_stream,
@@ -206,3 +209,31 @@ def test_a_time_before_the_epoch_is_a_time(tmp_path: Path) -> None:
         MEMORY["a"] = pa.table({"at": pa.array([None], pa.timestamp("us", "UTC")), "n": [1]})
         with pytest.raises(DataError):
             operation(found, 1).list_window(found.window(0).key)
+
+
+def test_a_source_is_looked_at_soon_and_then_more_rarely_until_the_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stages(tmp_path, source={"ready": {"wait": "20s"}}) as found:
+        found.late["a"] = START
+        slept: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            found.now += timedelta(seconds=seconds)
+
+        monkeypatch.setattr(operations, "time", SimpleNamespace(sleep=sleep))
+        told: list[tuple[str, str, str]] = []
+        listed = operation(found, 2)
+        listed.waiting = lambda *facts: told.append(facts)
+        with pytest.raises(NotReadyError):
+            listed.list_window(found.window(0).key)
+        assert slept[0] == 0.05
+        assert all(later <= 1.5 * earlier + 1e-9 for earlier, later in pairwise(slept))
+        assert sum(slept) == pytest.approx(20)
+        assert max(slept) <= 5
+        assert told == [(found.window(0).key, "a", "no marker")]
+        slept.clear()
+        with pytest.raises(NotReadyError):
+            listed.list_window(found.window(1).key)
+        assert slept == [], "the wait is one for all windows"

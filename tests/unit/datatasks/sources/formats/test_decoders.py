@@ -190,3 +190,60 @@ def test_no_column_and_no_message(name: str) -> None:
 def test_an_unknown_format_names_the_known() -> None:
     with pytest.raises(ConfigError, match="arrow-ipc, json"):
         decoder("avro")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("9007199254740992.0", 2**53),
+        ("-9007199254740992.0", -(2**53)),
+        ("9007199254740994.0", None),
+        ("1e300", None),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("-9223372036854775809", None),
+        ("2.0", 2),
+    ],
+)
+def test_json_ints_are_exact(text: str, wanted: int | None) -> None:
+    decoded = decoder("json", "i").decode([f'{{"i": {text}}}'.encode(), b'{"i": 1.0}'])
+    assert decoded.batch.column(0).to_pylist() == ([] if wanted is None else [wanted]) + [1]
+    assert list(decoded.bad_messages) == ([0] if wanted is None else [])
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (None, "the message has no value"),
+        (b"[]", "a JSON object is needed, not list"),
+        (b"\xff", "no UTF-8 text: invalid start byte at byte 0"),
+        (b"{", "no JSON: "),
+        (b'{"i": "x"}', "column 'i' as int: \"x\""),
+        (b'{"s": ' + b"1" * 58 + b"}", "column 's' as string: " + "1" * 58),
+        (b'{"s": ' + b"1" * 60 + b"}", "column 's' as string: " + "1" * 60),
+        (b'{"s": ' + b"1" * 61 + b"}", "column 's' as string: " + "1" * 60 + "…"),
+        (b'{"li": 5}', "column 'li' as list<int>: 5"),
+    ],
+)
+def test_why_a_json_message_cannot_be_read(message: bytes | None, says: str) -> None:
+    (reason,) = decoder("json").decode([message]).bad_messages.values()
+    assert reason.startswith(says)
+    assert len(reason) <= 200
+    if "…" in says or "1111" in says:
+        assert reason == says
+
+
+def test_messages_are_described_by_their_keys() -> None:
+    reader = decoder("json")
+    assert reader.described(b'{"a": 1, "b": "x", "c": null}') == {
+        "a": "int",
+        "b": "str",
+        "c": "NoneType",
+    }
+    assert reader.described(b"no json") == {}
+
+
+def test_rows_of_json_messages_are_counted_by_message() -> None:
+    decoded = decoder("json", "i").decode([b'{"i": 1}', b"5", None, b'{"i": 2, "x": [[]]}'])
+    assert decoded.messages.tolist() == [0, 3]
+    assert decoded.rows.tolist() == [0, 0]

@@ -444,3 +444,48 @@ def test_the_newest_time_and_the_folders_are_described(tmp_path: Path) -> None:
     found = source(tmp_path).describe()
     assert (found.partitions, found.newest) == (["a", "b"], START + HOUR * 9)
     assert found.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
+
+
+def ranges_of(scan: Any) -> list[tuple[int, int, int, int, int]]:
+    """Span, hour, first, end and rows of every range of every task."""
+    return [
+        (task["span"], task["hour"], each["first"], each["end"], each["rows"])
+        for task in scan.tasks.to_pylist()
+        for each in task["ranges"]
+    ]
+
+
+def test_a_file_that_was_unreadable_when_it_was_planned_stays_one_dead_row(tmp_path: Path) -> None:
+    path = tmp_path / "data/x.parquet"
+    path.parent.mkdir()
+    path.write_bytes(b"not yet")
+    opened = source(tmp_path, bad_rows="dead_letter")
+    scan = opened.scan(days(1))
+    assert ranges_of(scan) == [(0, 0, 0, 0, 1)]
+    write(path, table(evenly(START, 5, HOUR)))
+    (task,) = tasks_of(scan, days(1), 0)
+    (chunk,) = open_task(opened, task)
+    (dead,) = chunk.dead
+    assert (len(chunk.rows), dead.rows, dead.position, chunk.end) == (0, 1, (0, 0), (1, 0))
+    assert "could not be read when the window was planned" in dead.reason
+    (rest,) = open_task(opened, task, chunk.end)
+    assert (len(rest.rows), rest.dead, rest.end) == (0, (), chunk.end)
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_a_row_group_whose_times_cannot_be_read_is_planned_as_a_whole(
+    tmp_path: Path, statistics: bool
+) -> None:
+    write(tmp_path / "data/whole.parquet", table(evenly(START, 3, HOUR)))
+    crossing = table(evenly(START + 20 * HOUR, 300, timedelta(minutes=3)), 100)
+    path = write(
+        tmp_path / "data/x.parquet", crossing, write_statistics=statistics, compression="none"
+    )
+    damage_file(path)
+    with pytest.raises(DataError, match=r"x\.parquet, row group 0 cannot be read"):
+        source(tmp_path).scan(days(2))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    lost = [(0, 20, 0, 300, 300)] if statistics else [(0, 0, 0, 0, 1), (1, 0, 0, 0, 1)]
+    assert sorted(ranges_of(opened.scan(days(2)))) == sorted([(0, 0, 0, 3, 3), *lost])
+    later = [] if statistics else [(0, 0, 0, 0, 1)]
+    assert ranges_of(opened.scan(days(1, START + DAY))) == later
