@@ -86,6 +86,9 @@ def test_outside_the_source_s_time_nothing_is_asked(tmp_path: Path) -> None:
         assert (result.reason, result.rows, result.storage_calls) == ("before start", 0, 0)
         assert found.ready(0).state == "listed"
         assert found.scans == []
+        found.late["a"] = START
+        assert found.ready(0, by="r#1").state == "listed", "a source is asked about its own time"
+        assert found.source(0, by="r#1").rows == 0
 
 
 def test_late_data_waits_until_a_deadline_that_outlives_the_process(tmp_path: Path) -> None:
