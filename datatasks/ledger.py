@@ -21,9 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from forebay.config.windows import Interval
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.task_table import TASK_SCHEMA
-from forebay.datatasks.tasks import DataTask, RowRange
+from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.home.format import record_format
 from forebay.home.paths import Home
@@ -119,18 +120,14 @@ class Ledger:
         """One task of `tasks` as an object."""
         values = table.slice(row, 1).to_pylist()[0]
         source = plan.sources[values["source"]]
-        return DataTask(
-            task_id=values["task_id"],
-            source=source.source,
-            window=plan.window,
+        span = Interval(source.data_from, source.data_to)
+        return DataTask.of_row(
+            values,
+            values["task_id"],
+            source.source,
+            plan.window,
+            span,
             generation=plan.generation,
-            hour=values["hour"],
-            partition=values["partition"],
-            ranges=tuple(RowRange(**row_range) for row_range in values["ranges"]),
-            rows=values["rows"],
-            cut=values["cut"],
-            data_from=source.data_from,
-            data_to=source.data_to,
             hour_base=source.hour_base,
         )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay.system.message import Message
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+
+    from forebay.config.windows import Interval
 
 
 class Position(NamedTuple):
@@ -57,6 +60,33 @@ class DataTask(Message):
     data_from: datetime
     data_to: datetime
     hour_base: int = 0
+
+    @classmethod
+    def of_row(
+        cls,
+        row: Mapping[str, Any],
+        task_id: str,
+        source: str,
+        window: str,
+        span: Interval,
+        generation: int = 1,
+        hour_base: int = 0,
+    ) -> DataTask:
+        """The task of one row of a task table (TASK_SCHEMA)."""
+        return cls(
+            task_id=task_id,
+            source=source,
+            window=window,
+            hour=row["hour"],
+            partition=row["partition"],
+            ranges=tuple(RowRange(**row_range) for row_range in row["ranges"]),
+            rows=row["rows"],
+            cut=row["cut"],
+            data_from=span.start,
+            data_to=span.end,
+            generation=generation,
+            hour_base=hour_base,
+        )
 
 
 class TaskProgress(Message):

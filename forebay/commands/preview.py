@@ -66,7 +66,7 @@ def preview(
 def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:
     """The first rows in declared types, and the reasons of dead rows among them."""
     from forebay.config.windows import Interval
-    from forebay.datatasks.tasks import DataTask, RowRange
+    from forebay.datatasks.tasks import DataTask
 
     span = Interval(source.spec.starts or _EVER[0], source.spec.ends or _EVER[1])
     tasks = source.scan([span]).tasks
@@ -74,19 +74,8 @@ def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[
     if not tasks.num_rows or not count:
         return [], []
     first = tasks.slice(0, 1).to_pylist()[0]
-    task = DataTask(
-        task_id=f"{source.spec.name}/0",
-        source=source.spec.name,
-        window="preview",
-        generation=1,
-        hour=first["hour"],
-        partition=first["partition"],
-        ranges=tuple(RowRange(**row_range) for row_range in first["ranges"]),
-        rows=first["rows"],
-        cut=first["cut"],
-        data_from=span.start,
-        data_to=span.end,
-    )
+    name = source.spec.name
+    task = DataTask.of_row(first, f"{name}/0", name, "preview", span)
     shown: list[dict[str, Any]] = []
     dead: list[str] = []
     for chunk in itertools.islice(source.open(task, None, columns, max(count, 64)), 8):

@@ -28,7 +28,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import ARROW_TYPES, Scan, Source
-from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
 from forebay.testing.source_data import (
     COLUMNS,
@@ -45,19 +45,7 @@ ALL = list(COLUMNS)
 def data_task(tasks: pa.Table, index: int, span: Interval, source: str = "suite") -> DataTask:
     """Row `index` of a table of TASK_SCHEMA as an object."""
     row = tasks.slice(index, 1).to_pylist()[0]
-    return DataTask(
-        task_id=f"{source}/{index}",
-        source=source,
-        window="w",
-        generation=1,
-        hour=row["hour"],
-        partition=row["partition"],
-        ranges=tuple(RowRange(**row_range) for row_range in row["ranges"]),
-        rows=row["rows"],
-        cut=row["cut"],
-        data_from=span.start,
-        data_to=span.end,
-    )
+    return DataTask.of_row(row, f"{source}/{index}", source, "w", span)
 
 
 def tasks_of(scan: Scan, spans: Sequence[Interval], index: int) -> list[DataTask]:

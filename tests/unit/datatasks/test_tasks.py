@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.config.windows import Interval
 from forebay.datatasks.tasks import Chunk, DataTask, Position, TaskProgress, further
 
 PROGRESS = st.builds(
@@ -35,20 +36,9 @@ def test_nothing_is_read_at_the_start() -> None:
     start = TaskProgress(position=Position(0, 0))
     assert (start.rows_read, start.dead_rows, start.ended) == (0, 0, False)
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    task = DataTask(
-        task_id="a/0",
-        source="a",
-        window="2026-03-01",
-        generation=1,
-        hour=0,
-        partition="",
-        ranges=(),
-        rows=None,
-        cut=False,
-        data_from=now,
-        data_to=now,
-    )
-    assert task.hour_base == 0
+    row = {"hour": 0, "partition": "", "ranges": [], "rows": None, "cut": False}
+    task = DataTask.of_row(row, "a/0", "a", "2026-03-01", Interval(now, now))
+    assert (task.generation, task.hour_base) == (1, 0)
 
 
 def test_rows_of_a_chunk_have_positions_and_its_end_comes_after_them() -> None:

@@ -14,7 +14,7 @@ from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.sources.common.bundles import to_tasks
 from forebay.datatasks.sources.common.numbered import numbered_ranges, slices
 from forebay.datatasks.sources.common.times import HOUR_US, Spans, to_us
-from forebay.datatasks.tasks import DataTask, Position, RowRange
+from forebay.datatasks.tasks import DataTask, Position
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 SPANS = [Interval(START, START + 2 * HOUR), Interval(START + 3 * HOUR, START + 4 * HOUR)]
@@ -48,7 +48,7 @@ def test_slices_go_on_from_any_position(
 ) -> None:
     _, ranges = planned(rows)
     for row in to_tasks(ranges, pa.array(["t"])).to_pylist():
-        task = data_task(row)
+        task = DataTask.of_row(row, "t/0", "t", "w", Interval(START, START + 4 * HOUR))
         every = [
             (each.part, number) for each in slices(task, None, rows_max) for number in each.rows
         ]
@@ -64,19 +64,3 @@ def test_slices_go_on_from_any_position(
             (each.part, number) for each in slices(task, start, rows_max) for number in each.rows
         ]
         assert again == [place for place in every if place >= start]
-
-
-def data_task(row: dict[str, Any]) -> DataTask:
-    return DataTask(
-        task_id="t/0",
-        source="t",
-        window="w",
-        generation=1,
-        hour=row["hour"],
-        partition=row["partition"],
-        ranges=tuple(RowRange(**each) for each in row["ranges"]),
-        rows=row["rows"],
-        cut=row["cut"],
-        data_from=START,
-        data_to=START + 4 * HOUR,
-    )
