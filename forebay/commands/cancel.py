@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from forebay.commands.output import DEFAULT_LINE, LineName, note
+from forebay.commands import arguments
+from forebay.commands.output import note
 from forebay.home.format import open_home
 
 WAIT_SECONDS = 30.0
@@ -18,8 +17,8 @@ def register(app: typer.Typer) -> None:
 
 
 def cancel(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    line: LineName = DEFAULT_LINE,
+    pipeline: arguments.PipelineName,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """End the job that trains a pipeline, if one does.
 

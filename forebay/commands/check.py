@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    ConfigDir,
-    Form,
-    Output,
-    OutputFormat,
-    is_terminal,
-    note,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
 from forebay.config.load import Project, load_project
 from forebay.config.problem_text import caret_lines
 from forebay.config.problems import Problem, errors
@@ -29,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    config: ConfigDir = DEFAULT_CONFIG,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     connect: Annotated[
         bool, option("--connect", help="Compare with the storage too (types, paths, topics).")
     ] = False,

@@ -7,14 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    ConfigDir,
-    Form,
-    Output,
-    OutputFormat,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, option
 
 DagsDir = Annotated[Path, option("--dags", help="Airflow's DAGs folder.", metavar="DIR")]
 
@@ -34,7 +28,7 @@ def _group() -> None:
 
 def sync_command(
     dags: DagsDir,
-    config: ConfigDir = DEFAULT_CONFIG,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Write a stub for each pipeline, and remove those of pipelines that are gone.

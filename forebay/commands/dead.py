@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.home.format import open_home
 
@@ -44,7 +45,7 @@ def _letters(pipeline: str, window: str | None, source: str | None) -> list[Dead
 
 
 def ls(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    pipeline: arguments.PipelineName,
     window: Window = None,
     source: Source = None,
     output: Form = OutputFormat.TEXT,
@@ -65,7 +66,7 @@ def ls(
 
 
 def show(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    pipeline: arguments.PipelineName,
     window: Window = None,
     source: Source = None,
     rows_max: Annotated[int, option("--rows-max", help="Show at most so many.", min=1)] = 100,

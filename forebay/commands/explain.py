@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    DEFAULT_LINE,
-    ConfigDir,
-    Form,
-    LineName,
-    Output,
-    OutputFormat,
-    instant,
-    note,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
@@ -39,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     pipeline: Annotated[str, typer.Argument(help="Name of a pipeline.", metavar="PIPELINE")],
-    config: ConfigDir = DEFAULT_CONFIG,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     windows: Annotated[int, option("--windows", help="How many windows to show.", min=1)] = 3,
     first: Annotated[
         str, option("--from", help="First window of a backfill: show what it will cost.")
@@ -48,7 +38,7 @@ def explain(
     reprocess: Annotated[
         bool, option("--reprocess", help="Count as if it read and trained all windows again.")
     ] = False,
-    line: LineName = DEFAULT_LINE,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Show a pipeline as it will run, or with --from and --to what a backfill will cost.

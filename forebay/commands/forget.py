@@ -6,13 +6,8 @@ from typing import Annotated
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    ConfigDir,
-    Form,
-    Output,
-    OutputFormat,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat
 from forebay.config.load import load_project
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.format import open_home
@@ -24,9 +19,9 @@ def register(app: typer.Typer) -> None:
 
 
 def forget(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    pipeline: arguments.PipelineName,
     window: Annotated[str, typer.Argument(help="Its key, as `forebay plan` shows it.")],
-    config: ConfigDir = DEFAULT_CONFIG,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Remove a window from the ledger: the next run trains exactly this window again.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from forebay.commands.output import DEFAULT_LINE, Form, LineName, Output, OutputFormat
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat
 from forebay.home.format import open_home
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
@@ -20,8 +21,8 @@ def register(app: typer.Typer) -> None:
 
 
 def ls(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    line: LineName = DEFAULT_LINE,
+    pipeline: arguments.PipelineName,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """List every generation of every window of a line, in the order of training."""

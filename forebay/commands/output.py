@@ -1,9 +1,8 @@
-"""What commands share: options with their environment names, and output as text or JSON."""
+"""What all commands share: options with environment names, and output as text or JSON."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -27,28 +26,7 @@ def option(*names: str, help: str, **settings: Any) -> Any:  # noqa: A002, ANN40
     return typer.Option(*names, help=help, envvar=variable, **settings)
 
 
-ConfigDir = Annotated[
-    Path, option("--config", help="Folder with sources/ and pipelines/.", metavar="DIR")
-]
 Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON for programs.")]
-DEFAULT_CONFIG = Path("config")
-
-
-def _line_name(value: str) -> str:
-    """Folders and jobs are named after it."""
-    # Imported here: pydantic comes with it, which help and most commands do not need.
-    from forebay.config.base import NAME_PATTERN
-
-    if not re.match(NAME_PATTERN, value):
-        raise typer.BadParameter(
-            f"{value!r}: a name is a letter and up to 62 letters, digits, _ or -",
-            param_hint="'--line'",
-        )
-    return value
-
-
-LineName = Annotated[str, option("--line", help="The model line.", callback=_line_name)]
-DEFAULT_LINE = "main"
 
 
 def is_terminal() -> bool:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    ConfigDir,
-    Form,
-    Output,
-    OutputFormat,
-    note,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, note
 from forebay.config.load import load_project
 from forebay.home.format import open_home
 
@@ -31,10 +24,10 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    first: Annotated[str, option("--from", help="First window, for example 2026-03-01.")],
-    last: Annotated[str, option("--to", help="Last window, included.")],
-    config: ConfigDir = DEFAULT_CONFIG,
+    pipeline: arguments.PipelineName,
+    first: arguments.FirstWindow,
+    last: arguments.LastWindow,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Plan windows as `run` would, and record the plans; a run then finds them.

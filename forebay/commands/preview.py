@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    ConfigDir,
-    Form,
-    Output,
-    OutputFormat,
-    instant,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, instant, option
 from forebay.errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -34,8 +27,8 @@ def register(app: typer.Typer) -> None:
 
 
 def preview(
-    source: Annotated[str, typer.Argument(help="The source's name.")],
-    config: ConfigDir = DEFAULT_CONFIG,
+    source: arguments.SourceName,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     rows: Annotated[int, option("--rows", help="How many rows to show.", min=0, max=1000)] = 5,
     output: Form = OutputFormat.TEXT,
 ) -> None:

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    DEFAULT_LINE,
-    ConfigDir,
-    Form,
-    LineName,
-    Output,
-    OutputFormat,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, option
 
 if TYPE_CHECKING:
     from forebay.report.facts import Facts
@@ -43,10 +35,10 @@ def report(
         ),
     ],
     first: Annotated[str, option("--from", help="First window of the pipeline.")] = "",
-    last: Annotated[str, option("--to", help="Last window, included.")] = "",
+    last: arguments.LastWindow = "",
     html: HtmlFile = None,
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Show what trained windows came to, and write it as an HTML file that needs no network.

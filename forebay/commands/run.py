@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    DEFAULT_LINE,
-    ConfigDir,
-    Form,
-    LineName,
-    Output,
-    OutputFormat,
-    is_terminal,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, is_terminal, option
 
 if TYPE_CHECKING:
     from forebay.datatasks.planning import PlanReport
@@ -38,17 +29,17 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    first: Annotated[str, option("--from", help="First window, for example 2026-03-01.")],
-    last: Annotated[str, option("--to", help="Last window, included.")],
-    config: ConfigDir = DEFAULT_CONFIG,
+    pipeline: arguments.PipelineName,
+    first: arguments.FirstWindow,
+    last: arguments.LastWindow,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     summary: Annotated[
         Path | None, option("--summary", help="Write the facts of the run here, as JSON.")
     ] = None,
     reprocess: Annotated[
         bool, option("--reprocess", help="Read and train these windows again.")
     ] = False,
-    line: LineName = DEFAULT_LINE,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Train every window of a range that is not trained yet, each from the one before it."""

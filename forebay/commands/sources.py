@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    ConfigDir,
-    Form,
-    Output,
-    OutputFormat,
-    note,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, note
 from forebay.config.load import Project, load_project
 from forebay.config.problems import errors
 from forebay.config.registry import installed_kinds
@@ -25,7 +19,9 @@ def register(app: typer.Typer) -> None:
     app.command("sources")(sources)
 
 
-def sources(config: ConfigDir = DEFAULT_CONFIG, output: Form = OutputFormat.TEXT) -> None:
+def sources(
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG, output: Form = OutputFormat.TEXT
+) -> None:
     """List the sources declared in a project and the kinds of storage that are installed."""
     project = load_project(config)
     shown = Output(output)

@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    DEFAULT_LINE,
-    ConfigDir,
-    LineName,
-    note,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import note, option
 from forebay.config.registry import kind_named
 from forebay.errors import UsageError
 from forebay.system.message import Message
@@ -29,8 +23,6 @@ if TYPE_CHECKING:
     from forebay.executors.stages.results import RequestedWindow
     from forebay.executors.stages.target import StageTarget
 
-PipelineName = Annotated[str, typer.Argument(help="The pipeline's name.")]
-WindowKey = Annotated[str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.")]
 AskedBy = Annotated[str, option("--asked-by", help="The pass of the run: its id and clear number.")]
 Again = Annotated[bool, option("--again", help="Do a trained window again.")]
 
@@ -48,11 +40,11 @@ def register(app: typer.Typer) -> None:
 
 
 def timer(
-    pipeline: PipelineName,
-    window: WindowKey,
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
     again: Again = False,
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Say whether the window has to be done."""
     from forebay.executors.stages.plan import time_window
@@ -64,9 +56,9 @@ def timer(
 
 
 def source(
-    pipeline: PipelineName,
-    window: WindowKey,
-    source: Annotated[str, typer.Argument(help="The source's name.")],
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
+    source: arguments.SourceName,
     asked_by: AskedBy,
     waiting: Annotated[
         str, option("--asked", help="JSON list of other windows that wait for a plan now.")
@@ -74,8 +66,8 @@ def source(
     ready: Annotated[
         bool, option("--ready", help="Only look whether the data is complete.")
     ] = False,
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """List the data tasks of one source, in one scan with other windows that wait for theirs."""
     from forebay.executors.role import start_arrow
@@ -99,12 +91,12 @@ def source(
 
 
 def sink(
-    pipeline: PipelineName,
-    window: WindowKey,
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
     asked_by: AskedBy,
     again: Again = False,
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Record the window's plan from what its sources have listed."""
     from forebay.executors.role import start_arrow
@@ -120,15 +112,15 @@ def sink(
 
 
 def submit(
-    pipeline: PipelineName,
-    window: WindowKey,
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
     claim: Annotated[str, option("--claim", help="Whoever comes with the same text re-attaches.")],
     previous: Annotated[
         str, option("--previous", help="The run of the window before: none, active, done, failed.")
     ],
     again: Again = False,
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Submit the job that trains the window, or attach to it, once it is the window's turn."""
     from forebay.executors.stages.submit import submit_window
@@ -142,10 +134,10 @@ def submit(
 
 
 def evaluate(
-    pipeline: PipelineName,
-    window: WindowKey,
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Compare planned, served and trained rows of the window, and measure its models."""
     from forebay.executors.stages.evaluate import evaluate_window
@@ -155,11 +147,11 @@ def evaluate(
 
 
 def publish(
-    pipeline: PipelineName,
-    window: WindowKey,
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
     generation: Annotated[int, option("--generation", help="Of the window.", min=1)],
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Let the window's model serve, if the pipeline says so and no later one does."""
     from forebay.executors.stages.publish import publish_window

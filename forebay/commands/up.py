@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    ConfigDir,
-    Form,
-    Output,
-    OutputFormat,
-    is_terminal,
-    note,
-    option,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.format import open_home
 
@@ -30,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    config: ConfigDir = DEFAULT_CONFIG,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     new_password: Annotated[
         bool, option("--new-password", help="Give the user a new password and show it.")
     ] = False,

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
 
 import typer
 
-from forebay.commands.output import (
-    DEFAULT_CONFIG,
-    DEFAULT_LINE,
-    ConfigDir,
-    Form,
-    LineName,
-    Output,
-    OutputFormat,
-)
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat
 
 
 def register(app: typer.Typer) -> None:
@@ -24,10 +16,10 @@ def register(app: typer.Typer) -> None:
 
 
 def why(
-    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    window: Annotated[str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.")],
-    config: ConfigDir = DEFAULT_CONFIG,
-    line: LineName = DEFAULT_LINE,
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Say why a window is not done, and what to do next."""
