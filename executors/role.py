@@ -6,6 +6,7 @@ a file that says why (`forebay.executors.job.failure`).
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
@@ -23,6 +24,22 @@ from forebay.system.process_log import set_up_logging
 # A role whose body ended may have threads that do not: it gets this long to close them.
 EXIT_GRACE_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
+
+
+def role_arguments(role: str, arguments: list[str] | None, *names: str) -> argparse.Namespace:
+    """Read the command line of `python -m forebay.executors.<role>`; None for the process's own.
+
+    Returns:
+        `job`, the folder, and a whole number for each further name.
+
+    Raises:
+        SystemExit: when it is another one.
+    """
+    parser = argparse.ArgumentParser(prog=f"forebay.executors.{role}")
+    parser.add_argument("--job", type=Path, required=True)
+    for name in names:
+        parser.add_argument(f"--{name}", type=int, required=True)
+    return parser.parse_args(arguments)
 
 
 def start_role(role: str, index: int, job_dir: Path) -> None:

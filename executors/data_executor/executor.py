@@ -6,7 +6,6 @@ it holds under an epoch can be thrown away at any moment (docs/protocol.md).
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import threading
@@ -24,7 +23,7 @@ from forebay.executors.data_executor.queue_sources import limits_of, queue_sourc
 from forebay.executors.data_executor.task_runner import Outcome, Readers
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.handle import JobRequest
-from forebay.executors.role import role_exit, start_role
+from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
@@ -234,10 +233,7 @@ class DataExecutor:
 
 def main(arguments: list[str] | None = None) -> None:
     """Serve the job until the supervisor ends the process."""
-    parser = argparse.ArgumentParser(prog="forebay.executors.data_executor")
-    parser.add_argument("--job", type=Path, required=True)
-    parser.add_argument("--index", type=int, required=True)
-    options = parser.parse_args(arguments)
+    options = role_arguments("data_executor", arguments, "index")
     start_role("data", options.index, options.job)
     with role_exit("data", options.index, options.job):
         DataExecutor(options.job, options.index).run()

@@ -5,7 +5,6 @@ Run as `python -m forebay.executors.driver --job DIR`. docs/protocol.md says wha
 
 from __future__ import annotations
 
-import argparse
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -22,7 +21,7 @@ from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.job.handle import JobRequest
-from forebay.executors.role import role_exit, start_arrow, start_role
+from forebay.executors.role import role_arguments, role_exit, start_arrow, start_role
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
 from forebay.executors.wire.tokens import read_token
@@ -86,9 +85,7 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]
 
 def main(arguments: list[str] | None = None) -> None:
     """Drive the job until the supervisor ends the process."""
-    parser = argparse.ArgumentParser(prog="forebay.executors.driver")
-    parser.add_argument("--job", type=Path, required=True)
-    job_dir: Path = parser.parse_args(arguments).job
+    job_dir: Path = role_arguments("driver", arguments).job
     start_role("driver", 0, job_dir)
     start_arrow()
     with role_exit("driver", 0, job_dir):

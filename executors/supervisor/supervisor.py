@@ -5,7 +5,6 @@ Run as `python -m forebay.executors.supervisor --job DIR` by `forebay.executors.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import signal
@@ -23,6 +22,7 @@ from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
+from forebay.executors.role import role_arguments
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
 from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
 from forebay.system.error_report import ErrorReport
@@ -198,8 +198,6 @@ class Supervisor:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the job in a folder."""
-    parser = argparse.ArgumentParser(prog="forebay.executors.supervisor")
-    parser.add_argument("--job", type=Path, required=True)
-    job_dir: Path = parser.parse_args(arguments).job
+    job_dir: Path = role_arguments("supervisor", arguments).job
     set_up_logging("supervisor")
     raise SystemExit(Supervisor(job_dir, LocalPlane(adopts_orphans=True)).run())

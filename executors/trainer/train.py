@@ -6,12 +6,11 @@ no broker: rows come from data executors alone.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from forebay.config.columns import declared_columns
 from forebay.executors.job.handle import JobRequest
-from forebay.executors.role import end_at_once, role_exit, start_arrow, start_role
+from forebay.executors.role import end_at_once, role_arguments, role_exit, start_arrow, start_role
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
@@ -19,9 +18,7 @@ from forebay.mixture.make_learner import make_learner
 
 def main(arguments: list[str] | None = None) -> None:
     """Train every window of the job that is not trained yet."""
-    parser = argparse.ArgumentParser(prog="forebay.executors.trainer")
-    parser.add_argument("--job", type=Path, required=True)
-    job_dir: Path = parser.parse_args(arguments).job
+    job_dir: Path = role_arguments("trainer", arguments).job
     start_role("trainer", 0, job_dir)
     start_arrow()
     with role_exit("trainer", 0, job_dir):
