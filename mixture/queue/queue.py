@@ -128,14 +128,11 @@ class PrioritisedQueue:
             QueueClosedError: when the epoch ended.
         """
         with self._changed:
-            self._check_open()
-            buffer = self._buffers[source]
-            free = self._changed.wait_for(
-                lambda: self._closed or buffer.has_room(task, chunk), timeout_seconds
+            free = self._wait_open(
+                lambda: self._buffers[source].has_room(task, chunk), timeout_seconds
             )
-            self._check_open()
             if free:
-                buffer.put(task, chunk)
+                self._buffers[source].put(task, chunk)
                 self._changed.notify_all()
             return free
 
@@ -156,13 +153,7 @@ class PrioritisedQueue:
             QueueClosedError: when the epoch ended.
         """
         with self._changed:
-            self._check_open()
-            buffer = self._buffers[source]
-            settled = self._changed.wait_for(
-                lambda: self._closed or buffer.is_within_bounds, timeout_seconds
-            )
-            self._check_open()
-            return settled
+            return self._wait_open(lambda: self._buffers[source].is_within_bounds, timeout_seconds)
 
     # For the server -------------------------------------------------------------------------
 
@@ -221,6 +212,17 @@ class PrioritisedQueue:
             return dict(self._passed_over)
 
     # Inside the lock ------------------------------------------------------------------------
+
+    def _wait_open(self, reached: Callable[[], bool], timeout_seconds: float) -> bool:
+        """Wait with the lock held; whether it was reached in time.
+
+        Raises:
+            QueueClosedError: when the epoch ended before or meanwhile.
+        """
+        self._check_open()
+        found = self._changed.wait_for(lambda: self._closed or reached(), timeout_seconds)
+        self._check_open()
+        return found
 
     def _check_open(self) -> None:
         if self._closed:

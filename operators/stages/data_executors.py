@@ -37,7 +37,6 @@ class DataExecutorsOperator(JobOperator):
     """
 
     stage = "submit"
-    ui_color = "#b1ddf0"
     operator_extra_links = (TrainingLink(), WindowBeforeLink())
 
     def __init__(self, *, executors: int = 1, **job: Any) -> None:
@@ -48,12 +47,7 @@ class DataExecutorsOperator(JobOperator):
         """Submit in turn, then wait for the executors."""
         return self._start(request, TurnWait(deadline=time.time() + self.turn_wait_seconds))
 
-    def turn_came(
-        self,
-        context: Context,
-        event: dict[str, Any],
-        **carried: Any,
-    ) -> dict[str, Any]:
+    def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Look whether it is the window's turn now."""
         with failing_as_airflow():
             wait = _Carried.model_validate(carried).wait.woken(event)

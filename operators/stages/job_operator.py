@@ -37,6 +37,7 @@ class JobOperator(StageOperator):
         **stage: as for every stage.
     """
 
+    ui_color = "#b1ddf0"
     # The run of the window before, for the link to it.
     run_before = ""
     _handle: JobHandle | None = None

@@ -59,7 +59,6 @@ class TrainingExecutorsOperator(JobOperator):
     """
 
     stage = "train"
-    ui_color = "#b1ddf0"
     operator_extra_links = (MetricsLink(), WindowBeforeLink())
 
     def __init__(self, *, train_seconds: float = 86_400.0, **job: Any) -> None:
@@ -95,12 +94,7 @@ class TrainingExecutorsOperator(JobOperator):
         update = {"job_id": left.job_id, "epoch": self._handle.epoch}
         return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
 
-    def turn_came(
-        self,
-        context: Context,
-        event: dict[str, Any],
-        **carried: Any,
-    ) -> dict[str, Any]:
+    def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Look whether the line is free now."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)

@@ -1,16 +1,38 @@
-"""Marker files that say that the hours or days of a span are complete."""
+"""Markers: files that say that the hours or days of a span are complete."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.base import Readiness, Source, ended
 from forebay.datatasks.sources.common.files import Files
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.patterns import TimePattern, glob_regex, has_magic
+
+
+class MarkerSource(Source):
+    """A source that `ready.marker` says to be complete; without a marker the clock does."""
+
+    def readiness(self, span: Interval) -> Readiness:
+        """See the class."""
+        return self.readiness_of([span])[0]
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """See the class."""
+        marker = self.spec.ready.marker
+        if marker is None or not spans:
+            return [ended(span) for span in spans]
+        return self.marked(spans, marker)
+
+    @abstractmethod
+    def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
+        """What the storage's markers say of each span; there is at least one."""
 
 
 class Markers:

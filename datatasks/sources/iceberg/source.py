@@ -14,16 +14,10 @@ import pyarrow as pa
 from forebay.config.base import Spec
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import (
-    Description,
-    Finding,
-    Readiness,
-    Scan,
-    Source,
-    ended,
-)
+from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.times import Spans, from_us
 from forebay.datatasks.sources.iceberg.files import (
     DataFile,
@@ -46,7 +40,7 @@ _PARTITIONS_SHOWN = 1000
 _MERGED = "snapshot="
 
 
-class IcebergSource(IcebergKind, Source):
+class IcebergSource(IcebergKind, MarkerSource):
     """An Iceberg table. A row's identity is its data file and its row number in it.
 
     Tasks whose files pyiceberg has to read carry `snapshot=ID` as their partition, so that they
@@ -103,15 +97,8 @@ class IcebergSource(IcebergKind, Source):
                 )
         return found
 
-    def readiness(self, span: Interval) -> Readiness:
-        """With `ready.marker`: once that file lies in the table's folder; else by the clock."""
-        return self.readiness_of([span])[0]
-
-    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
-        """One look for the marker, which speaks of every span."""
-        marker = self.spec.ready.marker
-        if marker is None or not spans:
-            return [ended(span) for span in spans]
+    def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
+        """One look for the marker in the table's folder, which speaks of every span."""
         self._loaded()
         there = self.table.exists(marker)
         reason = "" if there else f"there is no {self.table.full(marker)}"

@@ -18,17 +18,11 @@ import pyarrow.compute as pc
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import (
-    Description,
-    Finding,
-    Readiness,
-    Scan,
-    Source,
-    ended,
-)
+from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import Ints, RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
+from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans, from_us, to_us
 from forebay.datatasks.sources.log.kind import LogKind
@@ -66,7 +60,7 @@ class _Segments:
         return cls(kept, parts.field("partition"), base, rows, commit * _MS_US)
 
 
-class LogSource(LogKind, Source):
+class LogSource(LogKind, MarkerSource):
     """A log directory, cut by the commit time in the segments' names.
 
     Complete: when the clock has passed the span's end, since a segment gets its commit time when
@@ -118,15 +112,8 @@ class LogSource(LogKind, Source):
             if problem
         ]
 
-    def readiness(self, span: Interval) -> Readiness:
-        """See the class."""
-        return self.readiness_of([span])[0]
-
-    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+    def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
         """See the class; one listing for all spans."""
-        marker = self.spec.ready.marker
-        if marker is None or not spans:
-            return [ended(span) for span in spans]
         segments = self._segments()
         names = pc.unique(segments.partitions).to_pylist()
         if not names:

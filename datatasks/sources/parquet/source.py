@@ -14,18 +14,11 @@ import pyarrow.parquet as pq
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import (
-    Description,
-    Finding,
-    Readiness,
-    Scan,
-    Source,
-    ended,
-)
+from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import RowRanges, fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
-from forebay.datatasks.sources.common.markers import Markers
+from forebay.datatasks.sources.common.markers import Markers, MarkerSource
 from forebay.datatasks.sources.common.path_times import matching, path_times
 from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
 from forebay.datatasks.sources.common.times import Spans, Times, from_us
@@ -41,7 +34,7 @@ _NEWEST_FILES = 16
 _PARTITIONS_SHOWN = 1000
 
 
-class ParquetSource(ParquetKind, Source):
+class ParquetSource(ParquetKind, MarkerSource):
     """Parquet files below one folder (see `ParquetKind.Options`).
 
     Complete: with `ready.marker`, when the marker lies in the folder of every hour or day of the
@@ -91,19 +84,12 @@ class ParquetSource(ParquetKind, Source):
                 found.setdefault(finding.path, finding)
         return list(found.values())
 
-    def readiness(self, span: Interval) -> Readiness:
-        """See the class."""
-        return self.readiness_of([span])[0]
-
-    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+    def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
         """See the class; no folder is looked for twice."""
-        marker = self.spec.ready.marker
-        if marker is None:
-            return [ended(span) for span in spans]
         markers = Markers(self._files, self._pattern, marker)
-        return [self._marked(markers.lacking(span), marker) for span in spans]
+        return [self._readiness(markers.lacking(span), marker) for span in spans]
 
-    def _marked(self, lacking: str | None, marker: str) -> Readiness:
+    def _readiness(self, lacking: str | None, marker: str) -> Readiness:
         if lacking is None:
             return Readiness(ready=True)
         where = self._files.full(lacking)
