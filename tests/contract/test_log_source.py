@@ -9,12 +9,7 @@ from support.parquet_files import unreadable_numbers
 
 from forebay.datatasks.sources.log.source import LogWriter
 from forebay.testing.source_data import Batch, batch
-from forebay.testing.source_suite import (
-    BadRowSuite,
-    DamageSuite,
-    MissingColumnSuite,
-    SourceSuite,
-)
+from forebay.testing.source_suite import BadRowSuite, DamageSuite, MissingColumnSuite, SourceSuite
 
 
 class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):

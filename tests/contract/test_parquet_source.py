@@ -10,12 +10,7 @@ import pyarrow as pa
 from support.parquet_files import damage_file, unreadable_numbers, write_table
 
 from forebay.testing.source_data import Batch, batch
-from forebay.testing.source_suite import (
-    BadRowSuite,
-    DamageSuite,
-    MissingColumnSuite,
-    SourceSuite,
-)
+from forebay.testing.source_suite import BadRowSuite, DamageSuite, MissingColumnSuite, SourceSuite
 
 
 class TestOneFilePerBatch(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):

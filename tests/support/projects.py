@@ -17,18 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from support.declarations import COLUMNS
+
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-
-COLUMNS = {
-    "event": "int",
-    "at": "timestamp",
-    "user": "string",
-    "price": "float",
-    "mobile": "bool",
-    "tags": "list<string>",
-    "clicked": "int",
-}
 
 
 def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
@@ -135,26 +127,26 @@ class Project:
         path.write_text(yaml.safe_dump(spec, sort_keys=False))
 
 
+def declared_project(root: Path) -> Project:
+    """The YAML of a pipeline and its two sources, without any rows."""
+    made = Project(root, ads_pipeline())
+    made.write_source("history", history_source())
+    made.write_source("clicks", clicks_source())
+    made.write_pipeline()
+    return made
+
+
 def history_source(**changes: Any) -> dict[str, Any]:
-    return {
-        "kind": "parquet",
-        "options": {"path": "data/history"},
-        "columns": COLUMNS,
-        "event_time": "at",
-        "starts": "2026-02-28",
-        **changes,
-    }
+    return _source("parquet", "data/history", "2026-02-28", changes)
 
 
 def clicks_source(**changes: Any) -> dict[str, Any]:
-    return {
-        "kind": "log",
-        "options": {"path": "data/clicks"},
-        "columns": COLUMNS,
-        "event_time": "at",
-        "starts": "2026-03-01",
-        **changes,
-    }
+    return _source("log", "data/clicks", "2026-03-01", changes)
+
+
+def _source(kind: str, path: str, starts: str, changes: dict[str, Any]) -> dict[str, Any]:
+    fixed = {"kind": kind, "options": {"path": path}, "columns": COLUMNS, "event_time": "at"}
+    return {**fixed, "starts": starts, **changes}
 
 
 def topic_source(topic: Topic, **changes: Any) -> dict[str, Any]:

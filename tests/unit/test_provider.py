@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+from support.python_code import printed_json
 
 from forebay import __version__
 from forebay.provider import get_provider_info
@@ -40,16 +39,7 @@ print(json.dumps({
 
 def ask(home: Path, **settings: str) -> dict[str, Any]:
     kept = {key: value for key, value in os.environ.items() if "AIRFLOW" not in key}
-    done = subprocess.run(
-        [sys.executable, "-c", ASK],
-        env={**kept, "AIRFLOW_HOME": str(home), **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return printed_json(ASK, {**kept, "AIRFLOW_HOME": str(home), **settings})
 
 
 def test_the_description_is_what_airflow_expects() -> None:

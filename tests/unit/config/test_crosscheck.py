@@ -7,22 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import declarations
 from support.declarations import dump
 
 from forebay.config.load import load_project
 from forebay.config.problems import Problem
 
-COLUMNS = {
-    "event": "int",
-    "at": "timestamp",
-    "user": "string",
-    "price": "float",
-    "mobile": "bool",
-    "tags": "list<string>",
-    "seen": "list<int>",
-    "vector": "list<float>",
-    "clicked": "int",
-}
+COLUMNS = {**declarations.COLUMNS, "seen": "list<int>", "vector": "list<float>"}
 SOURCES: dict[str, dict[str, Any]] = {
     "history": {
         "kind": "parquet",

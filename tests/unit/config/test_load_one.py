@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.projects import Project, ads_pipeline, clicks_source, history_source
+from support.projects import Project, clicks_source, declared_project
 
 from forebay.config.load import load_one, load_project
 from forebay.config.problem_text import caret_lines, problems_text
@@ -14,11 +14,8 @@ from forebay.config.problems import Problem
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path, ads_pipeline())
-    made.write_source("history", history_source())
-    made.write_source("clicks", clicks_source())
+    made = declared_project(tmp_path)
     made.write_source("other", clicks_source())
-    made.write_pipeline()
     return made
 
 

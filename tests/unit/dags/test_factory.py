@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.projects import Project, ads_pipeline, clicks_source, history_source
+from support.python_code import printed_json
 
 from forebay.dags.sync import sync
 
@@ -49,21 +47,12 @@ NEXT_CPU_SECONDS_MAX = 0.5
 
 def parse(dags: Path, home: Path, seed: int = 0) -> dict[str, Any]:
     others = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
-    done = subprocess.run(
-        [sys.executable, "-c", PARSE, str(dags)],
-        env=others
-        | {
-            "AIRFLOW_HOME": str(home),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "PYTHONHASHSEED": str(seed),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    asked = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "PYTHONHASHSEED": str(seed),
+    }
+    return printed_json(PARSE, others | asked, str(dags))
 
 
 def example(root: Path) -> Project:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.projects import Project, ads_pipeline, clicks_source, history_source
+from support.projects import Project, ads_pipeline, clicks_source, declared_project, history_source
 
 from forebay.dags.stubs import Stub, read_stub
 from forebay.dags.sync import sync
@@ -18,11 +18,7 @@ from forebay.errors import ConfigError
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path / "one", ads_pipeline())
-    made.write_source("history", history_source())
-    made.write_source("clicks", clicks_source())
-    made.write_pipeline()
-    return made
+    return declared_project(tmp_path / "one")
 
 
 def config(project: Project) -> Path:

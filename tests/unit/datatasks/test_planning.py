@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.stages import memory_source as declared_source
+from support.stages import table
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
@@ -27,22 +28,9 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def table(times: list[datetime]) -> pa.Table:
-    return pa.table(
-        {"at": pa.array(times, pa.timestamp("us", "UTC")), "n": list(range(len(times)))}
-    )
-
-
 def memory_source(name: str, times: list[datetime], **more: Any) -> SourceSpec:
     MEMORY[name] = table(times)
-    fields = {
-        "name": name,
-        "kind": "memory",
-        "options": {"table": name},
-        "columns": {"at": "timestamp", "n": "int"},
-        "event_time": "at",
-    }
-    return SourceSpec.model_validate(fields | more)
+    return declared_source(name, **more)
 
 
 def pipeline(streams: dict[str, Any], window: str = "1d", **dataset: Any) -> PipelineSpec:

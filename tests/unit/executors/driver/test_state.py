@@ -96,6 +96,14 @@ class Driver:
         )
         self.state.failed(call)
 
+    def fail_twice(self, session: Session) -> None:
+        """Two executors, one after the other, fail the same task; the trainer fences both."""
+        for attempt in (1, 2):
+            member = self.executor(started=attempt)
+            self.lease(member)
+            self.fail(member, attempt)
+            self.fence(session, attempt)
+
     def fence(self, session: Session, number: int) -> None:
         """The trainer answers all fences; it took nothing."""
         taken = {epoch: {} for epoch in session.fencing}
@@ -182,11 +190,7 @@ def test_a_failure_of_storage_is_tried_again_elsewhere(driver: Driver) -> None:
 
 def test_the_last_attempt_ends_the_window(driver: Driver) -> None:
     session = driver.open()
-    for attempt in (1, 2):
-        member = driver.executor(started=attempt)
-        driver.lease(member)
-        driver.fail(member, attempt)
-        driver.fence(session, attempt)
+    driver.fail_twice(session)
     assert session.error is None
     assert not session.fencing
     member = driver.executor(started=3)
@@ -230,11 +234,7 @@ def test_failures_of_lost_leases_are_refused(driver: Driver) -> None:
 
 def test_a_new_driver_remembers_failures_of_the_trainer_that_goes_on(driver: Driver) -> None:
     session = driver.open()
-    for attempt in (1, 2):
-        member = driver.executor(started=attempt)
-        driver.lease(member)
-        driver.fail(member, attempt)
-        driver.fence(session, attempt)
+    driver.fail_twice(session)
     successor = driver.again()
     assert successor.state.incarnation == 2
     session = successor.open(session.trainer)

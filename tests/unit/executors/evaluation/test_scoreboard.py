@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.minibatches import labelled
 
-from forebay.config.datasets import Feed
 from forebay.errors import DataError
 from forebay.executors.evaluation.scoreboard import (
     ScoreWriter,
@@ -17,31 +17,17 @@ from forebay.executors.evaluation.scoreboard import (
     summarise_scores,
     window_metrics,
 )
-from forebay.mixture.minibatch import Minibatch
 
 PARADIGMS = ("mixture", "mixed")
 
 
-def minibatch(feed: Feed, event_ids: list[int], labels: list[float]) -> Minibatch:
-    rows = len(event_ids)
-    return Minibatch(
-        feed=feed,
-        row_ids=np.arange(rows, dtype=np.int64),
-        event_ids=np.array(event_ids, dtype=np.int64),
-        sources=np.zeros(rows, dtype=np.int32),
-        labels=np.array(labels, dtype=np.float32),
-        dense=np.zeros((rows, 0), dtype=np.float32),
-        ids=np.zeros((rows, 0), dtype=np.int64),
-    )
-
-
 def stream(writer: ScoreWriter, ids: list[int], labels: list[float], scores: object) -> None:
     matrix = np.array(scores, dtype=np.float32).reshape(len(ids), -1)
-    writer.append(minibatch("stream", ids, labels), matrix)
+    writer.append(labelled("stream", ids, labels), matrix)
 
 
 def batch(writer: ScoreWriter, ids: list[int], labels: list[float]) -> None:
-    writer.append(minibatch("batch", ids, labels), None)
+    writer.append(labelled("batch", ids, labels), None)
 
 
 def test_complete_labels_join_from_the_same_and_later_windows(tmp_path: Path) -> None:
@@ -154,12 +140,12 @@ def test_a_missing_or_broken_sealed_segment_is_an_error(tmp_path: Path) -> None:
 def test_scores_of_the_wrong_shape_are_refused(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     with pytest.raises(ValueError, match="shape"):
-        writer.append(minibatch("stream", [1], [0]), np.zeros((1, 3), dtype=np.float32))
+        writer.append(labelled("stream", [1], [0]), np.zeros((1, 3), dtype=np.float32))
 
 
 def test_a_counting_learner_has_no_scores_but_label_completeness(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, ())
-    writer.append(minibatch("stream", [1, 2], [0, 1]), np.zeros((2, 0), dtype=np.float32))
+    writer.append(labelled("stream", [1, 2], [0, 1]), np.zeros((2, 0), dtype=np.float32))
     batch(writer, [1, 2], [1, 1])
     writer.seal()
     boards = score_windows([Segments("w", tmp_path)], ())

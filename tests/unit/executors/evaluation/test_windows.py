@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.minibatches import labelled
 from support.model_lines import record_link
 from support.stages import pipeline
 
@@ -14,7 +15,6 @@ from forebay.executors.evaluation.windows import evaluate, label_horizon
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.format import record_format
 from forebay.home.paths import Home
-from forebay.mixture.minibatch import Minibatch
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 
@@ -37,19 +37,6 @@ def test_a_label_comes_within_the_largest_offset_and_one_window(
     assert label_horizon(spec) == windows
 
 
-def minibatch(feed: str, event_ids: list[int], labels: list[float]) -> Minibatch:
-    rows = len(event_ids)
-    return Minibatch(
-        feed=feed,  # type: ignore[arg-type]
-        row_ids=np.arange(rows, dtype=np.int64),
-        event_ids=np.array(event_ids, dtype=np.int64),
-        sources=np.zeros(rows, dtype=np.int32),
-        labels=np.array(labels, dtype=np.float32),
-        dense=np.zeros((rows, 0), dtype=np.float32),
-        ids=np.zeros((rows, 0), dtype=np.int64),
-    )
-
-
 @pytest.fixture
 def chain(tmp_path: Path) -> ModelChain:
     """Each window scores two events of its own; window n has the labels of window n - 1, and the
@@ -59,10 +46,10 @@ def chain(tmp_path: Path) -> ModelChain:
     for number, key in enumerate(KEYS):
         writer = ScoreWriter(chain.folder(key, 1) / "scores", ("mixture",))
         scores = np.array([[0.2], [0.8]], np.float32)
-        writer.append(minibatch("stream", [2 * number, 2 * number + 1], [0, 0]), scores)
+        writer.append(labelled("stream", [2 * number, 2 * number + 1], [0, 0]), scores)
         late = range(2 * number) if key == KEYS[-1] else range(2 * number - 2, 2 * number)
         ids = [event for event in late if event >= 0]
-        writer.append(minibatch("batch", ids, [event % 2 for event in ids]), None)
+        writer.append(labelled("batch", ids, [event % 2 for event in ids]), None)
         record_link(chain, key, {"a": 2}, scores=writer.seal())
     return chain
 

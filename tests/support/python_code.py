@@ -1,0 +1,23 @@
+"""Python code in a process of its own, with an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+def printed_json(code: str, environment: Mapping[str, str], *arguments: str) -> dict[str, Any]:
+    """What the last line that it prints says."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
