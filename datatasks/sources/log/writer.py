@@ -83,9 +83,7 @@ class LogWriter:
     def _tail(self) -> tuple[int, int]:
         """Next offset and newest commit time in milliseconds."""
         names = os.listdir(self.folder)  # noqa: PTH208 - no Path for each of many segments
-        last = max(
-            (name for name in names if name.endswith(".arrow") and name[0] != "."), default=""
-        )
+        last = max((name for name in names if name.endswith(".arrow")), default="")
         found = _SEGMENT.fullmatch(last)
         if found is None:
             return 0, 0

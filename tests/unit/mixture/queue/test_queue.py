@@ -174,3 +174,18 @@ def test_segments_of_several_sources_stand_in_row_order() -> None:
     assert feed == "batch"
     assert [source for source, _ in segments] == [0, 1] * (len(segments) // 2)
     assert sum(rows for _, rows in segments) == 6
+
+
+def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
+    now = [0.0]
+    sources = QueueSources(["old", "new"], ["batch", "stream"], (100.0, 1.0), [0, 1], (0.0, 0.0))
+    served = PrioritisedQueue(sources, Limits(4, 100, 1 << 20, 30.0), lambda: now[0])
+    for source, task in enumerate("ab"):
+        served.open_task(source, task, 0)
+    served.put(1, "b", chunk([0]), 1)
+    assert served.pop(0) is None
+    now[0] = 31.0
+    served.put(0, "a", chunk([0] * 4), 1)
+    served.put(1, "b", chunk([0] * 2, 1), 1)
+    assert popped(served.pop(0))[0] == "batch"  # more stream rows are there: they may join
+    assert popped(served.pop(0))[2] == [(1, 3)]

@@ -126,3 +126,9 @@ def test_the_first_row_that_does_not_fit_is_an_error() -> None:
     with pytest.raises(DataError, match=r"^file f, row 10: no time"):
         to_chunk(stored({0: "no time"}), ["n"], COLUMNS, "fail")
     assert place_text({"a": 1, "b": "c"}) == "a 1, b c"
+
+
+def test_small_chunks_are_joined_until_they_fill_half() -> None:
+    last = empty_chunk(["n"], COLUMNS, Position(0, 9))
+    small = [chunk([0, 0, 0], first) for first in (0, 3, 6)]
+    assert [len(each.rows) for each in joined(iter(small), 10, last)] == [6, 3]

@@ -489,3 +489,10 @@ def test_a_row_group_whose_times_cannot_be_read_is_planned_as_a_whole(
     assert sorted(ranges_of(opened.scan(days(2)))) == sorted([(0, 0, 0, 3, 3), *lost])
     later = [] if statistics else [(0, 0, 0, 0, 1)]
     assert ranges_of(opened.scan(days(1, START + DAY))) == later
+
+
+def test_files_without_any_time_have_no_newest_one(tmp_path: Path) -> None:
+    rows = table(evenly(START, 3, HOUR))
+    nulls = pa.nulls(3, rows.schema.field("at").type)
+    write(tmp_path / "data/x.parquet", rows.set_column(0, rows.schema.field("at"), nulls))
+    assert source(tmp_path).describe().newest is None
