@@ -50,7 +50,7 @@ def summarise_windows(
         plans,
         ledger.plan(warm.window, warm.generation) if warm else None,
         evaluation,
-        {"stale_windows": _stale(chain), "published": _published(chain), **facts},
+        {"stale_windows": chain.stale(), "published": _published(chain), **facts},
     )
 
 
@@ -67,11 +67,6 @@ def _trained(chain: ModelChain, key: str) -> Link:
 def _warm_start(chain: ModelChain) -> Link | None:
     first = next(iter(chain.windows()), None)
     return chain.newest(first) if first is not None and is_warm_start(first) else None
-
-
-def _stale(chain: ModelChain) -> list[str]:
-    links = [chain.newest(key) for key in chain.windows()]
-    return [link.window for link in links if link and chain.stale_reason(link)]
 
 
 def _published(chain: ModelChain) -> Json | None:

@@ -138,6 +138,11 @@ class ModelChain:
             current = self.link(parent.window, parent.generation)
         return None
 
+    def stale(self) -> list[str]:
+        """Windows whose models are not built on the newest ones, in order."""
+        links = [self.newest(key) for key in self.windows()]
+        return [link.window for link in links if link and self.stale_reason(link)]
+
     def published(self) -> Published | None:
         """What serves now."""
         path = self.home.published(self.pipeline, self.line)

@@ -41,11 +41,6 @@ class ProjectedChain(ModelChain):
             finished_at=_NEVER,
         )
 
-    def stale(self) -> list[str]:
-        """Windows whose models will not be built on the newest ones, in order."""
-        links = [self.newest(key) for key in self.windows()]
-        return [link.window for link in links if link and self.stale_reason(link)]
-
     def not_kept(self) -> list[str]:
         """Why windows cannot be built on those before them: their checkpoints are gone."""
         return [

@@ -11,7 +11,7 @@ from forebay.datatasks.why import why_not_planned
 from forebay.errors import LineBusyError
 from forebay.executors.job.folders import StoredJob, jobs_with_window
 from forebay.executors.job.progress import read_progress
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import Link
 from forebay.executors.stages.target import StageTarget
 from forebay.system.message import Message
 
@@ -80,7 +80,7 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
     chain, key = target.chain, target.key
     stale = chain.stale_reason(link)
     if stale:
-        first = min(each for each in chain.windows() if _is_stale(chain, each))
+        first = chain.stale()[0]
         return Why(
             window=key,
             state="stale",
@@ -91,11 +91,6 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
     skipped = _skipped_text(plan)
     reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "")
     return Why(window=key, state="trained", reason=reason, generation=plan.generation)
-
-
-def _is_stale(chain: ModelChain, window: str) -> bool:
-    link = chain.newest(window)
-    return link is not None and chain.stale_reason(link) is not None
 
 
 def _is_unfinished(job: StoredJob, window: str, plan: WindowPlan | None) -> bool:

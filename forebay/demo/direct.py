@@ -14,18 +14,11 @@ from forebay.demo.console import say
 from forebay.demo.jobs import unfinished_jobs
 from forebay.demo.mode import Json
 from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
-from forebay.errors import (
-    ConfigError,
-    DataError,
-    ForebayError,
-    InfrastructureError,
-    NotReadyError,
-)
+from forebay.errors import error_of
 from forebay.executors.job.handle import attach
 
 _POLL_SECONDS = 0.1
 _CANCEL_SECONDS = 30.0
-_ERRORS: dict[int, type[ForebayError]] = {1: ConfigError, 2: NotReadyError, 3: DataError}
 
 
 class Direct:
@@ -54,8 +47,8 @@ class Direct:
             time.sleep(_POLL_SECONDS)
             between()
         if self._process.returncode != 0:
-            failed = _ERRORS.get(self._process.returncode, InfrastructureError)
-            raise failed(f"forebay run ended with exit code {self._process.returncode}")
+            code = self._process.returncode
+            raise error_of(code, f"forebay run ended with exit code {code}")
         found: Json = json.loads(summary.read_text())
         return found
 
