@@ -274,7 +274,7 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
 
 def _files(tasks: pa.Table) -> int:
     ranges = pc.list_flatten(tasks["ranges"].combine_chunks())
-    return int(pc.count_distinct(ranges.field("path")).as_py()) if len(ranges) else 0
+    return int(pc.count_distinct(ranges.field("path")).as_py())
 
 
 def identity_of(plan: SourcePlan) -> tuple[object, ...]:

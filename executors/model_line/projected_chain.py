@@ -36,7 +36,7 @@ class ProjectedChain(ModelChain):
             scores=[],
             resumed_from_step=0,
             reread_rows=0,
-            model_fingerprint=parent.model_fingerprint if parent else "",
+            model_fingerprint="",
             started_at=_NEVER,
             finished_at=_NEVER,
         )

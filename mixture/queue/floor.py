@@ -65,15 +65,12 @@ class FlooredPriority:
 
     def _short(self, queued_rows: Sequence[int], runs: Runs) -> dict[int, int]:
         """Rows by group that are due within these runs beyond what priority gives."""
-        if not any(self._floors):
-            return {}
         total = _rows(runs)
         got = self._by_group(runs)
         waiting = self._waiting(queued_rows)
         due = {
             group: min(waiting[group], math.floor(self._owed[group] + floor * total)) - got[group]
             for group, floor in enumerate(self._floors)
-            if floor
         }
         return {group: rows for group, rows in due.items() if rows > 0}
 

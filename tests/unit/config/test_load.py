@@ -199,6 +199,12 @@ def test_a_union_says_all_that_it_takes(files: Files) -> None:
     )
 
 
+def test_a_vocabulary_names_the_value_that_stands_twice(files: Files) -> None:
+    values = "{encode: vocabulary, values: [se, dk, '7', fi, 7]}"
+    files.change("pipelines/ads.yaml", "{encode: hash, buckets: 100}", values)
+    assert "value '7' stands in the vocabulary twice" in files.load().problems[0].message
+
+
 def test_variables_come_from_the_environment(files: Files) -> None:
     files.change("sources/history.yaml", "path: data", "path: ${DATA}/x/${DAY:-all}/$${keep}")
     problems = files.load(DATA="/d").problems

@@ -70,6 +70,15 @@ def test_its_problems_are_those_of_all(old: str, new: str, project: Project) -> 
     assert found == load_project(config(project)).problems
 
 
+def test_variables_come_from_what_is_given(project: Project) -> None:
+    rewrite(project, "minibatch_rows: 1024", "minibatch_rows: ${ROWS}")
+    assert (
+        load_one(config(project), "ads", {"ROWS": "64"}).pipeline("ads").train.minibatch_rows == 64
+    )
+    (problem,) = load_one(config(project), "ads", {}).problems
+    assert problem.code == "variable-not-set"
+
+
 def test_a_bad_source_is_its_problem(project: Project) -> None:
     project.write_source("clicks", clicks_source(event_tme="at"))
     found = load_one(config(project), "ads").problems

@@ -223,6 +223,12 @@ class TestWarmStart:
         warm.source(5, by="r5#0", asked=[(6, "r6#0")])
         assert spans(warm) == [[-9, 1, 2], [5, 6]]
 
+    def test_a_cleared_first_window_lists_it_again(self, warm: Stages) -> None:
+        warm.source(1)
+        warm.sink(1)
+        warm.source(1, by="r#1")
+        assert spans(warm) == [[-9, 1], [-9, 1]]
+
     def test_both_have_to_be_complete(self, warm: Stages) -> None:
         warm.late["a"] = START - 3 * DAY
         with pytest.raises(NotReadyError, match="window 2026-02-20_2026-03-02: source 'a'"):

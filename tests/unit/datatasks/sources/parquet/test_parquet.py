@@ -298,6 +298,29 @@ def test_files_that_vanish_or_shrink_after_planning(tmp_path: Path) -> None:
         list(open_task(opened, task))
 
 
+def test_a_file_that_breaks_between_two_readers_loses_the_rest_of_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
+    first = next(open_task(opened, task, chunk_rows=2))
+    path.write_bytes(b"no longer")
+    (rest,) = open_task(opened, task, first.end)
+    assert (numbers([first]), numbers([rest])) == ([0, 1], [])
+    assert [each.rows for each in rest.dead] == [3]
+
+
+def test_a_cut_file_that_breaks_between_two_readers_is_an_error(tmp_path: Path) -> None:
+    """How many of its rows belong to the window can no longer be told."""
+    times = evenly(START + 20 * HOUR, 8, HOUR)
+    path = write(tmp_path / "data/x.parquet", table([*times[::2], *times[1::2]]))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
+    first = next(open_task(opened, task, chunk_rows=2))
+    path.write_bytes(b"no longer")
+    with pytest.raises(DataError, match=r"x\.parquet became unreadable while it was being read"):
+        list(open_task(opened, task, first.end))
+
+
 def test_nothing_matched(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         source(tmp_path).scan(days(1))
