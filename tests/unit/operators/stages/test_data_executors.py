@@ -1,0 +1,258 @@
+"""data_executors: whose turn it is, which job it hands on, and how it ends."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from support.job_tasks import (
+    HANDLE,
+    JOB,
+    KEY,
+    REQUEST,
+    SUBMITTED,
+    WAITING,
+    Place,
+    context,
+    fails,
+    killed,
+    later,
+)
+from support.jobs import ToldJob, failed
+
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    ForebayError,
+    InfrastructureError,
+    NotReadyError,
+    UsageError,
+)
+from forebay.executors.job.owner import jobs_owned
+from forebay.operators.runs.stage_request import StageRequest
+from forebay.operators.triggers.turn import TurnTrigger
+from forebay.system.locks import FileLock
+
+
+def test_it_hands_a_registered_job_on(place: Place) -> None:
+    job = ToldJob(place.home)
+    job.tell("running")
+    place.submits(SUBMITTED)
+    operator = place.data(executors=2)
+    job.register(0)
+    later(lambda: job.register(1))
+    with job.supervised():
+        left = operator.work(REQUEST, context())
+    assert left == HANDLE
+    assert [handle.job_id for handle in jobs_owned(place.home, "ads/run")] == [JOB]
+    (call,) = place.toy.calls("submit")
+    assert call[:6] == ["ads", KEY, "--claim", "run/data_executors/0", "--previous", "none"]
+    assert "--again" not in call
+    # The job is another task's from here on.
+    operator.on_kill()
+    assert job.folder.cancel_request() is None
+
+
+@pytest.mark.parametrize(
+    "stage_request", [replace(REQUEST, reprocess=True), replace(REQUEST, clear_count=1)]
+)
+def test_a_clear_and_conf_ask_for_it_again(stage_request: StageRequest, place: Place) -> None:
+    ToldJob(place.home).tell("succeeded")
+    place.submits(SUBMITTED)
+    place.data().work(stage_request, context())
+    assert "--again" in place.toy.calls("submit")[0]
+
+
+def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:
+    place.submits({"state": "trained", "window": KEY, "generation": 3, "reason": "g3"})
+    left = place.data().work(REQUEST, context())
+    assert (left["job_id"], left["generation"]) == ("", 3)
+
+
+def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
+    place.runs.before = [("running", "deferred")]
+    operator = place.data(turn_wait_seconds=1_000)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.work(REQUEST, context())
+    assert place.toy.calls("submit") == []
+    assert operator.run_before == "b0"
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, TurnTrigger)
+    assert (trigger.pipeline, trigger.line, trigger.before) == ("ads", "main", "2026-02-28")
+    assert trigger.seen == {"links": [], "failed_at": 0.0}
+    assert deferred.value.method_name == "turn_came"
+    assert 600 < deferred.value.timeout.total_seconds() <= 660
+    assert 59 < trigger.until - time.time() <= 60
+    assert deferred.value.kwargs is not None
+    assert deferred.value.kwargs["wait"]["next_look"] == 120
+
+
+@pytest.mark.parametrize(
+    ("run", "word"),
+    [(("success", "success"), "done"), (("failed", "failed"), "failed")],
+)
+def test_the_stage_decides_about_ended_runs(run: tuple[str, str], word: str, place: Place) -> None:
+    place.runs.before = [run]
+    place.submits(WAITING)
+    with pytest.raises(TaskDeferred):
+        place.data().work(REQUEST, context())
+    (call,) = place.toy.calls("submit")
+    assert call[5] == word
+
+
+def test_a_short_look_sees_the_turn_come(place: Place) -> None:
+    """The stage is asked again when something has changed, and not otherwise."""
+    ToldJob(place.home).tell("succeeded")
+    place.submits(WAITING, SUBMITTED)
+    line = place.home.line("ads")
+    line.mkdir(parents=True)
+    lease = FileLock(line / "lease.lock")
+    assert lease.acquire(1.0)
+    later(lease.release, 0.5)
+    left = place.data(grace_seconds=60).work(REQUEST, context())
+    assert left["job_id"] == JOB
+    assert len(place.toy.calls("submit")) == 2
+
+
+def test_behind_a_window_that_failed_it_fails_at_once(place: Place) -> None:
+    """Through windows that only wait: none of them holds the place that a clear needs."""
+    place.runs.before = [("running", "scheduled")]
+    place.runs.earlier = {"2026-02-27": ("queued", None), "2026-02-26": ("failed", "failed")}
+    fails(place)
+    with pytest.raises(ConfigError, match=r"the run of window 2026-02-26, .* failed\. Clear"):
+        place.data().work(REQUEST, context())
+    assert place.toy.calls("submit") == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "age"),
+    [
+        ({"2026-02-27": ("success", "success")}, 0),  # the one before is training now
+        ({"2026-02-27": ("failed", "failed")}, 3_600),  # cleared meanwhile, or seen long ago
+        ({}, 0),
+    ],
+)
+def test_behind_windows_that_go_on_it_waits(
+    earlier: dict[str, tuple[str, str | None]], age: float, place: Place
+) -> None:
+    place.runs.before = [("running", None)]
+    place.runs.earlier = earlier
+    fails(place, age)
+    with pytest.raises(TaskDeferred):
+        place.data().work(REQUEST, context())
+
+
+def test_a_failed_run_of_a_window_that_is_trained_holds_nobody(place: Place) -> None:
+    place.runs.before = [("running", None)]
+    place.runs.earlier = {"2026-02-27": ("failed", "failed")}
+    link = place.home.model("ads", "main", "2026-02-27", 1) / "window.json"
+    link.parent.mkdir(parents=True)
+    link.touch()
+    fails(place)
+    with pytest.raises(TaskDeferred):
+        place.data().work(REQUEST, context())
+
+
+def test_a_run_that_finds_no_place_is_not_waited_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backfill that runs backwards: all active runs wait for one that is queued."""
+    place.runs.before = [("queued", None)]
+    place.runs.any_goes_on = False
+    operator = place.data()
+    monkeypatch.setattr(operator, "request", lambda _: REQUEST)
+    looks = [lambda carried: operator.work(REQUEST, context())]
+    looks += 2 * [lambda carried: operator.turn_came(context(), {"state": "look"}, **carried)]
+    carried: Any = {}
+    for look in looks:
+        with pytest.raises(TaskDeferred) as deferred:
+            look(carried)
+        carried = deferred.value.kwargs
+    with pytest.raises(AirflowFailException, match="2026-02-28, whose run is queued and"):
+        operator.turn_came(context(), {"state": "look"}, **carried)
+
+
+def test_a_queued_run_may_wait_for_earlier_ones(place: Place) -> None:
+    place.runs.before = [("queued", None)]
+    operator = place.data()
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.work(REQUEST, context())
+    assert deferred.value.kwargs is not None
+    assert deferred.value.kwargs["wait"]["blocked_looks"] == 0
+
+
+def test_the_wait_has_an_end(place: Place) -> None:
+    place.runs.before = [("running", None)]
+    with pytest.raises(NotReadyError, match=r"waits for .*2026-02-28.*schedule.turn_wait"):
+        place.data(turn_wait_seconds=0).work(REQUEST, context())
+
+
+def test_it_goes_on_behind_the_wait(place: Place, monkeypatch: Any) -> None:
+    ToldJob(place.home).tell("succeeded")
+    place.submits(SUBMITTED)
+    operator = place.data()
+    monkeypatch.setattr(operator, "request", lambda _: REQUEST)
+    carried = {"wait": {"deadline": time.time() + 60, "next_look": 120}}
+    left = operator.turn_came(context(), {"state": "changed"}, **carried)
+    assert left["job_id"] == JOB
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "kind"),
+    [(1, ConfigError), (2, NotReadyError), (3, DataError), (4, InfrastructureError)],
+)
+def test_a_job_that_fails_before_it_serves(
+    exit_code: int, kind: type[ForebayError], place: Place
+) -> None:
+    ToldJob(place.home).tell("failed", failed("X", "part.parquet is corrupt", exit_code))
+    place.submits(SUBMITTED)
+    with pytest.raises(kind, match=rf"job {JOB} failed: part.parquet.*\nlogs: .*/logs\Z"):
+        place.data().work(REQUEST, context())
+
+
+def test_a_lost_job_is_worth_a_retry(place: Place) -> None:
+    ToldJob(place.home).tell("running")  # nobody supervises it
+    place.submits(SUBMITTED)
+    with pytest.raises(InfrastructureError, match="lost its supervisor"):
+        place.data().work(REQUEST, context())
+
+
+def test_executors_that_never_register(place: Place) -> None:
+    job = ToldJob(place.home)
+    job.tell("running")
+    place.submits(SUBMITTED)
+    later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
+    with (
+        job.supervised(),
+        pytest.raises(InfrastructureError, match="did not register within 1 s"),
+    ):
+        place.data(stage_seconds=1).work(REQUEST, context())
+    assert job.folder.cancel_request() is not None
+
+
+def test_a_kill_while_it_waits_for_executors_ends_the_job(place: Place) -> None:
+    job = ToldJob(place.home)
+    job.tell("submitted")
+    place.submits(SUBMITTED)
+    operator = place.data()
+    with killed(operator, 1.0), pytest.raises((InfrastructureError, UsageError)):
+        operator.work(REQUEST, context())
+    status = job.folder.stored_status()
+    assert status is not None
+    assert status.state == "cancelled"
+
+
+def test_a_kill_during_the_submission_ends_what_it_started(place: Place) -> None:
+    """The stage was ended before it could say which job it had submitted."""
+    job = ToldJob(place.home)
+    place.toy.answer(submit=[{"prints": SUBMITTED, "seconds": 30}])
+    operator = place.data()
+    later(lambda: job.tell("submitted"), 0.7)
+    with killed(operator, 1.0), pytest.raises(InfrastructureError, match="signal SIGTERM"):
+        operator.work(REQUEST, context())
+    status = job.folder.stored_status()
+    assert status is not None
+    assert status.state == "cancelled"
