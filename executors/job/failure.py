@@ -18,8 +18,7 @@ def failure_path(job_dir: Path, role: str, index: int) -> Path:
 
 def read_failure(job_dir: Path, role: str, index: int) -> ErrorReport | None:
     """The failure that a process wrote before it ended, if any."""
-    path = failure_path(job_dir, role, index)
-    return ErrorReport.model_validate_json(path.read_text()) if path.is_file() else None
+    return ErrorReport.of_file(failure_path(job_dir, role, index))
 
 
 def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) -> None:

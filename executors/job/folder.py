@@ -76,9 +76,7 @@ class JobFolder:
 
     def stored_status(self) -> JobStatus | None:
         """The status as it was written last; None before the first submission."""
-        if not self._status.is_file():
-            return None
-        return JobStatus.model_validate_json(self._status.read_text())
+        return JobStatus.of_file(self._status)
 
     def write_status(self, status: JobStatus) -> None:
         """Replace the status."""
@@ -126,9 +124,7 @@ class JobFolder:
 
     def cancel_request(self) -> CancelRequest | None:
         """The open request, if any."""
-        if not self._cancel.is_file():
-            return None
-        return CancelRequest.model_validate_json(self._cancel.read_text())
+        return CancelRequest.of_file(self._cancel)
 
     def drop_cancel(self) -> None:
         """The request is answered. Under the launch lock."""

@@ -7,11 +7,7 @@ a moment, no process is there that could end the job: the job's own folder says 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from pydantic import ValidationError
-
-from forebay.errors import DataError
 from forebay.executors.job.folders import all_jobs
 from forebay.executors.job.handle import JobHandle
 from forebay.home.paths import Home
@@ -43,7 +39,7 @@ def jobs_owned(home: Home, run: str) -> Iterator[JobHandle]:
         DataError: when a job's owner cannot be read.
     """
     for job in all_jobs(home):
-        owner = _read(job.folder.path / OWNER_NAME)
+        owner = Owner.of_file(job.folder.path / OWNER_NAME)
         if owner is None or owner.run != run or job.folder.epoch() != owner.epoch:
             continue
         status = job.folder.stored_status()
@@ -51,10 +47,3 @@ def jobs_owned(home: Home, run: str) -> Iterator[JobHandle]:
             yield JobHandle(home, job.job_id, owner.epoch)
 
 
-def _read(path: Path) -> Owner | None:
-    try:
-        return Owner.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValidationError as error:
-        raise DataError(f"{path} is damaged: remove it") from error

@@ -35,7 +35,4 @@ class Progress(Message):
 
 def read_progress(job_dir: Path) -> Progress | None:
     """The newest report, or None before the first."""
-    try:
-        return Progress.model_validate_json((job_dir / PROGRESS_NAME).read_text())
-    except FileNotFoundError:
-        return None
+    return Progress.of_file(job_dir / PROGRESS_NAME)

@@ -101,10 +101,10 @@ class JobRequest(Message):
         Raises:
             UsageError: when no job was submitted there.
         """
-        path = job_dir / REQUEST_NAME
-        if not path.is_file():
+        request = cls.of_file(job_dir / REQUEST_NAME)
+        if request is None:
             raise UsageError(f"no job {job_dir.name!r} below {job_dir.parent}")
-        return cls.model_validate_json(path.read_text())
+        return request
 
     def write(self, job_dir: Path) -> None:
         """Store the request in the job's folder."""

@@ -105,8 +105,7 @@ class ModelChain:
 
     def link(self, window: str, generation: int) -> Link | None:
         """One link, or None when that generation never reached its end."""
-        path = self.folder(window, generation) / LINK_NAME
-        return Link.model_validate_json(path.read_text()) if path.is_file() else None
+        return Link.of_file(self.folder(window, generation) / LINK_NAME)
 
     def newest(self, window: str) -> Link | None:
         """The newest link of a window."""
@@ -145,8 +144,7 @@ class ModelChain:
 
     def published(self) -> Published | None:
         """What serves now."""
-        path = self.home.published(self.pipeline, self.line)
-        return Published.model_validate_json(path.read_text()) if path.is_file() else None
+        return Published.of_file(self.home.published(self.pipeline, self.line))
 
     def drop_checkpoints(self, windows_kept: int) -> None:
         """Remove checkpoints of all but the newest windows; links, scores and models stay."""

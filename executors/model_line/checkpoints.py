@@ -77,7 +77,8 @@ class CheckpointStore:
         if not folders:
             return None
         folder = folders[-1]
-        return Seal.model_validate_json((folder / SEAL_NAME).read_text()), folder / MODEL_FOLDER
+        seal = Seal.of_file(folder / SEAL_NAME)
+        return (seal, folder / MODEL_FOLDER) if seal is not None else None
 
     def sealed_at(self) -> float | None:
         """When the newest seal was written, by the clock of the file system; None before it."""

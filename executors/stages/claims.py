@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from forebay.datatasks.ledger import Ledger
-from forebay.errors import DataError
 from forebay.system.files import write_atomically
 from forebay.system.locks import locked
 from forebay.system.message import Message
@@ -59,9 +56,5 @@ class Claims:
         write_atomically(self._path, _ClaimsFile(claims=kept).model_dump_json(indent=1))
 
     def _read(self) -> Mapping[str, int]:
-        try:
-            return _ClaimsFile.model_validate_json(self._path.read_bytes()).claims
-        except FileNotFoundError:
-            return {}
-        except ValidationError as error:
-            raise DataError(f"{self._path} is damaged: move it away and run again") from error
+        found = _ClaimsFile.of_file(self._path)
+        return found.claims if found else {}

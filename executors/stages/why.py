@@ -67,7 +67,7 @@ def _running(window: str, job: StoredJob) -> Why:
             f"at step {progress.step:,} of window {progress.window} "
             f"({progress.windows_done} of {progress.windows_total} windows done; {rows} rows)"
         )
-    again = f"; {restarts} restarts so far" if restarts else ""
+    again = f"; {restarts} {'restart' if restarts == 1 else 'restarts'} so far" if restarts else ""
     return Why(
         window=window,
         state="running",

@@ -31,14 +31,16 @@ class Secrets(Message):
 
 def load_secrets(layout: Layout) -> Secrets:
     """The keys of this home; made where there are none."""
-    if not layout.secrets.exists():
-        made = Secrets(
-            jwt=secrets.token_urlsafe(64),
-            session=secrets.token_urlsafe(64),
-            fernet=base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-        )
-        write_private(layout.secrets, made.model_dump_json(indent=1))
-    return Secrets.model_validate_json(layout.secrets.read_text())
+    kept = Secrets.of_file(layout.secrets)
+    if kept is not None:
+        return kept
+    made = Secrets(
+        jwt=secrets.token_urlsafe(64),
+        session=secrets.token_urlsafe(64),
+        fernet=base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+    )
+    write_private(layout.secrets, made.model_dump_json(indent=1))
+    return made
 
 
 def new_password(layout: Layout) -> str:

@@ -68,9 +68,7 @@ def write_status(layout: Layout, status: ClusterStatus) -> None:
 def read_status(layout: Layout) -> ClusterStatus | None:
     """The state now; None where it never ran."""
     held = is_held(layout.keeper_lock)
-    if not layout.state.is_file():
-        return None
-    status = ClusterStatus.model_validate_json(layout.state.read_text())
-    if held or status.over:
+    status = ClusterStatus.of_file(layout.state)
+    if status is None or held or status.over:
         return status
     return status.model_copy(update={"state": "lost"})

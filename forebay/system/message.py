@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from forebay.errors import DataError
 
 
 class Message(BaseModel):
@@ -12,3 +17,20 @@ class Message(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self | None:
+        """The message that a file holds; None where there is no such file.
+
+        Raises:
+            DataError: when the file holds something else.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValidationError as error:
+            raise DataError(
+                f"{path} is damaged ({error.error_count()} errors): "
+                "restore it, or move it away and run again"
+            ) from error
