@@ -45,5 +45,3 @@ def jobs_owned(home: Home, run: str) -> Iterator[JobHandle]:
         status = job.folder.stored_status()
         if status is not None and not status.ended:
             yield JobHandle(home, job.job_id, owner.epoch)
-
-

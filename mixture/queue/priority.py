@@ -102,7 +102,7 @@ def _run(
         value = priority(weight, queued - row, unit)
         return value > rival or (value == rival and wins_ties)
 
-    if rival == _EMPTY or wins(most - 1):
+    if wins(most - 1):
         return most
     won, step = 0, 1
     while won + step < most and wins(won + step):  # gallop: short runs are the frequent ones

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
-from forebay.errors import InfrastructureError, UsageError
+from forebay.errors import DataError, InfrastructureError, UsageError
 from forebay.executors.job.handle import JobStatus
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
@@ -45,7 +43,7 @@ def trained_summary(
     untrained = f"window {window} is not trained in generation {generation}"
     try:
         link = chain.link(window, generation)
-    except (OSError, ValidationError) as error:
+    except (OSError, DataError) as error:
         raise InfrastructureError(f"{untrained}: its link in {folder}: {error}") from error
     if link is None:
         raise InfrastructureError(f"{untrained}: there is no link in {folder}")

@@ -137,8 +137,6 @@ def _rows(chunks: list[Chunk]) -> int:
 
 
 def _rising(chunk: Chunk, hour: int) -> Chunk:
-    if not len(chunk.hours):
-        return chunk
     rising = np.maximum(np.maximum.accumulate(chunk.hours), np.int32(hour))
     return replace(chunk, hours=rising)
 

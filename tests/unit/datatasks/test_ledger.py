@@ -161,6 +161,14 @@ def test_the_first_plan_records_the_homes_format(ledger: Ledger) -> None:
     assert ledger.generations("2026-03-01") == [1]
 
 
+@pytest.mark.parametrize("name", ["g", "gold", "7", "x1"])
+def test_what_is_no_generation_is_left_alone(ledger: Ledger, name: str) -> None:
+    record(ledger)
+    (ledger.folder / "2026-03-01" / name).mkdir()
+    assert ledger.generations("2026-03-01") == [1]
+    assert ledger.next_generation("2026-03-01") == 2
+
+
 def test_a_forgotten_window_is_not_marked_trained(ledger: Ledger) -> None:
     record(ledger)
     ledger.forget("2026-03-01")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ from forebay.datatasks.sources.common.times import UNKNOWN, times_of, to_us
 INT, FLOAT, STRING, BOOL = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING, ColumnType.BOOL
 TIME = ColumnType.TIMESTAMP
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fitted(array: pa.Array, declared: ColumnType) -> tuple[list[Any], dict[int, str]]:
@@ -46,6 +47,11 @@ def fitted(array: pa.Array, declared: ColumnType) -> tuple[list[Any], dict[int, 
         (pa.array([date(2026, 3, 1), None]), TIME, [NOON.replace(hour=0), None]),
         (pa.array([NOON.replace(tzinfo=None), None], pa.timestamp("s")), TIME, [NOON, None]),
         (pa.array([NOON, None], pa.timestamp("ns", "Asia/Tokyo")), TIME, [NOON, None]),
+        (
+            pa.array([1_999, None], pa.timestamp("ns")),
+            TIME,
+            [EPOCH + timedelta(microseconds=1), None],
+        ),
         (
             pa.array(["2026-03-01", "2026-03-01 12:00:00", "2026-03-01T13:00:00+01:00", None]),
             TIME,
