@@ -74,10 +74,10 @@ class ToldJob:
         )
         self.folder.write_status(status)
 
-    def progress(self, **told: Any) -> None:
+    def progress(self, window: str = "2026-03-01", **told: Any) -> None:
         write_atomically(
             self.folder.path / "progress.json",
-            Progress(window="2026-03-01", **told).model_dump_json(),
+            Progress(window=window, **told).model_dump_json(),
         )
 
     def register(self, index: int = 0) -> None:

@@ -20,8 +20,11 @@ _COMPARISONS: dict[type[ast.cmpop], list[ast.cmpop]] = {
 }
 # How long, how often and how much at once: tuning, not rules.
 _TUNING = re.compile(
-    r"(^|_)(seconds|timeout|poll|every|interval|bytes|delay|backoff|threads)(_|$)", re.IGNORECASE
+    r"(^|_)(seconds|timeout|poll|every|interval|bytes|delay|backoff|threads|cache|shown)(_|$)",
+    re.IGNORECASE,
 )
+# How a text looks: no rule either, and neither are the digits that `round` keeps.
+_LOOKS = {"indent", "width"}
 _NO_BRANCH = {"TYPE_CHECKING", "__name__ == '__main__'"}
 
 
@@ -112,10 +115,11 @@ class _Finder(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         if ast.unparse(node.func).startswith("_LOG."):
             return
-        for child in (node.func, *node.args):
+        rounds = isinstance(node.func, ast.Name) and node.func.id == "round"
+        for child in (node.func, *(node.args[:1] if rounds else node.args)):
             self.visit(child)
         for keyword in node.keywords:
-            if keyword.arg is None or not _TUNING.search(keyword.arg):
+            if keyword.arg not in _LOOKS and not _TUNING.search(keyword.arg or ""):
                 self.visit(keyword.value)
 
     def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:

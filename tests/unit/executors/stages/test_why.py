@@ -104,6 +104,9 @@ def test_a_job_that_runs_and_fails(found: Stages) -> None:
     plan(found)
     job = ToldJob(found.home)
     job.tell("running")
+    job.progress(window="", step=0)
+    with job.supervised():
+        assert why(found).reason == f"job {job.job_id} runs: it is starting"
     job.progress(step=1200, rows={"a": 1}, windows_total=1)
     with job.supervised():
         running = why(found)

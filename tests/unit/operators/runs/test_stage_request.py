@@ -85,9 +85,10 @@ def test_any_other_conf_is_refused(conf: dict[str, Any], text: str) -> None:
         asked(1, 3, conf=conf)
 
 
-def test_a_run_without_a_logical_date_stands_for_no_window() -> None:
+@pytest.mark.parametrize("lacks", [("logical_date",), ("data_interval_start", "data_interval_end")])
+def test_a_run_without_a_logical_date_stands_for_no_window(lacks: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match=r"no logical date.*trigger it with one"):
-        window_of(run(logical_date=None, data_interval_start=None, data_interval_end=None), DAILY)
+        window_of(run(**dict.fromkeys(lacks)), DAILY)
 
 
 @pytest.mark.parametrize(

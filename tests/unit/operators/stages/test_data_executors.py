@@ -97,10 +97,11 @@ def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
 def test_the_stage_decides_about_ended_runs(run: tuple[str, str], word: str, place: Place) -> None:
     place.runs.before = [run]
     place.submits(WAITING)
-    with pytest.raises(TaskDeferred):
+    with pytest.raises(TaskDeferred) as deferred:
         place.data().work(REQUEST, context())
     (call,) = place.toy.calls("submit")
     assert call[5] == word
+    assert deferred.value.trigger.seen == {"held": False, "links": [], "failed_at": 0.0}
 
 
 def test_a_short_look_sees_the_turn_come(place: Place) -> None:

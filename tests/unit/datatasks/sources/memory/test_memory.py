@@ -1,0 +1,54 @@
+"""Kind memory: what it says of tables that are not there, or not as declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from forebay.config.sources import SourceSpec
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.memory.source import MEMORY
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Source]:
+    fields: dict[str, Any] = {
+        "name": "s",
+        "kind": "memory",
+        "options": {"table": "a"},
+        "columns": {"at": "timestamp", "n": "int"},
+        "event_time": "at",
+    }
+    yield open_source(SourceSpec.model_validate(fields), tmp_path)
+    MEMORY.clear()
+
+
+def test_a_table_that_is_not_there(opened: Source) -> None:
+    (finding,) = opened.findings()
+    assert (finding.path, finding.code) == (("options", "table"), "nothing-matched")
+    assert "MEMORY has no table 'a'" in finding.message
+    described = opened.describe()
+    assert (described.columns, described.empty_reason) == ({}, finding.message)
+
+
+def test_columns_that_are_not_as_declared(opened: Source) -> None:
+    MEMORY["a"] = pa.table(
+        {"at": pa.array([], pa.timestamp("us", "UTC")), "n": pa.array([], pa.string())}
+    )
+    (finding,) = opened.findings()
+    assert (finding.path, finding.code) == (("columns", "n"), "column-missing")
+    assert opened.describe().newest is None
+
+
+def test_a_table_as_declared(opened: Source) -> None:
+    MEMORY["a"] = pa.table({"at": pa.array([5], pa.timestamp("us", "UTC")), "n": [1]})
+    assert opened.findings() == []
+    described = opened.describe()
+    assert described.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
+    assert described.newest is not None
+    assert described.newest.microsecond == 5
