@@ -29,7 +29,7 @@ class Position(NamedTuple):
 
 
 class RowRange(Message):
-    """A piece of storage: rows [first, end) of a file, or offsets [first, end) of a partition.
+    """Rows [first, end) of a file, or offsets [first, end) of a partition.
 
     `path` is relative to the source's root (files), or `topic/partition` (Kafka).
     """
@@ -114,7 +114,7 @@ def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
 
 
 class DeadRow(Message):
-    """A row that cannot be learnt from, and why. `rows` > 1 where a whole piece is unreadable."""
+    """A row that cannot be learnt from, and why. `rows` > 1 where a whole range is unreadable."""
 
     position: Position
     location: dict[str, str | int]

@@ -19,7 +19,7 @@ from forebay.system.message import Message
 
 
 class DeadLetter(Message):
-    """One line. `row` is the row as far as it could be read; `rows` > 1 for a whole piece."""
+    """One line. `row` is the row as far as it could be read; `rows` > 1 for a whole range."""
 
     source: str
     window: str

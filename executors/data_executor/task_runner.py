@@ -173,9 +173,9 @@ class TaskRunner:
         self._set_aside(found)
         if not len(found.kept):
             return
-        piece = found.buffered(self._hour)
-        self._hour = int(piece.hours[-1])
-        while not self._queue.put(self._index, self._task.task_id, piece, PUT_SECONDS):
+        chunk = found.buffered(self._hour)
+        self._hour = int(chunk.hours[-1])
+        while not self._queue.put(self._index, self._task.task_id, chunk, PUT_SECONDS):
             pass  # the buffer is full; the queue raises when its epoch ends
 
     def _set_aside(self, found: ServedChunk) -> None:

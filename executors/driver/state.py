@@ -1,7 +1,7 @@
-"""What the driver knows: members, the open session, its orders to the trainer.
+"""What the driver knows: its executors, the open session, its orders to the trainer.
 
-No waiting and no I/O but the journal and the ledger in here; `driver_service` holds the lock
-around every call and waits between them. docs/protocol.md has the rules.
+No waiting and no I/O but the journal and the ledger in here; `service` holds the lock around
+every call and waits between them. docs/protocol.md has the rules.
 """
 
 from __future__ import annotations

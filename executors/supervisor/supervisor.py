@@ -1,6 +1,6 @@
 """The supervisor: one process per job that owns all others, restarts them and ends with them.
 
-Run as `python -m forebay.executors.supervisor --job DIR` by `forebay.executors.job.submit`.
+Run as `python -m forebay.executors.supervisor --job DIR` by `forebay.executors.job.handle`.
 """
 
 from __future__ import annotations

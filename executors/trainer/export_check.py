@@ -1,7 +1,7 @@
 """Whether an exported model answers a raw row as the trained one answers the same row encoded.
 
-The trained model sees numbers that data executors made (`mixture.encode`), the exported one makes
-them itself (`mixture.tensors`): one definition, written twice. Rows made up from the declaration
+The trained model sees numbers that data executors made (`features.encode`), the exported one makes
+them itself (`features.tensors`): one definition, written twice. Rows made up from the declaration
 go both ways, and through the very code that `forebay score` runs.
 """
 

@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RowRanges:
-    """Row joined of files, one array for each property; a range lies in one span.
+    """Row ranges of files, one array for each property; a range lies in one span.
 
     file: index in the sorted list of paths. rows: rows of the range that lie in the span.
     hour: whole hours from the span's start to the range's first time.

@@ -44,7 +44,7 @@ def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterat
         raise raised from error
 
 
-def merged_pieces(
+def merged_ranges(
     table: Any,  # noqa: ANN401
     files: Sequence[tuple[int, DataFile]],
     event_time: str,
@@ -99,13 +99,13 @@ class MergedReader:
         chunks = (
             chunk
             for index in range(start.part, len(task.ranges))
-            for chunk in self._unit(
+            for chunk in self._range(
                 task, index, start.row if index == start.part else 0, columns, chunk_rows
             )
         )
         return joined(chunks, chunk_rows, last)
 
-    def _unit(
+    def _range(
         self, task: DataTask, index: int, start: int, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         row_range = task.ranges[index]

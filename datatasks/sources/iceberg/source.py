@@ -27,7 +27,7 @@ from forebay.datatasks.sources.iceberg.files import (
     footers,
 )
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
-from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_pieces
+from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_ranges
 from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError
 from forebay.datatasks.sources.parquet.footers import RowGroups
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
@@ -126,7 +126,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         plain = [index for index, file in enumerate(files) if chooser.plain(file)]
         merged = sorted(set(range(len(files))) - set(plain))
         parts = self._plain_ranges(files, plain, bounds)
-        rest = merged_pieces(
+        rest = merged_ranges(
             table, [(index, files[index]) for index in merged], self._event_time, bounds
         )
         ranges = RowRanges.concatenate([parts, rest])

@@ -1,6 +1,6 @@
 """Publishes rows to Kafka as Forebay's sources read them: Arrow micro-batches, or JSON rows.
 
-For the log kind see `forebay.datatasks.sources.log.LogWriter`.
+For the log kind see `forebay.datatasks.sources.log.writer.LogWriter`.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class ParquetReader:
         chunks = (
             chunk
             for index in range(start.part, len(task.ranges))
-            for chunk in _UnitReader(self, task, index, columns, chunk_rows).chunks(
+            for chunk in _RangeReader(self, task, index, columns, chunk_rows).chunks(
                 max(task.ranges[index].first, start.row if index == start.part else 0)
             )
         )
@@ -111,7 +111,7 @@ class ParquetReader:
         return self._bounds(path)
 
 
-class _UnitReader:
+class _RangeReader:
     """Reads one row range of one task."""
 
     def __init__(
@@ -310,7 +310,7 @@ class _UnitReader:
     def _dead(
         self, error: Exception, start: int, stop: int, rows: int, more: dict[str, str | int]
     ) -> Chunk:
-        """The piece [start, stop) as one dead row, or the error that stops the job."""
+        """Rows [start, stop) as one dead row, or the error that stops the job."""
         place = self.reader.place(self.row_range.path)
         raised = read_failure(error, place)
         if raised is None and self.spec.bad_rows == "fail":
