@@ -1,1 +1,4 @@
-"""Declare: sources, streams, datasets, models, jobs, pipelines; YAML with positions."""
+"""Declare: sources, streams, datasets, models, jobs, pipelines; YAML with positions.
+
+May not know storage, plans or processes: it reads files and says what is wrong with them.
+"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -19,6 +20,14 @@ ROOMS = sorted(
     for folder in ("executors", "mixture", "operators")
     for path in Path(folder).rglob("__init__.py")
 )
+EVERY_ROOM = sorted(
+    path
+    for folder in ("config", "dags", "datatasks", "executors", "mixture", "operators", "forebay")
+    for path in Path(folder).rglob("__init__.py")
+    if path != Path("forebay/__init__.py") and path.resolve() == path.absolute()
+)
+# The second half of what a room says: what lies outside it.
+LIMIT = re.compile(r"\b(may not|nothing (in here )?may|knows? (no|nothing))\b", re.IGNORECASE)
 KINDS = sorted(path.parent.name for path in Path("datatasks/sources").glob("*/kind.py"))
 # Packages that only a few files may import: what the command line starts must stay light.
 GUARDED = {
@@ -94,6 +103,12 @@ def test_a_room_is_small_and_says_what_it_is_for(room: Path) -> None:
     assert len(modules) <= FILES_MAX
     says = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
     assert len(says) > 40, f"{room}/__init__.py says what the room is for, and what it may not know"
+
+
+@pytest.mark.parametrize("file", EVERY_ROOM, ids=str)
+def test_every_room_says_what_it_may_not_know(file: Path) -> None:
+    says = " ".join((ast.get_docstring(ast.parse(file.read_text())) or "").split())
+    assert LIMIT.search(says), f"{file} says what the room is for, and what it may not know"
 
 
 def layers_of(container: str) -> dict[str, Any]:

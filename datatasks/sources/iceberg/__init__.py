@@ -1,1 +1,4 @@
-"""Source kind `iceberg`: one table; pyiceberg plans, our Parquet loop reads."""
+"""Source kind `iceberg`: one table; pyiceberg plans, our Parquet loop reads.
+
+May not know another kind, but for how `parquet` plans and reads files.
+"""

@@ -1,1 +1,4 @@
-"""Source kind `log`: an append-only directory of Arrow segments, and its writer."""
+"""Source kind `log`: an append-only directory of Arrow segments, and its writer.
+
+May not know another kind.
+"""

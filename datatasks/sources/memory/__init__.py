@@ -1,1 +1,4 @@
-"""Source kind `memory`: tables of this process, for tests."""
+"""Source kind `memory`: tables of this process, for tests.
+
+May not know another kind.
+"""

@@ -1,4 +1,4 @@
 """Source kind `parquet`: files below a folder, cut by event time or by path.
 
-Reading Parquet is here for other kinds too; which files there are is each kind's own to know.
+May not know another kind: one whose files are Parquet too plans and reads them through this room.
 """
