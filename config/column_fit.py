@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from forebay.config.datasets import LabelSpec
 from forebay.config.features import CrossFeature, FeatureSpec, VocabularyFeature
-from forebay.config.sources import ColumnType
+from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml_positions import KeyPath
 
 _WHOLE_NUMBER = re.compile(r"^(0|-?[1-9]\d*)$")
@@ -92,7 +92,7 @@ def _vocabulary_misfits(
 def label_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
     """Reasons why the label rule cannot be applied to a column of this type."""
     column = f"column {label.column!r} is {kind}"
-    if kind.startswith("list"):
+    if kind in LIST_ITEMS:
         yield Misfit(("column",), "label-type", f"{column}, and a label is one value")
         return
     for key in ("greater_than", "less_than"):

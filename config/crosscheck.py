@@ -15,7 +15,7 @@ from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem, errors
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import KeyPath
 
@@ -121,7 +121,7 @@ class _Columns:
             kind, problem = self._type_of(column, path, "event_id")
             if problem:
                 yield problem
-            elif kind and kind.startswith("list"):
+            elif kind in LIST_ITEMS:
                 message = f"event_id: column {column!r} is {kind}, and an identity is one value"
                 yield self._document.problem(path, "event-id-type", message)
 

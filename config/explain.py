@@ -9,20 +9,13 @@ from typing import Any
 from forebay.config.base import format_duration
 from forebay.config.columns import declared_columns
 from forebay.config.datasets import DatasetSpec
-from forebay.config.features import (
-    BucketiseFeature,
-    FeatureSpec,
-    NumericFeature,
-    VocabularyFeature,
-    feature_columns,
-)
+from forebay.config.features import cardinality, feature_columns
 from forebay.config.feeds import stream_feed
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window, warm_start_window
 
 Row = dict[str, Any]
-RESERVED_IDS = 2  # ids of null and of a value outside the vocabulary or the boundaries
 
 
 def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
@@ -61,17 +54,6 @@ def feature_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> l
     return rows
 
 
-def cardinality(feature: FeatureSpec) -> int | None:
-    """How many ids a feature has; None for a number."""
-    if isinstance(feature, NumericFeature):
-        return None
-    if isinstance(feature, VocabularyFeature):
-        return RESERVED_IDS + len(feature.values)
-    if isinstance(feature, BucketiseFeature):
-        return RESERVED_IDS + len(feature.boundaries)
-    return feature.buckets
-
-
 def first_windows(pipeline: PipelineSpec, count: int) -> list[Window]:
     """The warm start, if one is declared, and the first `count` windows that may run."""
     dataset = pipeline.dataset
@@ -107,9 +89,6 @@ def window_rows(
 
 
 def _span(span: Interval, source: SourceSpec) -> Row:
-    clipped = span.clipped(source.starts, source.ends)
-    if clipped is not None:
-        return {"data_from": clipped.start, "data_to": clipped.end, "reason": ""}
-    early = source.starts is not None and span.end <= source.starts
-    reason = "before start" if early else "after end"
-    return {"data_from": span.start, "data_to": span.end, "reason": reason}
+    part, reason = source.part_of(span)
+    shown = part or span
+    return {"data_from": shown.start, "data_to": shown.end, "reason": reason}

@@ -11,6 +11,7 @@ from forebay.config.base import Spec
 
 TimePart = Literal["hour", "weekday"]
 Dimension = Annotated[int, Field(ge=1, le=1024)]
+_RESERVED_IDS = 2  # ids of null and of a value outside the vocabulary or the boundaries
 
 
 class _Column(Spec):
@@ -95,3 +96,14 @@ def feature_columns(name: str, feature: FeatureSpec) -> list[str]:
     if isinstance(feature, CrossFeature):
         return list(feature.columns)
     return [feature.column or name]
+
+
+def cardinality(feature: FeatureSpec) -> int | None:
+    """How many ids a feature has; None for a number."""
+    if isinstance(feature, NumericFeature):
+        return None
+    if isinstance(feature, VocabularyFeature):
+        return _RESERVED_IDS + len(feature.values)
+    if isinstance(feature, BucketiseFeature):
+        return _RESERVED_IDS + len(feature.boundaries)
+    return feature.buckets

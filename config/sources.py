@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from forebay.config.base import Duration, Instant, Spec
+from forebay.config.windows import Interval
 
 ColumnName = Annotated[str, StringConstraints(min_length=1)]
 
@@ -24,6 +26,13 @@ class ColumnType(StrEnum):
     LIST_STRING = "list<string>"
     LIST_INT = "list<int>"
     LIST_FLOAT = "list<float>"
+
+
+LIST_ITEMS: Mapping[ColumnType, ColumnType] = {
+    ColumnType.LIST_STRING: ColumnType.STRING,
+    ColumnType.LIST_INT: ColumnType.INT,
+    ColumnType.LIST_FLOAT: ColumnType.FLOAT,
+}
 
 
 class ReadySpec(Spec):
@@ -55,3 +64,11 @@ class SourceSpec(Spec):
     label_null: Literal["fail", "dead_letter"] = "fail"
     bad_rows: Literal["fail", "dead_letter"] = "fail"
     dead_letter_rows_max: int | None = Field(default=None, ge=0)
+
+    def part_of(self, span: Interval) -> tuple[Interval | None, str]:
+        """The part of a span between `starts` and `ends`, or None and the reason for nothing."""
+        part = span.clipped(self.starts, self.ends)
+        if part is not None:
+            return part, ""
+        early = self.starts is not None and span.end <= self.starts
+        return None, "before start" if early else "after end"

@@ -143,5 +143,5 @@ def is_warm_start(key: str) -> bool:
 
 
 def first_window_key(key: str) -> str:
-    """The key of the window that a warm start leads up to."""
-    return key.partition(WARM_START_SEPARATOR)[2]
+    """The key of the window that a warm start leads up to; that of any other window is its own."""
+    return key.rpartition(WARM_START_SEPARATOR)[2]

@@ -80,11 +80,7 @@ class Share:
 def _share(window: Window, stream: str, offset: timedelta, feed: Feed, source: SourceSpec) -> Share:
     """Which rows of a source a window reads: moved by the offset, clipped to its start and end."""
     whole = window.span.shifted_back(offset)
-    span = whole.clipped(source.starts, source.ends)
-    reason = ""
-    if span is None:
-        early = source.starts is not None and whole.end <= source.starts
-        reason = "before start" if early else "after end"
+    span, reason = source.part_of(whole)
     return Share(window, stream, source.name, feed, whole, span, reason)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from forebay.config.windows import WARM_START_SEPARATOR, is_warm_start
+from forebay.config.windows import first_window_key, is_warm_start
 from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import why_not_planned
@@ -126,7 +126,7 @@ def _again(target: StageTarget, job: StoredJob) -> str:
     if not job.request.publishes:  # a run in Airflow publishes by a stage of its own
         return f"clear this window's run in Airflow, from its training on {note}"
     first, last = job.request.windows[0].key, job.request.windows[-1].key
-    return f"{_run_command(target, _without_warm_start(first), last)} {note}"
+    return f"{_run_command(target, first_window_key(first), last)} {note}"
 
 
 def _not_planned(target: StageTarget, clock: Clock) -> Why:
@@ -146,12 +146,12 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
 def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     """A plan that nothing has trained: does it wait for the window before it?"""
     window, chain = plan.window, target.chain
-    start = last = _without_warm_start(window)
+    start = last = first_window_key(window)
     reason = _plan_text(plan)
     before = _window_before(target)
     trained = [key for key in chain.windows() if key < window]
     earlier = [key for key in (*trained, *target.ledger.windows()) if key < window]
-    can_start = any(key == before or key.endswith(WARM_START_SEPARATOR + window) for key in trained)
+    can_start = any(key == before or first_window_key(key) == window for key in trained)
     if before and earlier and not can_start:
         reason += f"; it waits for window {before}, which is not trained"
         start = before
@@ -170,11 +170,6 @@ def _window_before(target: StageTarget) -> str:
     if is_warm_start(target.key) or target.window.start <= dataset.start:
         return ""
     return dataset.grid.before(target.window).key
-
-
-def _without_warm_start(key: str) -> str:
-    """A window's key, or that of the window that a warm start leads up to."""
-    return key.rpartition(WARM_START_SEPARATOR)[2]
 
 
 def _run_command(target: StageTarget, first: str, last: str) -> str:

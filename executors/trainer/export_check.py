@@ -25,12 +25,12 @@ from forebay.config.features import (
     NumericFeature,
     VocabularyFeature,
 )
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.errors import ExportError, TrainingError
 from forebay.mixture.features.encode import Encoder, scaled, to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.features.values import HOUR, LIST_ITEMS
+from forebay.mixture.features.values import HOUR
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.serving.raw_rows import EPOCH, Row

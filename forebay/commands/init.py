@@ -17,7 +17,7 @@ from forebay.config.scaffold import (
     source_name,
     usable,
 )
-from forebay.config.sources import ColumnType
+from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 _SCHEME = "parquet://"
 _DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
-_LIST_TYPES = {
-    ColumnType.STRING: ColumnType.LIST_STRING,
-    ColumnType.INT: ColumnType.LIST_INT,
-    ColumnType.FLOAT: ColumnType.LIST_FLOAT,
-}
+_LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
 
 def register(app: typer.Typer) -> None:

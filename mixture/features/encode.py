@@ -20,13 +20,12 @@ from forebay.config.features import (
     NumericFeature,
     VocabularyFeature,
 )
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features.fingerprint import buckets_of, event_ids, joined_texts
 from forebay.mixture.features.labels import labels
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.values import (
-    LIST_ITEMS,
     Floats,
     Ints,
     null_mask,

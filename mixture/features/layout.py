@@ -11,15 +11,13 @@ from pydantic import BaseModel, ConfigDict
 from forebay.config.column_fit import feature_misfits
 from forebay.config.datasets import DatasetSpec
 from forebay.config.features import (
-    BucketiseFeature,
     FeatureSpec,
     NumericFeature,
-    VocabularyFeature,
+    cardinality,
     feature_columns,
 )
-from forebay.config.sources import ColumnType
+from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.errors import ConfigError
-from forebay.mixture.features.values import LIST_ITEMS
 
 
 class IdColumn(BaseModel):
@@ -87,15 +85,10 @@ def _is_list(name: str, spec: FeatureSpec, columns: Mapping[str, ColumnType]) ->
 
 
 def _id_column(name: str, spec: FeatureSpec) -> IdColumn:
-    if isinstance(spec, NumericFeature):
+    ids = cardinality(spec)
+    if ids is None or isinstance(spec, NumericFeature):
         raise TypeError(f"feature {name!r} is a number and has no ids")
-    if isinstance(spec, VocabularyFeature):
-        cardinality = 2 + len(spec.values)
-    elif isinstance(spec, BucketiseFeature):
-        cardinality = 2 + len(spec.boundaries)
-    else:
-        cardinality = spec.buckets
-    return IdColumn(name=name, cardinality=cardinality, dimension=spec.dimension)
+    return IdColumn(name=name, cardinality=ids, dimension=spec.dimension)
 
 
 def _problems(dataset: DatasetSpec, columns: Mapping[str, ColumnType]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from forebay.config.features import (
     TimePart,
     VocabularyFeature,
 )
-from forebay.config.sources import ColumnType
+from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.values import (
     DAY,
@@ -29,7 +29,6 @@ from forebay.mixture.features.values import (
     FLOAT_TINY,
     HOUR,
     INT_NULL,
-    LIST_ITEMS,
     MICROSECONDS,
     TEXT_SEPARATOR,
 )

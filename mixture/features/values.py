@@ -28,12 +28,6 @@ HOUR = 3_600 * MICROSECONDS
 DAY = 24 * HOUR
 FIRST_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
 
-LIST_ITEMS = {
-    ColumnType.LIST_STRING: ColumnType.STRING,
-    ColumnType.LIST_INT: ColumnType.INT,
-    ColumnType.LIST_FLOAT: ColumnType.FLOAT,
-}
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.config.base import parse_instant
-from forebay.config.sources import ColumnType
+from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.spelling import nearest
 from forebay.errors import UsageError
-from forebay.mixture.features.values import INT_NULL, LIST_ITEMS
+from forebay.mixture.features.values import INT_NULL
 from forebay.mixture.serving.served_features import ServedColumn, ServedFeatures
 
 EPOCH = parse_instant("1970-01-01")

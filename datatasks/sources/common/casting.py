@@ -10,18 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from forebay.config.sources import ColumnType
+from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.spelling import nearest
 from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.datatasks.sources.common.times import as_utc
 
 _REASON_MAX = 160
 _Cast = Callable[[pa.Array], pa.Array]
-_LISTS = {
-    ColumnType.LIST_STRING: ColumnType.STRING,
-    ColumnType.LIST_INT: ColumnType.INT,
-    ColumnType.LIST_FLOAT: ColumnType.FLOAT,
-}
 
 
 @dataclass
@@ -56,8 +51,8 @@ def castable(stored: pa.DataType, declared: ColumnType) -> bool:
         return castable(stored.value_type, declared)
     if pat.is_null(stored):
         return True
-    if declared in _LISTS:
-        return _is_list(stored) and castable(stored.value_type, _LISTS[declared])
+    if declared in LIST_ITEMS:
+        return _is_list(stored) and castable(stored.value_type, LIST_ITEMS[declared])
     return any(test(stored) for test in _ALLOWED[declared])
 
 
@@ -121,7 +116,7 @@ def _cast_to(stored: pa.DataType, declared: ColumnType) -> _Cast:
         return _to_instants
     if declared is ColumnType.FLOAT and not _is_text(stored):
         return lambda array: array.cast(target, safe=False)
-    if declared in _LISTS and _is_list(stored):
+    if declared in LIST_ITEMS and _is_list(stored):
         return lambda array: _cast_list(array, declared)
     return lambda array: array.cast(target)
 
@@ -144,7 +139,7 @@ def _cast_list(array: pa.Array, declared: ColumnType) -> pa.Array:
     values = pc.list_flatten(array)
     if pat.is_dictionary(values.type):
         values = values.dictionary_decode()
-    inner = _LISTS[declared]
+    inner = LIST_ITEMS[declared]
     lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
     offsets = np.zeros(len(array) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json as paj
 
 from forebay.config.base import parse_instant
-from forebay.config.sources import ColumnType
+from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.times import to_us
 from forebay.datatasks.sources.formats.decoder import REASON_MAX, Decoded, Decoder, without_columns
 
@@ -120,10 +120,10 @@ class JsonDecoder(Decoder):
         try:
             if value is None:
                 return None
-            if declared in _LISTS:
+            if declared in LIST_ITEMS:
                 if not isinstance(value, list):
                     raise TypeError
-                read = _SCALARS[_LISTS[declared]]
+                read = _SCALARS[LIST_ITEMS[declared]]
                 return [None if each is None else read(each) for each in value]
             return _SCALARS[declared](value)
         except (TypeError, ValueError, OverflowError):
@@ -210,11 +210,6 @@ def _timestamp(value: Any) -> int:  # noqa: ANN401
     return to_us(parse_instant(_text(value)))
 
 
-_LISTS = {
-    ColumnType.LIST_STRING: ColumnType.STRING,
-    ColumnType.LIST_INT: ColumnType.INT,
-    ColumnType.LIST_FLOAT: ColumnType.FLOAT,
-}
 _SCALARS: Mapping[ColumnType, Callable[[Any], Any]] = {
     ColumnType.STRING: _text,
     ColumnType.INT: _int,
