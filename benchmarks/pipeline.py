@@ -34,7 +34,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import JobRequest, WindowRequest
+from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner

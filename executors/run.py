@@ -22,9 +22,10 @@ from forebay.errors import (
 )
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, submit
+from forebay.executors.job.handle import JobHandle, submit
 from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.target import LineTarget
 

@@ -22,7 +22,7 @@ from forebay.executors.data_executor.flight_server import FrameServer, FrameSour
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
 from forebay.executors.data_executor.task_runner import Outcome, Readers
 from forebay.executors.job.endpoints import mark_registered
-from forebay.executors.job.handle import JobRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.wire.messages import (
     Done,

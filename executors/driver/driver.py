@@ -20,7 +20,7 @@ from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
-from forebay.executors.job.handle import JobRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.role import role_arguments, role_exit, start_arrow, start_role
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer

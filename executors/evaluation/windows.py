@@ -9,13 +9,13 @@ from typing import Any
 from forebay.config.pipelines import PipelineSpec
 from forebay.executors.evaluation.scoreboard import (
     Scored,
-    Segments,
     label_completeness,
     score_windows,
     summarise_scores,
     window_metrics,
 )
 from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.scores import Segments
 
 
 @dataclass(frozen=True)

@@ -21,26 +21,12 @@ from forebay.executors.job.request import (
     REQUEST_NAME,
     JobRequest,
     JobStatus,
-    Role,
-    State,
-    WindowRequest,
 )
 from forebay.home.format import record_format
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.locks import FileLock, is_held
 from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import kill_all
-
-__all__ = [
-    "JobHandle",
-    "JobRequest",
-    "JobStatus",
-    "Role",
-    "State",
-    "WindowRequest",
-    "attach",
-    "submit",
-]
 
 SUPERVISOR_COMMAND = (sys.executable, "-P", "-m", "forebay.executors.supervisor")
 # How long a lock must stay taken to count as a live supervisor's.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.errors import TrainingError
-from forebay.executors.job.handle import JobRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer.export_check import check_served
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.features.layout import FeatureLayout

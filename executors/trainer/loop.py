@@ -14,7 +14,7 @@ from forebay.config.feeds import has_stream
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError, InfrastructureError, TrainingError
-from forebay.executors.job.handle import JobRequest, WindowRequest
+from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import Link, ModelChain, Parent
 from forebay.executors.model_line.checkpoints import CheckpointStore, Seal
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -22,8 +22,9 @@ from forebay.executors.model_line.scores import ScoreWriter
 from forebay.executors.model_line.steps import Counts, StepSeries
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.export import CheckedExport
+from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.progress_reporter import ProgressReporter
-from forebay.executors.trainer.remote_reader import Frame, RemoteReader
+from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner

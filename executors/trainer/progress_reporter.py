@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from forebay.executors.job.folder import PROGRESS_NAME
-from forebay.executors.job.handle import WindowRequest
 from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.request import WindowRequest
 from forebay.executors.model_line.steps import Counts
 from forebay.system.files import write_atomically
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
-from forebay.executors.job.handle import JobRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.wire.frames import FlightTransport, FrameStream, Received, Transport
 from forebay.executors.wire.messages import (
@@ -34,8 +34,6 @@ from forebay.executors.wire.tokens import read_token
 from forebay.mixture.features.encode import to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.message import Message
-
-__all__ = ["Frame", "RemoteReader"]
 
 OPEN_SECONDS = 30.0
 SEAL_SECONDS = 60.0

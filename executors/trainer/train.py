@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from forebay.config.columns import declared_columns
-from forebay.executors.job.handle import JobRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.role import end_at_once, role_arguments, role_exit, start_arrow, start_role
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.mixture.features.layout import FeatureLayout

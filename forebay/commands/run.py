@@ -17,8 +17,8 @@ from forebay.commands.output import Form, Output, OutputFormat, is_terminal, opt
 if TYPE_CHECKING:
     from forebay.datatasks.planning import PlanReport
     from forebay.datatasks.plans import WindowPlan
-    from forebay.executors.job.handle import JobStatus
     from forebay.executors.job.progress import Progress
+    from forebay.executors.job.request import JobStatus
 
 LINE_EVERY_SECONDS = 5.0
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forebay.datatasks.sources.log.source import LogWriter
+from forebay.datatasks.sources.log.writer import LogWriter
 
 ICEBERG_ORIGINS = ("EWR", "JFK")
 FILE_ORIGINS = ("LGA",)

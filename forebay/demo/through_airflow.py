@@ -21,7 +21,8 @@ from forebay.demo.next_steps import backfill_link, up_command
 from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
 from forebay.demo.signals import wait_for_ctrl_c
 from forebay.demo.trained_rows import TrainedRows
-from forebay.embedded.airflow.cluster import Embedded, Endpoint
+from forebay.embedded.airflow.cluster import Embedded
+from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows

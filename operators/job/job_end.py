@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forebay.errors import DataError, InfrastructureError, UsageError
-from forebay.executors.job.handle import JobStatus
+from forebay.executors.job.request import JobStatus
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 from forebay.operators.runs.xcoms import TrainedWindow

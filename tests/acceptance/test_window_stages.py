@@ -17,7 +17,8 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
 from forebay.errors import RowsLostError
 from forebay.executors.job.endpoints import executors_registered
-from forebay.executors.job.handle import JobHandle, JobStatus
+from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.request import JobStatus
 from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.model_line.steps import read_steps
 from forebay.executors.stages.evaluate import evaluate_window

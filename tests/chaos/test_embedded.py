@@ -19,8 +19,8 @@ import pytest
 
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import NAMES
-from forebay.embedded.airflow.http import ApiError, NotFoundError
-from forebay.embedded.airflow.rest import AirflowApi, Endpoint
+from forebay.embedded.airflow.http import ApiError, Endpoint, NotFoundError
+from forebay.embedded.airflow.rest import AirflowApi
 from forebay.embedded.airflow.settings import MARK_NAME, component_environment
 from forebay.embedded.postgres.place import database_place
 from forebay.embedded.postgres.programs import wheel_programs

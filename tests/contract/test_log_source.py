@@ -7,7 +7,7 @@ from typing import Any
 
 from support.parquet_files import unreadable_numbers
 
-from forebay.datatasks.sources.log.source import LogWriter
+from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.testing.source_data import Batch, batch
 from forebay.testing.source_suite import BadRowSuite, DamageSuite, MissingColumnSuite, SourceSuite
 

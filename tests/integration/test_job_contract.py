@@ -22,15 +22,17 @@ import pytest
 from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
-from forebay.executors.job.handle import JobHandle, JobRequest, WindowRequest, attach, submit
+from forebay.executors.job.handle import JobHandle, attach, submit
 from forebay.executors.job.progress import read_progress
+from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.home.paths import Home
 
 CRASH_BEFORE_HANDLE = """
 import os, sys
 from contextlib import suppress
 from pathlib import Path
-from forebay.executors.job.handle import JobRequest, submit
+from forebay.executors.job.handle import submit
+from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
 request = JobRequest.model_validate_json(Path(sys.argv[1]).read_text())
 submit(Home(Path(request.home)), request, sys.argv[2:])

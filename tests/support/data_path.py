@@ -21,8 +21,9 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.tasks import TaskProgress
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import JobRequest, WindowRequest
-from forebay.executors.trainer.remote_reader import Frame, RemoteReader
+from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.trainer.inbox import Frame
+from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.wire.messages import StatusCall, StatusReply
 from forebay.executors.wire.rpc import DriverClient
 from forebay.executors.wire.tokens import read_token

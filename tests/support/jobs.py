@@ -10,8 +10,9 @@ from typing import Any
 
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, WindowRequest
+from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.progress import Progress
+from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.format import record_format
 from forebay.home.paths import Home

@@ -209,7 +209,7 @@ def hourly_batches(
 
 def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:
     """One day of stream rows as log segments."""
-    from forebay.datatasks.sources.log.source import LogWriter
+    from forebay.datatasks.sources.log.writer import LogWriter
 
     writers = [LogWriter(folder, partition) for partition in range(partitions)]
     for batch, commit, partition in hourly_batches(day, rows, partitions, seed):

@@ -27,11 +27,9 @@ from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans, from_us, to_us
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
-from forebay.datatasks.sources.log.writer import SEGMENT_REGEX, LogWriter
+from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
-
-__all__ = ["LogSource", "LogWriter"]
 
 _MS_US = 1000
 

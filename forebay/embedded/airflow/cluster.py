@@ -23,8 +23,6 @@ from forebay.system.extras import require_extra
 from forebay.system.locks import is_held, locked
 from forebay.system.processes import kill_all
 
-__all__ = ["ComponentStatus", "Embedded", "Endpoint"]
-
 KEEPER_COMMAND = (sys.executable, "-P", "-m", "forebay.embedded.keeper")
 KEEPER = "keeper"
 START_SECONDS = 300.0

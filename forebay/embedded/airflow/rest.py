@@ -9,8 +9,6 @@ from urllib.parse import quote
 
 from forebay.embedded.airflow.http import Endpoint, HttpSession
 
-__all__ = ["AirflowApi", "Endpoint", "Reprocess"]
-
 Reprocess = Literal["none", "failed", "completed"]
 _PAGE = 100
 _PAGES_MAX = 1_000

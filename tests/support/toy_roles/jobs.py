@@ -15,7 +15,8 @@ import psutil
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
-from forebay.executors.job.handle import JobHandle, JobRequest, JobStatus, submit
+from forebay.executors.job.handle import JobHandle, submit
+from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.home.paths import Home
 
 TESTS = Path(__file__).parents[2]

@@ -10,13 +10,12 @@ from support.minibatches import labelled
 
 from forebay.errors import DataError
 from forebay.executors.evaluation.scoreboard import (
-    ScoreWriter,
-    Segments,
     label_completeness,
     score_windows,
     summarise_scores,
     window_metrics,
 )
+from forebay.executors.model_line.scores import ScoreWriter, Segments
 
 PARADIGMS = ("mixture", "mixed")
 

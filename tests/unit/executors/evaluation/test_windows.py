@@ -10,9 +10,9 @@ from support.minibatches import labelled
 from support.model_lines import record_link
 from support.stages import pipeline
 
-from forebay.executors.evaluation.scoreboard import ScoreWriter
 from forebay.executors.evaluation.windows import evaluate, label_horizon
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.scores import ScoreWriter
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 

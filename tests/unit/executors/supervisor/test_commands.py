@@ -13,7 +13,7 @@ from forebay.config.jobs import JobSpec
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
-from forebay.executors.job.handle import JobRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands, role_environment
 from forebay.home.paths import Home
 

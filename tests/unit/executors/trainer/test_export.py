@@ -15,7 +15,7 @@ from forebay.config.columns import declared_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import ExportError, TrainingError
-from forebay.executors.job.handle import JobRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer.export import UNCHECKED_NAME, CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter

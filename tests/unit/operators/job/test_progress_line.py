@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.jobs import ToldJob
 
-from forebay.executors.job.handle import JobStatus
 from forebay.executors.job.progress import Progress
+from forebay.executors.job.request import JobStatus
 from forebay.home.paths import Home
 from forebay.operators.job import progress_line as module
 from forebay.operators.job.progress_line import ProgressLines, in_words, progress_line, shares

@@ -13,7 +13,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.files import Files
-from forebay.datatasks.sources.log.source import LogWriter
+from forebay.datatasks.sources.log.writer import LogWriter
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

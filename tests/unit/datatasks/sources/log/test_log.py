@@ -16,7 +16,7 @@ from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.log.source import LogWriter
+from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.datatasks.tasks import Position
 from forebay.errors import DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
