@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -122,7 +123,7 @@ class SourceOperation:
     shares: Sequence[Share]
     clock: Clock
     ahead: int
-    waiting: Callable[[str, str, str], None] = lambda window, source, reason: None  # noqa: ARG005
+    waiting: Callable[[str, str, str], None] = lambda _window, _source, _reason: None
     storage_calls: int = 0
     _found: dict[str, Listed] = field(default_factory=dict)
     _deadline: datetime | None = None
@@ -139,11 +140,8 @@ class SourceOperation:
             DataError: when the storage holds something that cannot be planned.
         """
         if window not in self._found:
-            source = open_source(self.spec, self.root)
-            try:
+            with closing(open_source(self.spec, self.root)) as source:
                 self._list(source, window)
-            finally:
-                source.close()
         return self._found[window]
 
     def _list(self, source: Source, window: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -82,11 +83,8 @@ def _why_source(
     if share.span is None:
         return None
     try:
-        source = open_source(spec, root)
-        try:
+        with closing(open_source(spec, root)) as source:
             found = source.readiness(share.span)
-        finally:
-            source.close()
     except ForebayError as error:
         reason, advice = str(error), f"forebay preview {spec.name}"
     else:

@@ -28,7 +28,9 @@ from forebay.system.locks import FileLock, is_held
 from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import kill_all
 
-SUPERVISOR_COMMAND = (sys.executable, "-P", "-m", "forebay.executors.supervisor")
+# What an interpreter is given to be a supervisor.
+SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
+SUPERVISOR_COMMAND = (sys.executable, *SUPERVISOR_ARGUMENTS)
 # How long a lock must stay taken to count as a live supervisor's.
 _LIVE_SECONDS = 0.2
 _START_DEADLINE_SECONDS = 60.0

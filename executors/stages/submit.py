@@ -10,7 +10,7 @@ from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.plans import WindowPlan
 from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import attach, submit
+from forebay.executors.job.handle import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.model_line.lease import line_holder
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
@@ -18,8 +18,6 @@ from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, decide
-
-SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
 
 
 def submit_window(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -53,11 +54,8 @@ def _connect(project: Project, failures: list[ForebayError]) -> Iterable[Problem
 
     for name, spec in project.sources.items():
         try:
-            source = open_source(spec, project.root)
-            try:
+            with closing(open_source(spec, project.root)) as source:
                 findings = source.findings()
-            finally:
-                source.close()
         except ForebayError as error:
             failures.append(type(error)(f"source {name!r}: {error}"))
             continue

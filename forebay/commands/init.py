@@ -102,17 +102,15 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
 
 
 def _first_file(data: Path) -> Path:
+    from forebay.datatasks.sources.common.files import is_hidden
+
     if data.is_file():
         return data
     for path in sorted(data.rglob("*.parquet")):
         parts = path.relative_to(data).parts
-        if path.is_file() and not any(_ignored(part) for part in parts):
+        if path.is_file() and not any(map(is_hidden, parts)):
             return path
     raise UsageError(f"{data} holds no *.parquet file")
-
-
-def _ignored(part: str) -> bool:
-    return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 def _window_path(data: Path, file: Path) -> str | None:

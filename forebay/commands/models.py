@@ -36,7 +36,7 @@ def ls(
         state = (chain.stale_reason(link) or "current") if newest else "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):
             state += ", serves"
-        model = chain.folder(link.window, link.generation) / "saved_model"
+        model = chain.saved_model(link.window, link.generation)
         return {
             "window": link.window,
             "generation": link.generation,

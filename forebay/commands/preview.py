@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,14 +39,11 @@ def preview(
 
     project = load_project(config)
     spec = project.source(source).model_copy(update={"bad_rows": "dead_letter"})
-    opened = open_source(spec, project.root)
-    try:
+    with closing(open_source(spec, project.root)) as opened:
         found = opened.describe()
-        wrong = [] if found.empty_reason else [str(each.message) for each in opened.findings()]
+        wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
         # Rows can be shown only where declaration and storage agree.
         read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
-    finally:
-        opened.close()
     shown = Output(output)
     facts = _facts(spec, found, wrong, *read)
     if shown.is_json:

@@ -12,9 +12,7 @@ from forebay.mixture.features.tensors import RawEncoder, input_spec
 from forebay.mixture.models.embeddings import Stack, locate
 from forebay.mixture.models.paradigm import Inputs, ParadigmModel
 from forebay.mixture.models.step import AUTOGRAPH
-from forebay.mixture.serving.served_features import FEATURES, ServedFeatures
-
-SIGNATURE = "serving_default"
+from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedFeatures
 
 
 class Exporter:

@@ -9,10 +9,9 @@ from pydantic import ValidationError
 
 from forebay.errors import UsageError
 from forebay.mixture.serving.raw_rows import Row, raw_inputs
-from forebay.mixture.serving.served_features import FEATURES, ServedFeatures
+from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedFeatures
 from forebay.mixture.tensorflow_start import start_tensorflow
 
-SIGNATURE = "serving_default"
 BATCH_ROWS = 4_096
 
 

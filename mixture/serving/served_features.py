@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from forebay.config.sources import ColumnType
 
 FEATURES = "features.json"
+SIGNATURE = "serving_default"
 
 
 class ServedColumn(BaseModel):

@@ -160,5 +160,9 @@ def _join(chunks: list[Chunk]) -> Chunk:
 def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if batches[0].num_columns:
         return pa.concat_batches(batches)
-    rows = sum(batch.num_rows for batch in batches)
+    return without_columns(sum(batch.num_rows for batch in batches))
+
+
+def without_columns(rows: int) -> pa.RecordBatch:
+    """A batch of that many rows and no column."""
     return pa.record_batch([pa.nulls(rows)], names=["_"]).select([])

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.datatasks.sources.common.casting import column_problem, fit
-from forebay.datatasks.sources.formats.decoder import REASON_MAX, Decoded, Decoder, without_columns
+from forebay.datatasks.sources.common.chunks import without_columns
+from forebay.datatasks.sources.formats.decoder import REASON_MAX, Decoded, Decoder
 
 
 class ArrowDecoder(Decoder):

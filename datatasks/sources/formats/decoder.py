@@ -57,8 +57,3 @@ class Decoder(ABC):
     @abstractmethod
     def described(self, value: bytes) -> dict[str, str]:
         """Every column of one message and its type, as people write it; empty when unreadable."""
-
-
-def without_columns(rows: int) -> pa.RecordBatch:
-    """A batch of that many rows and no column."""
-    return pa.record_batch([pa.nulls(rows)], names=["_"]).select([])

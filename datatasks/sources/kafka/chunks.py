@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.chunks import Ints, place_text
+from forebay.datatasks.sources.common.chunks import Ints, place_text, without_columns
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
 from forebay.datatasks.sources.common.times import hours_within, to_us
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, without_columns
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.records import MessageBatch
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position

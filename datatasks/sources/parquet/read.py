@@ -68,7 +68,7 @@ class ParquetReader:
         spec: SourceSpec,
         opened: Callable[[str], AbstractContextManager[Any]],
         place: Callable[[str], str],
-        bounds: Callable[[str], Bounds | None] = lambda path: None,  # noqa: ARG005 - default says none
+        bounds: Callable[[str], Bounds | None] = lambda _path: None,
     ) -> None:
         """Keep how to open and name files."""
         self._spec = spec
