@@ -44,7 +44,7 @@ class StageOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("config", "line", "python")
     ui_fgcolor = "#1b1b1b"
-    # What kind of stage it is: part of the command line.
+    # The stage that `command` calls; a task that calls none has none.
     stage: ClassVar[str]
 
     _process: StageProcess | None = None
@@ -96,13 +96,11 @@ class StageOperator(BaseOperator):
         """Where state lies."""
         return home()
 
-    def command(
-        self, request: StageRequest, *options: str, stage: str | None = None
-    ) -> StageCommand:
+    def command(self, request: StageRequest, *options: str) -> StageCommand:
         """A call of a stage for the window."""
         named = (self.pipeline, request.window.key, *options)
         where = ("--config", self.config, "--line", self.line)
-        return StageCommand(interpreter(self.python), stage or self.stage, (*named, *where))
+        return StageCommand(interpreter(self.python), self.stage, (*named, *where))
 
     def call(self, command: StageCommand, model: type[StageResult]) -> StageResult:
         """Run a stage to its end; its lines go to the log of this task.

@@ -36,7 +36,6 @@ class DataExecutorsOperator(JobOperator):
         **job: as for every task of a job.
     """
 
-    stage = "submit"
     operator_extra_links = (TrainingLink(), WindowBeforeLink())
 
     def __init__(self, *, executors: int = 1, **job: Any) -> None:

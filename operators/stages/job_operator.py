@@ -37,6 +37,7 @@ class JobOperator(StageOperator):
         **stage: as for every stage.
     """
 
+    stage = "submit"
     ui_color = "#b1ddf0"
     # The run of the window before, for the link to it.
     run_before = ""
@@ -120,7 +121,7 @@ class JobOperator(StageOperator):
         options = ("--claim", claim, "--previous", str(previous), *(["--again"] if again else []))
         since = datetime.now(UTC)
         try:
-            result = self.call(self.command(request, *options, stage="submit"), SubmitResult)
+            result = self.call(self.command(request, *options), SubmitResult)
         except ForebayError:
             if self._killed:
                 self._cancel_unheard(request.window.key, since)

@@ -21,7 +21,6 @@ class JoinerOperator(StageOperator):
         **stage: as for every stage.
     """
 
-    stage = "joiner"
     ui_color = "#dae8fc"
 
     def __init__(self, *, sources: dict[str, str], **stage: Any) -> None:

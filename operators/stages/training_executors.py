@@ -58,7 +58,6 @@ class TrainingExecutorsOperator(JobOperator):
         **job: as for every task of a job.
     """
 
-    stage = "train"
     operator_extra_links = (MetricsLink(), WindowBeforeLink())
 
     def __init__(self, *, train_seconds: float = 86_400.0, **job: Any) -> None:

@@ -14,6 +14,7 @@ from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.data_executors import DataExecutorsOperator
 from forebay.operators.stages.evaluate import EvaluateOperator
 from forebay.operators.stages.sink import SinkOperator
+from forebay.operators.stages.training_executors import TrainingExecutorsOperator
 
 ASKED = StageRequest(
     dag_id="ads",
@@ -61,9 +62,10 @@ def test_a_stage_is_called_for_the_window() -> None:
     assert (command.python, command.stage) == ("py", "sink")
     wanted = ("ads", "2026-03-05", "--again", "--config", "/config", "--line", "second")
     assert command.arguments == wanted
-    assert sink().command(ASKED, stage="submit").stage == "submit"
-    evaluate = EvaluateOperator(task_id="e", pipeline="ads", config="/config", python="py")
-    assert evaluate.command(ASKED).stage == "evaluate"
+    where = {"pipeline": "ads", "config": "/config", "python": "py"}
+    assert EvaluateOperator(task_id="e", **where).command(ASKED).stage == "evaluate"
+    for job in (DataExecutorsOperator, TrainingExecutorsOperator):
+        assert job(task_id="j", **where).command(ASKED).stage == "submit"
 
 
 def test_the_home_is_the_environment_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
