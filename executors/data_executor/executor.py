@@ -27,6 +27,7 @@ from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
+    Grant,
     LeaseCall,
     LeaseReply,
     Registered,
@@ -38,6 +39,7 @@ from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.features.encode import served_schema
 from forebay.mixture.queue.queue import PrioritisedQueue
+from forebay.system.error_report import ErrorReport
 
 BEAT_SECONDS = 0.2
 CLAIM_SECONDS = 5.0  # the trainer may hear of an epoch a moment before the executor does
@@ -64,7 +66,7 @@ class DataExecutor:
         self._epoch: ServingEpoch | None = None
         self._last = False
         self._sequence = 0
-        self._outcomes: list[tuple[ServingEpoch, Outcome]] = []
+        self._outcomes: list[Outcome] = []  # of the epoch that is served now
         self._error: ForebayError | None = None
         self._closed = False
         self._beats = threading.Thread(target=self._beat_on, name="beats", daemon=True)
@@ -177,7 +179,7 @@ class DataExecutor:
     def _ended(self, epoch: ServingEpoch, outcome: Outcome) -> None:
         with self._changed:
             if epoch is self._epoch:
-                self._outcomes.append((epoch, outcome))
+                self._outcomes.append(outcome)
                 self._changed.notify_all()
 
     def _beat_on(self) -> None:
@@ -190,7 +192,7 @@ class DataExecutor:
                 self._outcomes.clear()
                 epoch = self._epoch
             try:
-                self._beat(epoch, [outcome for of, outcome in outcomes if of is epoch])
+                self._beat(epoch, outcomes)
             except NotKnownError:
                 continue  # the thread that leases registers again
             except ForebayError as error:
@@ -212,18 +214,16 @@ class DataExecutor:
         self._client.call("executor_beat", beat, Done)
         for each in outcomes:
             if epoch is not None and each.failure is not None:
-                self._report(epoch, each)
+                self._report(epoch.number, each.grant, each.failure)
 
-    def _report(self, epoch: ServingEpoch, outcome: Outcome) -> None:
-        if outcome.failure is None:
-            return
+    def _report(self, epoch: int, grant: Grant, cause: ErrorReport) -> None:
         failure = TaskFailure(
             executor=self._index,
             instance=self._instance,
-            epoch=epoch.number,
-            task_id=outcome.grant.task.task_id,
-            attempt=outcome.grant.attempt,
-            cause=outcome.failure,
+            epoch=epoch,
+            task_id=grant.task.task_id,
+            attempt=grant.attempt,
+            cause=cause,
         )
         try:
             self._client.call("failed", failure, Done)
