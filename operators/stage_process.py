@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TypeVar
@@ -165,9 +165,9 @@ def start(command: StageCommand, home: Home) -> subprocess.Popen[bytes]:
         raise interpreter_missing(command.python, error) from error
 
 
-def environment(home: Home, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment(home: Home) -> dict[str, str]:
     """What a stage inherits: everything, since YAML may name any variable, and FOREBAY_HOME."""
-    return {**(os.environ if environ is None else environ), ENVIRONMENT_NAME: str(home.root)}
+    return {**os.environ, ENVIRONMENT_NAME: str(home.root)}
 
 
 def interpreter_missing(python: str, error: OSError) -> ConfigError:

@@ -86,8 +86,8 @@ def build_summary(
 ) -> Json:
     """Everything a report needs, for windows that are all trained.
 
-    facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`, `notes`,
-    `stale_windows` and `commands` of this run.
+    facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`, `storage_calls`,
+    `notes`, `stale_windows` and `published`.
     """
     links = [_newest(chain, plan.window) for plan in plans]
     windows = [

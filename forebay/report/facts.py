@@ -62,7 +62,6 @@ class Facts:
     restarts: dict[str, int]
     notes: list[str]
     model: str
-    commands: dict[str, str]
 
     @property
     def sources(self) -> list[str]:
@@ -117,7 +116,6 @@ def facts_of(summary: Json) -> Facts:
         restarts={name: n for name, n in (summary.get("restarts") or {}).items() if n},
         notes=list(summary.get("notes") or []),
         model=summary.get("model", ""),
-        commands=dict(summary.get("commands") or {}),
     )
 
 

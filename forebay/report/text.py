@@ -66,7 +66,6 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         )
     if facts.model:
         yield f"model  {facts.model}"
-    yield from (f"{name}  {command}" for name, command in facts.commands.items())
 
 
 def share_words(share: float) -> str:

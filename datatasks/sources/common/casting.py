@@ -16,6 +16,7 @@ from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.datatasks.sources.common.times import as_utc
 
 _REASON_MAX = 160
+_SHOWN = 8
 _Cast = Callable[[pa.Array], pa.Array]
 
 
@@ -71,10 +72,10 @@ def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
     return f"column {name!r} is stored as {stored}, which cannot be read as {declared.value}"
 
 
-def _some(names: Iterable[str], shown: int = 8) -> str:
+def _some(names: Iterable[str]) -> str:
     every = list(names)
-    more = f" and {len(every) - shown} more" if len(every) > shown else ""
-    return ", ".join(every[:shown]) + more if every else "no columns at all"
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return ", ".join(every[:_SHOWN]) + more if every else "no columns at all"
 
 
 def _fit_array(array: pa.Array, name: str, declared: ColumnType) -> tuple[pa.Array, dict[int, str]]:

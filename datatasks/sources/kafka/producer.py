@@ -43,8 +43,6 @@ def publish_batches(
     bootstrap: str,
     topic: str,
     batches: Iterable[tuple[pa.RecordBatch | pa.Table, datetime, int]],
-    *,
-    compression: str | None = None,
 ) -> int:
     """Send each (rows, publication time, partition) as one `arrow-ipc` message.
 
@@ -55,19 +53,17 @@ def publish_batches(
         InfrastructureError: when a message is not acknowledged.
     """
     messages = ((ipc_message(rows), at, partition) for rows, at, partition in batches)
-    return publish(bootstrap, topic, messages, compression=compression)
+    return publish(bootstrap, topic, messages)
 
 
 def publish_rows_json(
     bootstrap: str,
     topic: str,
     rows: Iterable[tuple[Mapping[str, Any], datetime, int]],
-    *,
-    compression: str | None = None,
 ) -> int:
     """Send each (row, publication time, partition) as one `json` message."""
     messages = ((json_message(row), at, partition) for row, at, partition in rows)
-    return publish(bootstrap, topic, messages, compression=compression)
+    return publish(bootstrap, topic, messages)
 
 
 def publish(
