@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.types as pat
 
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.spelling import nearest
-from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.base import ARROW_TYPES, Finding
 from forebay.datatasks.sources.common.times import as_utc
 
 _REASON_MAX = 160
@@ -70,6 +70,17 @@ def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
     if castable(stored, declared):
         return ""
     return f"column {name!r} is stored as {stored}, which cannot be read as {declared.value}"
+
+
+def column_findings(
+    schema: pa.Schema, declared: Mapping[str, ColumnType], place: str
+) -> Iterator[Finding]:
+    """What a stored schema has against the declared columns; `place` is where it was read."""
+    for name, kind in declared.items():
+        problem = column_problem(schema, name, kind)
+        if problem:
+            code = "column-type" if "stored as" in problem else "column-missing"
+            yield Finding(("columns", name), code, f"{place}: {problem}")
 
 
 def _some(names: Iterable[str]) -> str:

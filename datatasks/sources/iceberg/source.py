@@ -16,7 +16,7 @@ from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
-from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.casting import column_findings, column_problem
 from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.times import Spans, from_us
 from forebay.datatasks.sources.iceberg.files import (
@@ -87,15 +87,7 @@ class IcebergSource(IcebergKind, MarkerSource):
             schema = _arrow_schema(self.table.load())
         except NoTableError as error:
             return [Finding(("options", "table"), "nothing-matched", str(error))]
-        found = []
-        for name, declared in self.spec.columns.items():
-            problem = column_problem(schema, name, declared)
-            if problem:
-                code = "column-type" if "stored as" in problem else "column-missing"
-                found.append(
-                    Finding(("columns", name), code, f"{self.table.identifier}: {problem}")
-                )
-        return found
+        return list(column_findings(schema, self.spec.columns, self.table.identifier))
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
         """One look for the marker in the table's folder, which speaks of every span."""

@@ -20,7 +20,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import Ints, RowRanges, to_tasks
-from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.path_times import matching
@@ -100,15 +100,7 @@ class LogSource(LogKind, MarkerSource):
             schema = self._schema(path)
         except READ_ERRORS as error:
             return [Finding(("options", "path"), "unreadable", f"segment {path}: {error}")]
-        problems = [
-            (name, column_problem(schema, name, declared))
-            for name, declared in self.spec.columns.items()
-        ]
-        return [
-            Finding(("columns", name), "column-missing", f"{path}: {problem}")
-            for name, problem in problems
-            if problem
-        ]
+        return list(column_findings(schema, self.spec.columns, path))
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
         """See the class; one listing for all spans."""

@@ -12,7 +12,7 @@ from forebay.config.sources import ColumnType
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
 from forebay.datatasks.sources.common.bundles import to_tasks
-from forebay.datatasks.sources.common.casting import column_problem, fit
+from forebay.datatasks.sources.common.casting import column_findings, column_problem, fit
 from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
 from forebay.datatasks.sources.common.numbered import numbered_ranges, slices
 from forebay.datatasks.sources.common.row_ids import row_ids
@@ -57,15 +57,7 @@ class MemorySource(MemoryKind, Source):
             reason = self.describe().empty_reason
             return [Finding(("options", "table"), "nothing-matched", reason)]
         schema = MEMORY[self.key].schema
-        problems = {
-            name: column_problem(schema, name, declared)
-            for name, declared in self.spec.columns.items()
-        }
-        return [
-            Finding(("columns", name), "column-missing", problem)
-            for name, problem in problems.items()
-            if problem
-        ]
+        return list(column_findings(schema, self.spec.columns, f"table {self.key!r}"))
 
     def readiness(self, span: Interval) -> Readiness:  # noqa: ARG002 - always complete
         """A table is complete."""

@@ -16,7 +16,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import RowRanges, fingerprints, to_tasks
-from forebay.datatasks.sources.common.casting import column_problem
+from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
 from forebay.datatasks.sources.common.markers import Markers, MarkerSource
 from forebay.datatasks.sources.common.path_times import matching, path_times
@@ -199,12 +199,7 @@ class ParquetSource(ParquetKind, MarkerSource):
         if schema is None:
             yield Finding(("options", "path"), "unreadable", broken, "repair or remove the file")
             return
-        for name, declared in self.spec.columns.items():
-            problem = column_problem(schema, name, declared)
-            if problem:
-                place = self._files.full(path)
-                code = "column-type" if "stored as" in problem else "column-missing"
-                yield Finding(("columns", name), code, f"{place}: {problem}")
+        yield from column_findings(schema, self.spec.columns, self._files.full(path))
 
     def _newest(self, matched: Listing) -> datetime | None:
         """Latest event time in the last files by path and by change."""

@@ -160,6 +160,15 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert opened.findings()[0].code == "nothing-matched"
 
 
+def test_a_finding_says_whether_a_column_is_missing_or_of_another_type(tmp_path: Path) -> None:
+    LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
+    found = source(tmp_path, columns={"n": "string", "m": "int"}).findings()
+    assert [(each.path[1], each.code) for each in found] == [
+        ("n", "column-type"),
+        ("m", "column-missing"),
+    ]
+
+
 def test_readiness_by_clock(tmp_path: Path) -> None:
     LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
     now = datetime.now(UTC)
