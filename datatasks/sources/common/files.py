@@ -107,7 +107,7 @@ class Files:
         """Every file below the folder, whatever its name; empty when the folder is not there."""
         self.calls += 1
         with answering(self.folder):
-            found = self._walk(hidden) if self._fs is None else self._find(hidden)
+            found = self._walk(hidden=hidden) if self._fs is None else self._find(hidden=hidden)
             rows = sorted(found)
         return Listing(
             pa.array([row[0] for row in rows], pa.string()),
@@ -133,7 +133,7 @@ class Files:
         more = f" and {len(listing) - _SHOWN} more" if len(listing) > _SHOWN else ""
         return f"below {self.folder} lie {shown}{more}"
 
-    def _walk(self, hidden: bool) -> Iterator[tuple[str, int, str]]:  # noqa: FBT001 - private
+    def _walk(self, *, hidden: bool) -> Iterator[tuple[str, int, str]]:
         pending, seen = [self.folder], set[tuple[int, int]]()
         while pending:
             folder = pending.pop()
@@ -162,7 +162,7 @@ class Files:
             return None  # renamed or removed since the folder was read
         return entry.path[len(self.folder) :].lstrip("/"), info.st_size, str(info.st_mtime_ns)
 
-    def _find(self, hidden: bool) -> Iterator[tuple[str, int, str]]:  # noqa: FBT001 - private
+    def _find(self, *, hidden: bool) -> Iterator[tuple[str, int, str]]:
         self._fs.invalidate_cache()
         try:
             found = self._fs.find(self.folder, detail=True)

@@ -320,7 +320,8 @@ class Cluster:
     def _special(name: str) -> int:
         from kafka.admin import OffsetSpec
 
-        return OffsetSpec[name]  # type: ignore[no-any-return]
+        special: int = OffsetSpec[name]
+        return special
 
 
 def _led(admin: Any, name: str) -> bool:  # noqa: ANN401
