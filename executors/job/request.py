@@ -14,6 +14,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
 from forebay.executors.job.job_id import JOB_ID_PATTERN
+from forebay.home.paths import DEFAULT_LINE
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically
 from forebay.system.message import Message
@@ -45,7 +46,7 @@ class JobRequest(Message):
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
     pipeline_name: str
-    line: str = Field(default="main", pattern=NAME_PATTERN)
+    line: str = Field(default=DEFAULT_LINE, pattern=NAME_PATTERN)
     home: str
     project_root: str
     pipeline: dict[str, Any]
@@ -64,7 +65,7 @@ class JobRequest(Message):
         sources: Mapping[str, SourceSpec],
         windows: list[WindowRequest],
         *,
-        line: str = "main",
+        line: str = DEFAULT_LINE,
         reprocess: bool = False,
         publishes: bool = True,
     ) -> Self:

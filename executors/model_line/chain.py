@@ -12,7 +12,7 @@ from pathlib import Path
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError
 from forebay.home.format import record_format
-from forebay.home.paths import Home
+from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.mixture.row_sums import RowSums
 from forebay.system.files import make_folder, write_atomically
 from forebay.system.locks import locked
@@ -75,7 +75,7 @@ class Published(Message):
 class ModelChain:
     """Links of one line, newest generations first in every answer."""
 
-    def __init__(self, home: Home, pipeline: str, line: str = "main") -> None:
+    def __init__(self, home: Home, pipeline: str, line: str = DEFAULT_LINE) -> None:
         """Nothing is read or created yet."""
         self.home = home
         self.pipeline = pipeline

@@ -13,6 +13,7 @@ from forebay.executors.job.folders import StoredJob, jobs_with_window
 from forebay.executors.job.progress import read_progress
 from forebay.executors.model_line.chain import Link
 from forebay.executors.stages.target import StageTarget
+from forebay.home.paths import DEFAULT_LINE
 from forebay.system.message import Message
 
 State = Literal[
@@ -25,7 +26,6 @@ State = Literal[
     "stale",
     "trained",
 ]
-DEFAULT_LINE = "main"
 
 
 class Why(Message):

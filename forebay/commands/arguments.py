@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from forebay.commands.output import option
+from forebay.home import paths
 
 ConfigDir = Annotated[
     Path, option("--config", help="Folder with sources/ and pipelines/.", metavar="DIR")
@@ -36,4 +37,4 @@ def _line_name(value: str) -> str:
 
 
 LineName = Annotated[str, option("--line", help="The model line.", callback=_line_name)]
-DEFAULT_LINE = "main"
+DEFAULT_LINE = paths.DEFAULT_LINE

@@ -27,11 +27,11 @@ from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.model_line.chain import ModelChain
+from forebay.home.paths import DEFAULT_LINE
 from forebay.report.facts import facts_of
 from forebay.report.text import print_report
 from forebay.system.files import write_atomically
 
-LINE = "main"
 START_SECONDS = 240.0
 
 
@@ -73,10 +73,10 @@ class ThroughAirflow:
         spec = load_project(self._config).pipeline(PIPELINE)
         windows = parse_range(spec, FIRST_WINDOW, LAST_WINDOW)
         keys = [window.key for window in windows]
-        chain = ModelChain(self._settings.home, PIPELINE, LINE)
+        chain = ModelChain(self._settings.home, PIPELINE, DEFAULT_LINE)
         before = set(chain.windows())
         paradigm = spec.train.paradigm
-        rows = TrainedRows(self._settings.home, PIPELINE, LINE, paradigm)
+        rows = TrainedRows(self._settings.home, PIPELINE, DEFAULT_LINE, paradigm)
         with Shown(paradigm) as shown:
             backfill = Backfill(
                 AirflowApi(endpoint), PIPELINE, spec.dataset.grid, windows, rows, shown.say, between

@@ -8,6 +8,7 @@ from pathlib import Path
 
 ENVIRONMENT_NAME = "FOREBAY_HOME"
 DEFAULT_HOME = ".forebay"
+DEFAULT_LINE = "main"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Home:
         """Plans and window states of one pipeline: one folder per window."""
         return self.root / "ledger" / pipeline
 
-    def line(self, pipeline: str, line: str = "main") -> Path:
+    def line(self, pipeline: str, line: str = DEFAULT_LINE) -> Path:
         """The model chain of one line: one folder per window, one per generation below it."""
         return self.root / "models" / pipeline / line
 
@@ -33,7 +34,7 @@ class Home:
         """Checkpoints, scores, metrics and SavedModel of one trained window."""
         return self.line(pipeline, line) / window / f"g{generation}"
 
-    def published(self, pipeline: str, line: str = "main") -> Path:
+    def published(self, pipeline: str, line: str = DEFAULT_LINE) -> Path:
         """The pointer to the model that serves."""
         return self.root / "published" / pipeline / f"{line}.json"
 

@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
+from forebay.home.paths import DEFAULT_LINE
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
@@ -57,7 +58,7 @@ class StageOperator(BaseOperator):
         config: str,
         size: WindowSize | str = WindowSize.DAY,
         timezone: str = "UTC",
-        line: str = "main",
+        line: str = DEFAULT_LINE,
         python: str | None = None,
         grace_seconds: float = DEFAULT_GRACE_SECONDS,
         stage_seconds: float = DEFAULT_STAGE_SECONDS,
