@@ -7,19 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from forebay.errors import ConfigError
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
+from forebay.system.message import Message
 
 COUNTS = "counts.json"
 
 
-class Counts(BaseModel):
+class Counts(Message):
     """What a counting model is made of."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int
     seen: list[RowSums]

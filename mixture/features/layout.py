@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
-
 from forebay.config.column_fit import feature_misfits
 from forebay.config.datasets import DatasetSpec
 from forebay.config.features import (
@@ -18,12 +16,11 @@ from forebay.config.features import (
 )
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.errors import ConfigError
+from forebay.system.message import Message
 
 
-class IdColumn(BaseModel):
+class IdColumn(Message):
     """An id feature: ids are 0 (null) to cardinality - 1, each with a row of `dimension` floats."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     cardinality: int

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
-
 from forebay.config.models import ModelSpec, Paradigm
 from forebay.errors import ConfigError
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.system.message import Message
 
 
-class ModelIdentity(BaseModel):
+class ModelIdentity(Message):
     """Written beside a checkpoint; two learners with one identity can load each other's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     paradigms: list[Paradigm]
     sources: int

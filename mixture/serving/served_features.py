@@ -6,27 +6,22 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
-
 from forebay.config.sources import ColumnType
+from forebay.system.message import Message
 
 FEATURES = "features.json"
 SIGNATURE = "serving_default"
 
 
-class ServedColumn(BaseModel):
+class ServedColumn(Message):
     """A raw column that the model reads, and the name of its input in the signature."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: ColumnType
     input: str
 
 
-class ServedFeatures(BaseModel):
+class ServedFeatures(Message):
     """Everything that a caller of `serving_default` has to know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     paradigm: str
     columns: dict[str, ServedColumn]
