@@ -19,7 +19,6 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
-from forebay.datatasks.tasks import TaskProgress
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.trainer.inbox import Frame
@@ -185,7 +184,3 @@ class Counter:
 
     def sums(self) -> list[dict[str, int]]:
         return [each.model_dump() for each in self.learner.seen()]
-
-
-def rows_of(progress: dict[str, TaskProgress], source: str) -> int:
-    return sum(p.rows_read for name, p in progress.items() if name.startswith(f"{source}/"))
