@@ -192,10 +192,12 @@ class Ledger:
 
     def forget(self, window: str) -> bool:
         """Remove a window: it will be planned and trained again. False when it is not there."""
-        folder = self.folder / window
-        if not folder.is_dir():
+        folders = self.folder.iterdir() if self.folder.is_dir() else ()
+        # By name: a path that leads out of the ledger is none of its windows.
+        known = {path.name for path in folders if path.is_dir() and not path.name.startswith(".")}
+        if window not in known:
             return False
-        remove_tree(folder)
+        remove_tree(self.folder / window)
         self.note(window, "forgotten")
         return True
 

@@ -27,6 +27,7 @@ from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
 
 POLL_SECONDS = 0.25
@@ -66,8 +67,8 @@ class Run:
             pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess
         )
         # A reprocess that was cut off continues with its own generations, it does not start over.
-        unfinished = self._unfinished(job_id) if reprocess else None
-        report = self._plan(windows, warm, reprocess=reprocess and unfinished is None)
+        over = reprocess and not self._is_unfinished(job_id)
+        report = self._plan(windows, warm, reprocess=over)
         todo = self._todo(report)
         self._refuse_gap(todo)
         require_compatible(chain, pipeline, self.target.project.sources)
@@ -75,6 +76,7 @@ class Run:
         status = None
         if todo:
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
+        self._publish(windows[-1])
         summary = self._summarise(report, windows, todo, status, started)
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
@@ -96,9 +98,18 @@ class Run:
         self._phases["plan"] = time.perf_counter() - phase
         return report
 
-    def _unfinished(self, job_id: str) -> JobStatus | None:
-        status = JobFolder(self.target.home.job(job_id)).status()
-        return None if status is None or status.state == "succeeded" else status
+    def _is_unfinished(self, job_id: str) -> bool:
+        """Whether a job was cut off, and nothing else has trained or planned its windows since."""
+        folder = JobFolder(self.target.home.job(job_id))
+        status = folder.status()
+        if status is None or status.state == "succeeded":
+            return False
+        return any(
+            (plan := self.target.ledger.latest_plan(window.key)) is not None
+            and plan.generation == window.generation
+            and not self.target.is_trained(window.key, window.generation)
+            for window in JobRequest.read(folder.path).windows
+        )
 
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
         return [
@@ -129,6 +140,18 @@ class Run:
         if status.state != "succeeded":
             raise job_error(status, job_dir)
         return status
+
+    def _publish(self, last: Window) -> None:
+        """Publish what a job left unpublished that was killed after its last window was linked."""
+        target, chain = self.target.at(last), self.target.chain
+        link, serving = chain.newest(last.key), chain.published()
+        if link is None or not chain.saved_model(link.window, link.generation).is_dir():
+            return
+        if serving is None or (serving.window, serving.generation) != (
+            link.window,
+            link.generation,
+        ):
+            publish_window(target, link.generation)
 
     def _follow(self, handle: JobHandle, job_dir: Path) -> JobStatus:
         while True:

@@ -111,7 +111,8 @@ class CheckpointStore:
         if damaged:
             raise InfrastructureError(
                 f"checkpoint {folder.parent} is damaged ({', '.join(damaged)} changed since it was "
-                f"sealed): restore the folder, or remove it to train window {seal.window} again"
+                f"sealed): restore the folder, or train window {seal.window} again (forebay run "
+                f"PIPELINE --from {seal.window} --to {seal.window} --reprocess)"
             )
         learner.load(folder)
         return seal

@@ -55,6 +55,12 @@ def gap_before(chain: ModelChain, grid: WindowGrid, first: str) -> str:
         return ""
     last = trained[-1]
     expected = first_window_key(last) if is_warm_start(last) else grid.after(grid.parse(last)).key
+    if is_warm_start(last) and first < expected:
+        return (
+            f"window {first} is part of the warm start {last} that this line begins with: its rows "
+            f"are trained already. Windows of this line begin with {expected}; train earlier ones "
+            "on a line of their own (--line NAME)"
+        )
     if first <= expected:
         return ""
     return (

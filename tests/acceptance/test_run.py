@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import independent
 from support.kills import no_process_left
-from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project
+from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, write_history
 
 DAYS = 4
 ROWS = 3_000
@@ -116,6 +116,34 @@ def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(
     assert third["generation"] == 2
     assert third["parent"] == {"window": "2026-03-02", "generation": 2}
     assert summary["windows"][3]["generation"] == 1
+
+
+def test_a_model_that_a_killed_job_left_unpublished_is_published_by_the_next_run(
+    tmp_path: Path,
+) -> None:
+    project = ads_project(tmp_path, days=1, rows=200)
+    project.run("2026-03-01", "2026-03-01")
+    pointer = project.home / "published" / "ads" / "main.json"
+    before = json.loads(pointer.read_text())
+    pointer.unlink()
+    summary = project.run("2026-03-01", "2026-03-01")
+    assert summary["trained_windows"] == []
+    after = json.loads(pointer.read_text())
+    assert (after["window"], after["path"]) == (before["window"], before["path"])
+
+
+def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_again(
+    tmp_path: Path,
+) -> None:
+    project = ads_project(tmp_path, days=1, rows=200)
+    project.run("2026-03-01", "2026-03-01")
+    project.run("2026-03-01", "2026-03-01", "--reprocess")
+    status = project.home / "jobs" / "ads.main.2026-03-01..2026-03-01.reprocess" / "status.json"
+    status.write_text(status.read_text().replace('"succeeded"', '"cancelled"'))
+    write_history(project.files, FIRST_DAY - DAY, 300)
+    summary = project.run("2026-03-01", "2026-03-01", "--reprocess")
+    assert summary["windows"][0]["generation"] == 3
+    assert summary["windows"][0]["trained"]["history"]["rows"] == 300
 
 
 def test_a_gap_is_refused_with_the_window_to_begin_with(tmp_path: Path) -> None:

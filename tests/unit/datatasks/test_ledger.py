@@ -221,6 +221,18 @@ def test_forgetting_removes_one_window(ledger: Ledger) -> None:
     assert ledger.latest_plan("2026-03-01") is None
 
 
+@pytest.mark.parametrize("window", ["", ".", "..", "../../models", ".listings", "{outside}"])
+def test_what_is_no_window_is_not_forgotten(ledger: Ledger, tmp_path: Path, window: str) -> None:
+    record(ledger)
+    for folder in (tmp_path / "models", tmp_path / "outside", ledger.folder / ".listings"):
+        folder.mkdir()
+    assert not ledger.forget(window.format(outside=tmp_path / "outside"))
+    assert ledger.windows() == ["2026-03-01"]
+    assert (tmp_path / "models").is_dir()
+    assert (tmp_path / "outside").is_dir()
+    assert (ledger.folder / ".listings").is_dir()
+
+
 def test_replanning_records_the_same_tasks_under_the_next_generation(ledger: Ledger) -> None:
     with pytest.raises(DataError, match="no plan"):
         ledger.replan("2026-03-01")

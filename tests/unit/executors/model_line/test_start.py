@@ -75,6 +75,14 @@ def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) ->
     assert gap_before(chain, DAYS, "2026-03-02").endswith("run --from 2026-03-01")
 
 
+def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) -> None:
+    record(chain, "2026-02-01_2026-03-01")
+    inside = gap_before(chain, DAYS, "2026-02-28")
+    assert inside.startswith("window 2026-02-28 is part of the warm start 2026-02-01_2026-03-01")
+    assert "begin with 2026-03-01" in inside
+    assert gap_before(chain, DAYS, "2026-01-31") == "", "another history"
+
+
 def fingerprint(sources: dict[str, SourceSpec] = SOURCES, **more: Any) -> str:
     dataset = {"features": FEATURES, **more.pop("dataset", {})}
     return model_fingerprint_of(pipeline(("a", "b"), dataset=dataset, **more), sources)

@@ -41,7 +41,7 @@ def test_columns_that_are_not_as_declared(opened: Source) -> None:
         {"at": pa.array([], pa.timestamp("us", "UTC")), "n": pa.array([], pa.string())}
     )
     (finding,) = opened.findings()
-    assert (finding.path, finding.code) == (("columns", "n"), "column-missing")
+    assert (finding.path, finding.code) == (("columns", "n"), "column-type")
     assert opened.describe().newest is None
 
 
