@@ -143,7 +143,7 @@ def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_a
     write_history(project.files, FIRST_DAY - DAY, 300)
     summary = project.run("2026-03-01", "2026-03-01", "--reprocess")
     assert summary["windows"][0]["generation"] == 3
-    assert summary["windows"][0]["trained"]["history"]["rows"] == 300
+    assert summary["seen"]["history"]["rows"] == 300
 
 
 def test_a_gap_is_refused_with_the_window_to_begin_with(tmp_path: Path) -> None:
