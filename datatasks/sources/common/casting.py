@@ -35,11 +35,12 @@ def fit(
 
     The batch has every column, of a type that `castable` allows (see `column_problem`).
     """
-    arrays, bad = [], {}
+    arrays: list[pa.Array] = []
+    bad: dict[int, str] = {}
     for name in columns:
         array, reasons = _fit_array(batch.column(name), name, declared[name])
         arrays.append(array)
-        bad.update({row: reason for row, reason in reasons.items() if row not in bad})
+        bad = reasons | bad
     schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
     if not arrays:
         return Fitted(batch.select([]), bad)
@@ -159,7 +160,7 @@ def _cast_list(array: pa.Array, declared: ColumnType) -> pa.Array:
         pa.array(offsets),
         _cast_to(values.type, inner)(values),
         type=ARROW_TYPES[declared],
-        mask=array.is_null() if array.null_count else None,
+        mask=array.is_null(),
     )
 
 

@@ -51,7 +51,7 @@ def slices(task: DataTask, position: Position | None, rows_max: int) -> Iterator
     start = position or Position(0, 0)
     for part in range(start.part, len(task.ranges)):
         row_range = task.ranges[part]
-        low = max(row_range.first, start.row if part == start.part else 0)
+        low = max(row_range.first, start.row) if part == start.part else row_range.first
         for first in range(low, row_range.end, rows_max):
             end = min(first + rows_max, row_range.end)
             over = end == row_range.end

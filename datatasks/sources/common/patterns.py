@@ -56,7 +56,7 @@ def _glob_token(pattern: str, index: int) -> tuple[str, int]:
     if char == "?":
         return "[^/]", index + 1
     end = pattern.find("]", index + 2)
-    if char == "[" and end > 0:
+    if char == "[" and end != -1:
         inner = pattern[index + 1 : end].replace("\\", "\\\\")
         return ("[^" + inner[1:] if inner.startswith("!") else "[" + inner) + "]", end + 1
     return re.escape(char), index + 1

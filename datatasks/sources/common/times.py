@@ -18,7 +18,7 @@ HOUR_US = 3_600_000_000
 UNKNOWN = np.iinfo(np.int64).min  # of a null, and of rows whose time nobody wrote down
 _ZONE = r"(Z|:.*[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$"
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_IN_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 Times = npt.NDArray[np.int64]
 
@@ -35,10 +35,9 @@ def from_us(value: int) -> datetime:
 
 def to_microseconds(values: Times, unit: str) -> Times:
     """Ticks of an Arrow time unit as microseconds, rounded down."""
-    ticks = _PER_SECOND[unit]
-    if ticks <= 10**6:
-        return values * (10**6 // ticks)
-    return np.floor_divide(values, ticks // 10**6)
+    if unit == "ns":
+        return np.floor_divide(values, 1000)
+    return values * _IN_MICROSECONDS[unit]
 
 
 def is_time(stored: pa.DataType) -> bool:

@@ -7,7 +7,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.datatasks.sources.common.bundles import BUNDLE_ROWS, SPLIT_ROWS, RowRanges, to_tasks
+from forebay.datatasks.sources.common.bundles import (
+    BUNDLE_ROWS,
+    SPLIT_ROWS,
+    RowRanges,
+    fingerprints,
+    to_tasks,
+)
+from forebay.datatasks.sources.common.files import Listing
 from forebay.datatasks.task_table import TASK_SCHEMA
 
 
@@ -53,6 +60,39 @@ def test_a_big_file_is_split_at_row_groups() -> None:
     ]
     assert all(row_range["first"] % group == 0 for row_range in ranges)
     assert max(tasks["rows"].to_pylist()) < SPLIT_ROWS + group
+
+
+def test_tasks_of_several_hours_are_in_the_order_of_hours() -> None:
+    ranges = RowRanges.of([(0, 1, 0, 0, 9, 9, 1), (0, 0, 1, 0, 9, 9, 1)])
+    tasks = to_tasks(ranges, paths(2), pa.array(["p0", "p1"]), bundle_hours=2)
+    assert tasks["hour"].to_pylist() == [0, 1]
+    assert tasks["partition"].to_pylist() == ["p1", "p0"]
+
+
+def test_neighbours_of_one_row_are_joined_and_ranges_without_rows_are_not() -> None:
+    ones = RowRanges.of([(0, 0, 0, n, n + 1, 1, 1) for n in range(3)])
+    (ranges,) = to_tasks(ones, paths(1))["ranges"].to_pylist()
+    assert [(each["first"], each["end"], each["rows"]) for each in ranges] == [(0, 3, 3)]
+    none = RowRanges.of([(0, 0, 0, 0, 1, 1, 1), (0, 0, 0, 1, 1, 0, 1)])
+    (ranges,) = to_tasks(none, paths(1))["ranges"].to_pylist()
+    assert [(each["first"], each["end"]) for each in ranges] == [(0, 1), (1, 1)]
+
+
+def test_a_fingerprint_changes_with_the_files_of_its_span() -> None:
+    ranges = RowRanges.of([(1, 0, 1, 0, 9, 9, 1), (0, 0, 0, 0, 9, 9, 1)])
+    sizes = np.array([5, 6])
+    listing = Listing(paths(2), sizes, pa.array(["1", "1"]))
+    before = fingerprints(3, ranges, listing, "")
+    assert [len(each) for each in before] == [32, 32, 32]
+    assert len(set(before)) == 3
+    for other in (
+        Listing(paths(2), sizes, pa.array(["1", "2"])),
+        Listing(paths(2), np.array([5, 7]), listing.versions),
+        Listing(pa.array(["f00000", "g"]), sizes, listing.versions),
+    ):
+        after = fingerprints(3, ranges, other, "")
+        assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
+    assert not set(before) & set(fingerprints(3, ranges, listing, "salt"))
 
 
 @settings(max_examples=60)

@@ -44,6 +44,8 @@ def fitted(array: pa.Array, declared: ColumnType) -> tuple[list[Any], dict[int, 
         (pa.array(["a", None], pa.string_view()), STRING, ["a", None]),
         (pa.array(["a", None]).dictionary_encode(), STRING, ["a", None]),
         (pa.array([True, None]), BOOL, [True, None]),
+        (pa.array([NOON, None]).dictionary_encode(), TIME, [NOON, None]),
+        (pa.array(["2026-03-01 12:00:00", None]).dictionary_encode(), TIME, [NOON, None]),
         (pa.array([date(2026, 3, 1), None]), TIME, [NOON.replace(hour=0), None]),
         (pa.array([NOON.replace(tzinfo=None), None], pa.timestamp("s")), TIME, [NOON, None]),
         (pa.array([NOON, None], pa.timestamp("ns", "Asia/Tokyo")), TIME, [NOON, None]),
@@ -83,6 +85,7 @@ def test_a_column_without_a_type_is_all_null(declared: ColumnType) -> None:
         (pa.array([1, 2**63, None, 2], pa.uint64()), INT, [1, None, None, 2], {1}),
         (pa.array([1.0, 2.5, float("nan"), None]), INT, [1, None, None, None], {1, 2}),
         (pa.array(["2026-03-01", "soon", None]), TIME, [NOON.replace(hour=0), None, None], {1}),
+        (pa.array([0, 2**50, None], pa.timestamp("s")), TIME, [EPOCH, None, None], {1}),
         (
             pa.array([[1], [2**63], None], pa.list_(pa.uint64())),
             ColumnType.LIST_INT,
@@ -98,6 +101,12 @@ def test_values_that_do_not_fit(
     assert found == values
     assert set(reasons) == bad
     assert all("'x'" in reason for reason in reasons.values())
+
+
+def test_a_row_that_fits_in_no_column_is_bad_for_the_first_one() -> None:
+    batch = pa.record_batch({"x": pa.array([2**63], pa.uint64()), "y": pa.array([1.5])})
+    assert "'x'" in fit(batch, ["x", "y"], {"x": INT, "y": INT}).bad[0]
+    assert "'y'" in fit(batch, ["y", "x"], {"x": INT, "y": INT}).bad[0]
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 2**64 - 1)), max_size=60))
@@ -130,6 +139,11 @@ def test_a_missing_column_comes_with_a_guess() -> None:
     schema = pa.schema([("carrier", pa.string()), ("a", pa.int8())])
     assert "did you mean 'carrier'" in column_problem(schema, "carier", STRING)
     assert "it has carrier, a" in column_problem(schema, "zzzzzzz", STRING)
+    assert column_problem(pa.schema([]), "a", STRING).endswith("it has no columns at all")
+    names = [f"{n}{n}" for n in range(9)]
+    eight, nine = (pa.schema([(name, pa.int8()) for name in names[:count]]) for count in (8, 9))
+    assert column_problem(eight, "zzzzzzz", STRING).endswith("66, 77")
+    assert column_problem(nine, "zzzzzzz", STRING).endswith("66, 77 and 1 more")
     twice = pa.schema([("a", pa.int8()), ("a", pa.int8())])
     assert "twice" in column_problem(twice, "a", INT)
 

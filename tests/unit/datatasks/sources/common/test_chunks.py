@@ -132,3 +132,6 @@ def test_small_chunks_are_joined_until_they_fill_half() -> None:
     last = empty_chunk(["n"], COLUMNS, Position(0, 9))
     small = [chunk([0, 0, 0], first) for first in (0, 3, 6)]
     assert [len(each.rows) for each in joined(iter(small), 10, last)] == [6, 3]
+    fitting = [chunk([0] * 4, 0), chunk([0] * 6, 4)]
+    full = empty_chunk(["n"], COLUMNS, Position(0, 10))
+    assert [len(each.rows) for each in joined(iter(fitting), 10, full)] == [10]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,39 @@ def test_what_lies_there_is_told_in_a_sentence(files: Files) -> None:
     assert files.lies_there(listing).endswith("lie " + ", ".join(SHOWN))
     longer = listing.take(np.array([0, 1, 2, 3, 4, 4, 4]))
     assert files.lies_there(longer).endswith("day=1/e.txt and 2 more")
+
+
+def test_markers_have_their_sizes_too(files: Files) -> None:
+    listing = files.listing(hidden=True)
+    sizes = dict(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
+    assert (sizes["_SUCCESS"], sizes["day=1/.part"]) == (0, 6)
+
+
+def test_a_file_is_opened_where_it_lies(files: Files) -> None:
+    with files.opened("day=1/b.parquet") as opened:
+        found = Path(opened).read_bytes() if isinstance(opened, str) else opened.read()
+    assert found == bytes(22)
+
+
+def test_a_place_may_be_one_file(files: Files, tmp_path: Path) -> None:
+    one = Files(f"{files.place}/a.parquet", tmp_path, {}, ".parquet")
+    assert (one.folder, one.regex) == (files.folder, r"a\.parquet")
+
+
+def test_a_file_that_goes_away_meanwhile_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.parquet", "b.parquet"):
+        (tmp_path / name).touch()
+    scandir = os.scandir
+
+    def scan_and_lose(folder: str) -> list[os.DirEntry[str]]:
+        entries = list(scandir(folder))
+        (tmp_path / "a.parquet").unlink()
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scan_and_lose)
+    assert Files(".", tmp_path, {}, ".parquet").listing().paths.to_pylist() == ["b.parquet"]
 
 
 def test_things_exist(files: Files) -> None:

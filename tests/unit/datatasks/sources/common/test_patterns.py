@@ -27,6 +27,10 @@ from forebay.datatasks.sources.common.times import from_us
         ("part-?.parquet", "part-12.parquet", False),
         ("[ab].parquet", "b.parquet", True),
         ("[!ab].parquet", "b.parquet", False),
+        ("[!ab].parquet", "!.parquet", True),
+        ("[a].parquet", "a.parquet", True),
+        ("[]a].parquet", "].parquet", True),
+        ("ab[12].parquet", "ab1.parquet", True),
         ("a+b(1).parquet", "a+b(1).parquet", True),
         ("[", "[", True),
     ],
@@ -57,6 +61,13 @@ def test_primus_8_folder_of_the_first_hour_of_a_year() -> None:
     pattern = time_pattern("{date:%Y%m%d}/{hour}/*")
     start = datetime(2020, 1, 1, tzinfo=UTC)
     assert pattern.folders(start, start + timedelta(hours=1)) == ["20200101/00"]
+
+
+def test_folders_of_a_span_that_crosses_midnight() -> None:
+    start = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+    end = start + timedelta(hours=1)
+    assert time_pattern("{date}/*").folders(start, end) == ["2026-03-01", "2026-03-02"]
+    assert time_pattern("{date}-{hour}/*").folders(start, end) == ["2026-03-01-23", "2026-03-02-00"]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,21 @@ def test_folders_that_have_to_be_searched_are_listed_once(tmp_path: Path, asked:
     assert asked == ["listing"]
 
 
+def test_a_folder_that_has_to_be_searched_and_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    source = open_source(spec("parquet", window_path="*/date={date}/*.parquet"), tmp_path)
+    found = source.readiness(SPANS[0])
+    assert (found.ready, found.reason.endswith("data/*/date=2026-03-01")) == (False, True)
+
+
+def test_without_times_in_paths_the_marker_lies_in_the_source_s_folder(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    source = open_source(spec("parquet"), tmp_path)
+    assert not source.readiness(SPANS[0]).ready
+    (tmp_path / "data" / "_END").touch()
+    assert open_source(spec("parquet"), tmp_path).readiness(SPANS[0]).ready
+
+
 def test_a_log_is_listed_once(tmp_path: Path, asked: list[str]) -> None:
     rows = pa.table({"at": pa.array([START], pa.timestamp("us", "UTC"))})
     for partition, last in ((0, 30), (1, 10), (2, 5)):
