@@ -110,7 +110,7 @@ class JsonDecoder(Decoder):
         if not self.columns:
             return without_columns(len(rows)), bad
         arrays = [
-            pa.array([row[index] for row in rows], _built_as(each.type)).cast(each.type)
+            pa.array([row[index] for row in rows], each.type)
             for index, each in enumerate(self.schema)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), bad
@@ -164,11 +164,6 @@ def _object(value: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"a JSON object is needed, not {type(found).__name__}")
     return found
-
-
-def _built_as(target: pa.DataType) -> pa.DataType:
-    """Instants are collected as microseconds."""
-    return pa.int64() if pa.types.is_timestamp(target) else target
 
 
 def _is_number(value: object) -> bool:

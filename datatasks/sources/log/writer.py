@@ -55,7 +55,7 @@ class LogWriter:
             with self._locked():
                 base, newest = self._tail()
                 for table, commit_time in segments:
-                    if not 0 <= table.num_rows <= SEGMENT_ROWS_MAX:
+                    if table.num_rows > SEGMENT_ROWS_MAX:
                         raise ValueError(
                             f"a segment has at most {SEGMENT_ROWS_MAX} rows, not {table.num_rows}"
                         )

@@ -184,7 +184,6 @@ class ParquetSource(ParquetKind, MarkerSource):
 
     def _schema(self, path: str) -> tuple[pa.Schema | None, str]:
         place = self._files.full(path)
-        self._files.calls += 1
         try:
             with self._files.opened(path) as handle, pq.ParquetFile(handle) as file:
                 return file.schema_arrow, ""

@@ -16,9 +16,9 @@ from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.log.writer import LogWriter
+from forebay.datatasks.sources.log.writer import LogWriter, parse_segment
 from forebay.datatasks.tasks import Position
-from forebay.errors import DataError, InfrastructureError
+from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -97,7 +97,14 @@ def test_row_ids_are_of_partition_and_offset(tmp_path: Path) -> None:
     chunks = [chunk for task in tasks for chunk in opened.open(task, None, ["n"], 100)]
     ids = np.concatenate([chunk.row_ids for chunk in chunks])
     assert np.array_equal(ids, row_ids("7", np.arange(15)))
-    assert opened.location(tasks[0], Position(1, 2))["offset"] == 7
+    hours = np.concatenate([chunk.hours for chunk in chunks])
+    assert hours.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert opened.location(tasks[0], Position(2, 1)) == {
+        "file": tasks[0].ranges[2].path,
+        "partition": "7",
+        "offset": 11,
+        "row": 1,
+    }
 
 
 @pytest.mark.parametrize("lost", [0, 2, 4])
@@ -214,3 +221,54 @@ def test_other_files_in_a_partition_are_no_segments(tmp_path: Path) -> None:
     second = writer.append(rows(3, 1), START)
     assert second is not None
     assert second.name.startswith(f"{3:020d}-")
+
+
+def test_an_hour_is_that_of_the_commit(tmp_path: Path) -> None:
+    LogWriter(tmp_path / "log", 0).append(rows(0, 1), START + HOUR - timedelta(milliseconds=1))
+    opened = source(tmp_path)
+    scan = opened.scan(DAYS)
+    (chunk,) = opened.open(tasks_of(scan, DAYS, 0)[0], None, ["n"], 10)
+    assert (chunk.hours.tolist(), chunk.end) == ([0], Position(1, 0))
+    assert [len(each) for each in scan.fingerprints] == [32, 32]
+
+
+def test_a_damaged_segment_ends_where_the_next_begins(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "log", 0)
+    first = writer.append(rows(0, 5), START)
+    writer.append(rows(5, 5), START)
+    assert first is not None
+    first.write_bytes(b"")
+    opened = source(tmp_path, bad_rows="dead_letter")
+    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
+    lost, *_ = opened.open(task, None, ["n"], 1)
+    assert (lost.end, [row.rows for row in lost.dead]) == (Position(1, 0), [5])
+
+
+def test_rows_behind_those_of_a_segment_s_name_are_left_out(tmp_path: Path) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
+    assert path is not None
+    with pa.ipc.new_file(path, rows(0, 1).schema) as file:
+        file.write_table(rows(0, 5))
+        file.write_table(rows(5, 5))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
+    chunks = list(opened.open(task, None, ["n"], 100))
+    assert [n for chunk in chunks for n in chunk.batch.column("n").to_pylist()] == [*range(5)]
+    assert [row for chunk in chunks for row in chunk.dead] == []
+
+
+def test_no_commit_is_before_1970(tmp_path: Path) -> None:
+    before = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
+    with pytest.raises(ValueError, match="must not fall"):
+        LogWriter(tmp_path, 0).append(rows(0, 1), before)
+
+
+def test_a_name_of_another_form_is_no_segment() -> None:
+    with pytest.raises(ValueError, match=r"'a.arrow' is no log segment"):
+        parse_segment("a.arrow")
+
+
+@pytest.mark.parametrize("path", ["log/*", "s3://bucket/log"])
+def test_a_log_is_one_mounted_folder(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ConfigError, match="a log is one folder of a mounted file system"):
+        source(tmp_path, options={"path": path})

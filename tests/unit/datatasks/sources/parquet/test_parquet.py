@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -519,3 +520,77 @@ def test_files_without_any_time_have_no_newest_one(tmp_path: Path) -> None:
     nulls = pa.nulls(3, rows.schema.field("at").type)
     write(tmp_path / "data/x.parquet", rows.set_column(0, rows.schema.field("at"), nulls))
     assert source(tmp_path).describe().newest is None
+
+
+def test_the_first_and_the_newest_file_are_compared(tmp_path: Path) -> None:
+    good, bad = table([START]), table([START]).drop_columns("n")
+    for name, rows in {"a": good, "b": bad, "c": good}.items():
+        write(tmp_path / f"data/{name}.parquet", rows)
+    assert source(tmp_path).findings() == []
+    write(tmp_path / "data/a.parquet", bad)
+    (finding,) = source(tmp_path).findings()
+    assert finding.path == ("columns", "n")
+    assert "a.parquet" in finding.message
+    write(tmp_path / "data/a.parquet", good)
+    write(tmp_path / "data/c.parquet", bad)
+    (finding,) = source(tmp_path).findings()
+    assert "c.parquet" in finding.message
+    assert list(source(tmp_path).describe().columns) == ["at"]
+
+
+def test_a_newest_file_that_is_broken_is_described_so(tmp_path: Path) -> None:
+    write(tmp_path / "data/a.parquet", table([START]))
+    (tmp_path / "data/b.parquet").write_bytes(b"no parquet")
+    assert "b.parquet cannot be read" in source(tmp_path).describe().empty_reason
+
+
+def test_what_was_looked_for_is_named_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    plain, pattern = (source(tmp_path, {"path": path}) for path in ("data", "data/*.parquet"))
+    found = plain.describe().empty_reason
+    assert found.startswith("nothing matches data (*.parquet below it): ")
+    assert pattern.describe().empty_reason.startswith("nothing matches data/*.parquet: ")
+
+
+def test_a_disk_that_fails_is_no_bad_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "data/a.parquet", table([START]))
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "the disk fails")
+
+    monkeypatch.setattr(pq, "ParquetFile", fail)
+    opened = source(tmp_path, bad_rows="dead_letter")
+    with pytest.raises(InfrastructureError, match="the disk fails"):
+        opened.describe()
+    with pytest.raises(InfrastructureError, match="the disk fails"):
+        opened.scan(days(1))
+
+
+def test_the_newest_time_of_paths_is_the_end_of_the_last(tmp_path: Path) -> None:
+    write(tmp_path / "data/date=2026-03-01/a.parquet", table([START]))
+    opened = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
+    assert opened.describe().newest == START + DAY
+
+
+def test_a_row_group_without_times_goes_with_others_of_its_file(tmp_path: Path) -> None:
+    write(tmp_path / "data/a.parquet", table([START]))
+    write(tmp_path / "data/b.parquet", table([START + DAY, None]), row_group_size=1)
+    scan = source(tmp_path, bad_rows="dead_letter").scan(days(2))
+    assert [(span, rows) for span, _, _, _, rows in ranges_of(scan)] == [(0, 1), (1, 2)]
+
+
+def test_a_row_without_a_time_has_the_first_hour_of_its_path(tmp_path: Path) -> None:
+    write(tmp_path / "data/date=2026-03-01/a.parquet", table([None, START + 5 * HOUR]))
+    opened = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
+    (chunk,) = read(opened, days(1))
+    assert chunk.hours.tolist() == [0, 5]
+
+
+def test_an_unreadable_file_counts_one_row_of_the_first_hour(tmp_path: Path) -> None:
+    path = tmp_path / "data/date=2026-03-02/a.parquet"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no parquet")
+    options = {"path": "data", "window_path": "date={date}/*.parquet"}
+    scan = source(tmp_path, options, bad_rows="dead_letter").scan(days(3))
+    (task,) = scan.tasks.to_pylist()
+    assert (task["span"], task["hour"], task["rows"], task["size_bytes"]) == (1, 0, 1, 0)
