@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
+import zlib
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,23 @@ def test_the_journal_is_its_owner_s_alone(tmp_path: Path) -> None:
     path = tmp_path / "journal" / "driver.jsonl"
     written(path)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_damage_before_the_last_record_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "driver.jsonl"
+    journal = Journal(path)
+    for number in range(3):
+        journal.append("driver", incarnation=number)
+    journal.close()
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + b"0" + second + third)
+    with pytest.raises(InfrastructureError, match="jsonl:2 is damaged"):
+        Journal(path)
+
+
+def test_what_is_no_record_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "driver.jsonl"
+    line = f"{zlib.crc32(b'[1]'):08x} [1]\n".encode()
+    path.write_bytes(line * 2)
+    with pytest.raises(InfrastructureError, match="jsonl:1 is damaged"):
+        Journal(path)

@@ -327,3 +327,69 @@ def test_a_task_of_no_plan_is_refused_and_tasks_are_told_apart_by_source(driver:
     positions = {"history/1": progress(1), "clicks/0": progress(1)}
     found = session.served.data_tasks("history", positions)
     assert {name: task.hour for name, task in found.items()} == {"history/1": 1}
+
+
+def test_an_executor_without_an_epoch_is_told_so(driver: Driver) -> None:
+    member = driver.executor()
+    nothing = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
+    assert driver.lease(member, epoch=7) == nothing
+
+
+def test_a_window_that_ends_with_an_error_leases_nothing(driver: Driver) -> None:
+    session = driver.open()
+    member = driver.executor()
+    session.error = ErrorReport(error="E", message="m", exit_code=3)
+    reply = driver.lease(member, epoch=0)
+    assert reply is not None
+    assert reply.grants == []
+
+
+def test_the_same_trainer_opens_the_next_window_under_its_number(driver: Driver) -> None:
+    first = driver.open()
+    again = driver.open(trainer=first.trainer)
+    assert again.trainer == first.trainer
+    records = driver.again().journal.records
+    assert [each["number"] for each in records if each["kind"] == "trainer"] == [first.trainer]
+
+
+def test_only_the_executor_whose_stream_broke_is_lost(driver: Driver) -> None:
+    session = driver.open()
+    broken, whole = driver.executor(0), driver.executor(1)
+    epoch = broken.epoch
+    beat = TrainerBeat(
+        trainer=session.trainer,
+        session=session.number,
+        sequence=1,
+        version=session.version,
+        broken=[epoch],
+    )
+    driver.state.beat_of_trainer(session, beat)
+    orders = driver.state.orders(session)
+    assert [each.executor for each in orders.serving] == [1]
+    assert (orders.fence, broken.epoch) == ([epoch], 0)
+    assert whole.epoch != 0
+
+
+def test_an_executor_that_comes_back_without_an_epoch_needs_no_fence(driver: Driver) -> None:
+    member = driver.executor()
+    session = driver.open()
+    assert member.epoch == 0
+    driver.executor(started=2)
+    assert driver.state.orders(session).fence == []
+
+
+def test_a_beat_outside_of_its_epoch_counts_no_tasks(driver: Driver) -> None:
+    member = driver.executor()
+    call = ExecutorBeat(
+        executor=0,
+        instance=member.registration.instance,
+        epoch=7,
+        done=["clicks/0"],
+        queued={"clicks": 3},
+        passed_over={},
+    )
+    driver.state.beat_of_executor(call)
+    assert member.queued == {"clicks": 3}
+    driver.open()
+    driver.state.beat_of_executor(call.model_copy(update={"epoch": 0}))
+    assert driver.state.status().tasks["read"] == 0

@@ -41,6 +41,10 @@ def test_nothing_is_written(chain: ModelChain) -> None:
     foreseen.train("2026-03-05", 1)
     assert foreseen.windows()[-1] == "2026-03-05"
     assert chain.windows()[-1] == "2026-03-04"
+    to_come = foreseen.link("2026-03-05", 1)
+    assert to_come is not None
+    assert (to_come.step, to_come.steps, to_come.seen) == (0, 0, {})
+    assert (to_come.resumed_from_step, to_come.reread_rows) == (0, 0)
 
 
 def test_later_windows_go_stale(chain: ModelChain) -> None:

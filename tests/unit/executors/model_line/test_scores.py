@@ -110,3 +110,12 @@ def test_many_rows_are_written_in_larger_pieces(tmp_path: Path) -> None:
         score(writer, *range(first, first + 500))
     names = writer.seal()
     assert ids_of(tmp_path, names)[0] == list(range(20_000))
+
+
+def test_segments_are_numbered_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    score(writer, 1)
+    writer.append(minibatch("batch", [1]), None)
+    assert writer.seal() == ["scores-000000.arrow", "labels-000001.arrow"]
+    score(writer, 2)
+    assert writer.seal()[2:] == ["scores-000002.arrow"]

@@ -69,6 +69,12 @@ def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
     assert gap_before(chain, DAYS, "2026-03-05").startswith("windows 2026-03-04 up to 2026-03-05")
 
 
+def test_windows_after_a_gap_do_not_close_it(chain: ModelChain) -> None:
+    record(chain, "2026-03-02", "2026-03-03", "2026-03-09")
+    found = gap_before(chain, DAYS, "2026-03-06")
+    assert found.startswith("windows 2026-03-04 up to 2026-03-06")
+
+
 def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) -> None:
     record(chain, "2026-02-01_2026-03-01")
     assert gap_before(chain, DAYS, "2026-03-01") == ""

@@ -75,3 +75,19 @@ def test_a_window_without_rows_has_an_empty_series(tmp_path: Path) -> None:
     assert (tmp_path / STEPS_NAME).read_text() == ""
     assert read_steps(tmp_path) == []
     assert read_steps(tmp_path / "nowhere") == []
+
+
+def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
+    first = StepSeries(tmp_path, NAMES)
+    stepped(first, 1)
+    first.write(final=False)
+    (point,) = read_steps(tmp_path)
+    assert point.seconds < 1
+    spent = [point.model_copy(update={"step": n, "seconds": 10.0 * n}) for n in (1, 2, 3)]
+    lines = "".join(f"{each.model_dump_json()}\n" for each in spent)
+    (tmp_path / STEPS_NAME).write_text(lines)
+    again = StepSeries(tmp_path, NAMES)
+    again.restore(2, np.array([6, 2]))
+    stepped(again, 1)
+    again.write(final=False)
+    assert 20 <= read_steps(tmp_path)[-1].seconds < 25
