@@ -149,7 +149,7 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     start = last = first_window_key(window)
     reason = _plan_text(plan)
     before = _window_before(target)
-    trained = [key for key in chain.windows() if key < window]
+    trained = chain.windows()
     earlier = [key for key in (*trained, *target.ledger.windows()) if key < window]
     can_start = any(key == before or first_window_key(key) == window for key in trained)
     if before and earlier and not can_start:

@@ -236,6 +236,13 @@ def test_event_time(declared: Declared, event_time: str | None, hint: str, line:
     assert declared.only() == ("event-time", hint, line)
 
 
+def test_of_several_timestamps_none_is_guessed(declared: Declared) -> None:
+    columns = declared.sources["history"]["columns"]
+    declared.sources["history"] |= {"columns": {**columns, "seen": "timestamp"}}
+    declared.sources["history"]["event_time"] = "user"
+    assert declared.only() == ("event-time", "", "event_time: user")
+
+
 def test_event_time_is_not_needed_where_paths_say_the_time(declared: Declared) -> None:
     del declared.sources["history"]["event_time"]
     declared.sources["history"]["options"]["window_path"] = "date={date}/*"
@@ -322,6 +329,7 @@ def test_sources_unknown_or_twice(declared: Declared) -> None:
     assert declared.only() == ("source-twice", "", "- history")
     declared.dataset["streams"]["new"]["sources"] = ["klicks"]
     assert declared.only() == ("unknown-source", "clicks", "- klicks")
+    assert declared.problems()[0].message.endswith("Declared sources: clicks, history")
 
 
 def test_stream_names_are_file_names(declared: Declared) -> None:

@@ -53,6 +53,19 @@ def test_first_windows_after_a_warm_start(tmp_path: Path) -> None:
     assert keys == ["2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"]
 
 
+def test_without_windows_there_is_no_warm_start(tmp_path: Path) -> None:
+    pipeline, _ = project(tmp_path, timezone="UTC")
+    assert first_windows(pipeline, 0) == []
+
+
+def test_a_source_that_only_ends_gives_nothing_after_its_end(tmp_path: Path) -> None:
+    pipeline, sources = project(tmp_path, timezone="UTC")
+    bounds = {"starts": None, "ends": day("2026-02-01")}
+    sources["parquet"] = sources["parquet"].model_copy(update=bounds)
+    rows = window_rows(pipeline, sources, first_windows(pipeline, 1)[1:])
+    assert [row["reason"] for row in rows if row["source"] == "parquet"] == ["after end"]
+
+
 def test_the_first_window_starts_at_or_after_the_start(tmp_path: Path) -> None:
     pipeline, _ = project(tmp_path, timezone="UTC", start="2026-03-01T07:00:00Z")
     assert first_windows(pipeline, 1)[-1].key == "2026-03-02"

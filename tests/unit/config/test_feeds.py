@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.stages import pipeline
 
 from forebay.config.datasets import StreamSpec
-from forebay.config.feeds import learns_from, stream_feed
+from forebay.config.feeds import has_stream, learns_from, stream_feed
 from forebay.config.models import Paradigm
 from forebay.config.sources import SourceSpec
 from forebay.errors import ConfigError
@@ -36,6 +37,15 @@ def test_sources_that_disagree_need_an_explicit_feed() -> None:
     problem = r"stream 'all' mixes bounded \(history, lake\) and unbounded \(clicks\) sources"
     with pytest.raises(ConfigError, match=problem):
         stream_feed("all", stream, SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("streams", "fresh"),
+    [(["history"], False), (["clicks"], True), (["history", "clicks"], True)],
+)
+def test_whether_a_pipeline_has_fresh_rows(streams: list[str], fresh: bool) -> None:
+    declared = pipeline(streams)
+    assert has_stream(declared, SOURCES) is fresh
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from forebay.config.keys import check_keys
 from forebay.config.yaml_positions import Document, read_document
@@ -72,3 +74,88 @@ def test_without_a_tag_the_model_with_most_of_the_keys_is_meant(
     (problem,) = check_keys(document, Pair)
     assert problem.hint in value
     assert document.value == {"one": value}
+
+
+class Rack(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    things: list[Drawer] | dict[str, Drawer] = []
+
+
+@pytest.mark.parametrize(
+    "text", ["things: [{spon: 1, knife: 2}]", "things: {top: {spon: 1, knife: 2}}"]
+)
+def test_slips_inside_of_lists_and_mappings_that_a_key_may_have(text: str) -> None:
+    (problem,) = check_keys(read(text), Rack)
+    assert (problem.code, problem.hint) == ("unknown-key", "spoon")
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    spoon: int = 0
+
+
+def test_where_any_key_is_allowed_none_is_a_slip() -> None:
+    document = read("spon: 1")
+    assert check_keys(document, Open) == []
+    assert document.value == {"spon": 1}
+
+
+class Sizes(BaseModel):
+    number: int | float = 0
+    word: str | int = 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("number: yes", "number: a number is expected, and unquoted yes is a bool in YAML", ""),
+        (
+            "word: yes",
+            "word: text or a number is expected, and unquoted yes is a bool in YAML: quote it",
+            '"yes"',
+        ),
+    ],
+)
+def test_a_bool_is_no_number(text: str, message: str, hint: str) -> None:
+    (problem,) = check_keys(read(text), Sizes)
+    assert (problem.message, problem.hint) == (message, hint)
+
+
+class Square(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["square"]
+    side: int = 0
+
+
+class Circle(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["circle"]
+    radius: int = 0
+
+
+class Drawing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    shape: Annotated[Square | Circle, Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("text", "hints", "shape"),
+    [
+        ("{kidn: circle, radius: 1}", ["kind"], {"kind": "circle", "radius": 1}),
+        ("{kidn: circle, raduis: 1}", ["kind", "radius"], {"kind": "circle", "radius": 1}),
+        ("{kind: circle, raduis: 1}", ["radius"], {"kind": "circle", "radius": 1}),
+        ("{radius: 1, zzzz: 2}", [], {"radius": 1, "zzzz": 2}),
+        ("{kind: circle}", [], {"kind": "circle"}),
+    ],
+)
+def test_a_misspelled_key_that_tells_models_apart(
+    text: str, hints: list[str], shape: dict[str, object]
+) -> None:
+    document = read(f"shape: {text}")
+    assert [problem.hint for problem in check_keys(document, Drawing)] == hints
+    assert document.value == {"shape": shape}

@@ -281,3 +281,47 @@ def test_an_empty_project_is_fine(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     project = load_project(tmp_path / "config", {})
     assert (project.sources, project.pipelines, project.problems) == ({}, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("buckets: 100", f"buckets: {'x' * 78}", f"not '{'x' * 78}' (text)"),
+        ("buckets: 100", f"buckets: {'x' * 79}", f"not '{'x' * 76}... (text)"),
+    ],
+)
+def test_long_values_are_cut(files: Files, old: str, new: str, message: str) -> None:
+    files.change("pipelines/ads.yaml", old, new)
+    assert files.load().problems[0].message.endswith(message)
+
+
+def test_a_rule_is_told_in_its_own_words(files: Files) -> None:
+    files.change("sources/history.yaml", "path: data", "path: ''")
+    assert files.load().problems[0].message == "options.path: the text is empty"
+
+
+def test_the_process_s_own_variables_are_the_default(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.change("sources/history.yaml", "path: data", "path: ${DATA_OF_THIS_TEST}")
+    monkeypatch.setenv("DATA_OF_THIS_TEST", "there")
+    assert load_project(files.config).source("history").options["path"] == "there"
+
+
+def test_a_name_like_no_other_is_no_slip(files: Files) -> None:
+    with pytest.raises(ConfigError, match=r"no pipeline 'qqqqqqqqq' in \S+pipelines\. Declared: "):
+        files.load().pipeline("qqqqqqqqq")
+
+
+def test_a_pipeline_that_cannot_be_read_or_names_no_source_cannot_run(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "history", "of_nobody")
+    with pytest.raises(ConfigError, match="of_nobody"):
+        files.load().pipeline("ads")
+    (files.config / "pipelines" / "ads.yaml").write_text("dataset: [")
+    with pytest.raises(ConfigError, match=r"ads\.yaml"):
+        files.load().pipeline("ads")
+
+
+def test_a_folder_that_is_not_there_has_no_line(tmp_path: Path) -> None:
+    (problem,) = load_project(tmp_path / "nowhere", {}).problems
+    assert (problem.line, problem.column) == (1, 1)

@@ -105,3 +105,8 @@ def test_what_is_no_kind(tmp_path: Path, module: str, problem: str) -> None:
     result = check(tmp_path, "kind: tape\ncolumns: {a: int}\n")
     assert result.returncode == 4
     assert f"error: kind 'tape'{problem}" in result.stderr
+
+
+def test_a_name_like_no_kind_is_no_slip() -> None:
+    with pytest.raises(ConfigError, match=r"unknown kind 'qqqqqqqq'\. Installed kinds: "):
+        kind_named("qqqqqqqq")

@@ -19,6 +19,7 @@ from forebay.config.sources import ColumnType
     [
         ("clicks", "clicks"),
         ("clicks 2026.03", "clicks_2026_03"),
+        ("a1", "a1"),
         ("2026-03", "source_2026-03"),
         ("äöü", "source"),
         ("", "source"),
@@ -63,3 +64,8 @@ def test_columns_without_a_type_or_a_name_of_their_own_are_listed() -> None:
     }
     assert "#   blob: binary" in text
     assert text.count("#   twice: int64") == 2
+
+
+def test_where_all_can_be_declared_nothing_is_said_of_the_rest() -> None:
+    text = parquet_source("data", [StoredColumn("a", "int64", ColumnType.INT)], None)
+    assert "#" not in text

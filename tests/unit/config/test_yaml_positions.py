@@ -102,3 +102,7 @@ def test_an_unquoted_bool_as_a_key_is_told_and_kept() -> None:
     assert document is not None
     assert document.value == {"columns": {"on": "int"}}
     assert problems[0].hint == '"on"'
+
+
+def test_in_a_document_of_nothing_everything_stands_at_its_beginning() -> None:
+    assert Document("f.yaml").key_place(("a", "b")) == (1, 1)

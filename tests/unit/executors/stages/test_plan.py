@@ -190,3 +190,17 @@ def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
     list_all(found, "r1#0", 1)
     found.sink(1, "r1#0")
     assert kept(found) == {KEY: {"a"}}
+
+
+def test_a_window_is_trained_once_its_model_and_its_mark_are_there(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    found.ledger.mark_trained(KEY, 1, {})
+    assert timer(found).state == "open", "no model"
+    train(found)
+    assert timer(found).state == "trained"
+
+
+def test_a_sink_without_anything_to_say_has_no_notes(found: Stages) -> None:
+    list_all(found)
+    assert found.sink(0).notes == []

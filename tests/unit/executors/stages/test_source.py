@@ -142,6 +142,11 @@ def test_looking_whether_data_is_there_scans_nothing(found: Stages) -> None:
     assert found.scans == []
 
 
+def test_looking_at_what_is_listed_tells_what_was_found(found: Stages) -> None:
+    listed = found.source(3)
+    assert found.ready(3) == listed.model_copy(update={"storage_calls": 0})
+
+
 def test_bad_data_of_one_window_stops_no_other(
     found: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_trained_and_stale(found: Stages) -> None:
     train(found, FIRST)
     train(found, SECOND, parent=Parent(window=FIRST, generation=1))
     assert (why(found, 1).state, why(found, 1).next) == ("trained", "")
+    assert why(found, 1).reason == "generation 1: a 1 rows, b 1 rows"
     train(found, FIRST, 2)
     stale = why(found, 1)
     assert (stale.state, stale.generation) == ("stale", 1)
@@ -133,3 +134,26 @@ def test_a_job_of_another_line_or_pipeline_is_not_the_window_s(found: Stages) ->
     ToldJob(found.home).tell("failed")
     assert why(found).state == "failed"
     assert why(found, line="trial").state == "planned"
+
+
+def test_a_plan_waits_only_for_what_was_planned_or_trained_before_it(found: Stages) -> None:
+    plan(found, 1)
+    train(found, "2026-03-09")
+    assert "it waits" not in why(found, 1).reason
+
+
+def test_the_first_window_of_a_dataset_waits_for_none(found: Stages) -> None:
+    plan(found)
+    train(found, "2026-02-20")
+    assert "it waits" not in why(found).reason
+
+
+def test_restarts_are_counted_and_a_job_that_succeeded_is_no_reason(found: Stages) -> None:
+    plan(found)
+    job = ToldJob(found.home)
+    for restarts, words in (({"trainer": 1}, "1 restart so far"), ({"a": 1, "b": 2}, "3 restarts")):
+        job.tell("running", restarts=restarts)
+        with job.supervised():
+            assert words in why(found).reason
+    job.tell("succeeded")
+    assert why(found).state == "planned"

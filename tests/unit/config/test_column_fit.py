@@ -1,0 +1,40 @@
+"""What is said of features and labels that do not fit their columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forebay.config.column_fit import feature_misfits, label_misfits
+from forebay.config.datasets import LabelSpec
+from forebay.config.features import CrossFeature, HashFeature
+from forebay.config.sources import ColumnType
+
+
+def test_a_timestamp_needs_a_part_and_a_cross_takes_none() -> None:
+    hashed = HashFeature(encode="hash", buckets=9)
+    cross = CrossFeature(encode="cross", columns=["at", "user"], buckets=9)
+    kind = ColumnType.TIMESTAMP
+    (alone,), (crossed,) = (list(feature_misfits(one, "at", kind)) for one in (hashed, cross))
+    assert alone.message.endswith("give `part: hour` or `part: weekday`")
+    assert crossed.message.endswith("a cross takes string, int and bool columns")
+
+
+@pytest.mark.parametrize(
+    ("positive", "kind", "message"),
+    [
+        (5, ColumnType.STRING, "5 is no value of column 'c', which is string: quote it"),
+        ("x", ColumnType.INT, "'x' is no value of column 'c', which is int"),
+        (
+            True,
+            ColumnType.INT,
+            "bools in YAML: True is no value of column 'c', which is int",
+        ),
+    ],
+)
+def test_a_positive_value_of_another_type(positive: Any, kind: ColumnType, message: str) -> None:
+    label = LabelSpec(column="c", positive=positive)
+    (misfit,) = label_misfits(label, kind)
+    assert misfit.message.endswith(message)
+    assert misfit.message.startswith("unquoted yes") is isinstance(positive, bool)
