@@ -393,3 +393,8 @@ def test_a_beat_outside_of_its_epoch_counts_no_tasks(driver: Driver) -> None:
     driver.open()
     driver.state.beat_of_executor(call.model_copy(update={"epoch": 0}))
     assert driver.state.status().tasks["read"] == 0
+
+
+def test_a_plan_of_another_pipeline_is_refused(driver: Driver) -> None:
+    with pytest.raises(InfrastructureError, match="names a source of another pipeline"):
+        ServedWindow(driver.ledger, WINDOW, 1, ["history"], JobSpec())

@@ -142,6 +142,23 @@ def test_looking_whether_data_is_there_scans_nothing(found: Stages) -> None:
     assert found.scans == []
 
 
+def test_a_scan_that_failed_has_listed_nothing(
+    found: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def fail(_: MemorySource, spans: Sequence[Interval]) -> Scan:
+        tried.append(len(spans))
+        raise DataError("row 7 is damaged")
+
+    with monkeypatch.context() as damaged:
+        damaged.setattr(MemorySource, "scan", fail)
+        with pytest.raises(DataError, match="row 7"):
+            found.source(3)
+    assert tried == [1]
+    assert found.source(3).rows == 1
+
+
 def test_looking_at_what_is_listed_tells_what_was_found(found: Stages) -> None:
     listed = found.source(3)
     assert found.ready(3) == listed.model_copy(update={"storage_calls": 0})
@@ -221,6 +238,15 @@ class TestWarmStart:
         assert plan is not None
         assert plan.sources["a"].rows == 9
         assert warm.ledger.windows() == [key, "2026-03-02"]
+
+    def test_nothing_else_is_scanned_with_it_where_one_window_is_planned_ahead(
+        self, tmp_path: Path
+    ) -> None:
+        train, dataset = {"warm_start": "2026-02-20"}, {"plan_ahead_windows": 1}
+        with stages(tmp_path, train=train, dataset=dataset) as found:
+            MEMORY["a"] = table([noon(number) for number in range(-8, 10)])
+            found.source(1, by="r1#0", asked=[(2, "r2#0")])
+            assert spans(found) == [[-9, 1]]
 
     def test_later_windows_do_not_take_it_for_theirs(self, warm: Stages) -> None:
         warm.source(1, by="r1#0", asked=[(2, "r2#0")])
