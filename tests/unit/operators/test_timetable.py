@@ -189,3 +189,15 @@ def test_it_yields_the_windows_of_the_grid(
         window = grid.after(window)
     last = expected[-1][0]
     assert walk(WindowTimetable(size, zone), instance(first), instance(last), 50) == expected
+
+
+@pytest.mark.parametrize(
+    ("timetable", "summary"),
+    [
+        (WindowTimetable("1h"), "1h"),
+        (WindowTimetable("1d"), "1d"),
+        (WindowTimetable("1d", "Europe/Berlin"), "1d Europe/Berlin"),
+    ],
+)
+def test_the_list_of_dags_shows_size_and_zone(timetable: WindowTimetable, summary: str) -> None:
+    assert timetable.summary == summary

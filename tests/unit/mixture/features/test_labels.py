@@ -84,6 +84,8 @@ def rules(draw: st.DrawFn) -> tuple[ColumnType, list[Any], LabelSpec]:
 @given(rules())
 @example((ColumnType.INT, [2**53, 2**53 + 1], LabelSpec(column="c", positive=2**53 + 1)))
 @example((ColumnType.INT, [0, None], LabelSpec(column="c", positive=[0])))
+@example((ColumnType.INT, [-(2**63), 0], LabelSpec(column="c", positive=[-(2**63)])))
+@example((ColumnType.INT, [2**63 - 1, 2**62], LabelSpec(column="c", positive=[2**62])))
 @example((ColumnType.INT, [0, 1], LabelSpec(column="c", positive=[0.5, 2.0**63, -(2.0**64)])))
 def test_a_label_is_what_the_rule_says_of_the_value(
     case: tuple[ColumnType, list[Any], LabelSpec],

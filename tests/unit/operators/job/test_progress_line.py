@@ -108,3 +108,10 @@ def test_files_that_go_meanwhile_are_no_error(tmp_path: Path) -> None:
     line = ProgressLines(told.home, told.job_id).due(status())
     assert line is not None
     assert "no seal" in line
+
+
+def test_after_a_while_no_step_is_told_instead_of_the_speed() -> None:
+    told = Progress(window="w", step=1, rows={"a": 1}, rows_per_second=5.0)
+    every = module.LINE_EVERY_SECONDS
+    assert "5 rows/s" in progress_line(status(), told, told_age=every - 1)
+    assert "no step for" in progress_line(status(), told, told_age=every)
