@@ -23,9 +23,10 @@ from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
 from forebay.datatasks.sources.common.numbered import Slice, numbered_ranges, slices
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import Spans, from_us, hours_within, times_of, to_us
+from forebay.datatasks.sources.common.times import Spans, hours_within, times_of
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError, InfrastructureError
+from forebay.system.instants import from_us, to_us
 
 __all__ = [
     "ARROW_TYPES",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.config.windows import Interval
+from forebay.system.instants import to_us
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 HOUR_US = 3_600_000_000
 UNKNOWN = np.iinfo(np.int64).min  # of a null, and of rows whose time nobody wrote down
 _ZONE = r"(Z|:.*[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -21,16 +19,6 @@ _DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$"
 _IN_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 Times = npt.NDArray[np.int64]
-
-
-def to_us(instant: datetime) -> int:
-    """Microseconds since 1970 of an aware instant."""
-    return (instant - EPOCH) // MICROSECOND
-
-
-def from_us(value: int) -> datetime:
-    """The instant of `to_us`."""
-    return EPOCH + value * MICROSECOND
 
 
 def to_microseconds(values: Times, unit: str) -> Times:

@@ -19,8 +19,8 @@ import pyarrow.json as paj
 from forebay.config.base import parse_instant
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.chunks import without_columns
-from forebay.datatasks.sources.common.times import to_us
 from forebay.datatasks.sources.formats.decoder import REASON_MAX, Decoded, Decoder
+from forebay.system.instants import to_us
 
 _NESTING_MAX = 100
 _INT64 = range(-(2**63), 2**63)

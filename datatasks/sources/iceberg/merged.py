@@ -18,10 +18,11 @@ from forebay.datatasks.sources.common.casting import fit
 from forebay.datatasks.sources.common.chunks import Ints, Stored, empty_chunk, joined, to_chunk
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of, to_us
+from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of
 from forebay.datatasks.sources.iceberg.files import DataFile
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
+from forebay.system.instants import to_us
 
 
 def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401

@@ -18,7 +18,7 @@ from forebay.datatasks.sources.common.base import Description, Finding, Readines
 from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings, column_problem
 from forebay.datatasks.sources.common.markers import MarkerSource
-from forebay.datatasks.sources.common.times import Spans, from_us
+from forebay.datatasks.sources.common.times import Spans
 from forebay.datatasks.sources.iceberg.files import (
     DataFile,
     PlainFiles,
@@ -35,6 +35,7 @@ from forebay.datatasks.sources.parquet.read import ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
+from forebay.system.instants import from_us
 
 _PARTITIONS_SHOWN = 1000
 _MERGED = "snapshot="

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.common.chunks import Ints, place_text, without_columns
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
-from forebay.datatasks.sources.common.times import hours_within, to_us
+from forebay.datatasks.sources.common.times import hours_within
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.records import MessageBatch
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
+from forebay.system.instants import to_us
 
 _GROUP_MESSAGES = 512
 _GROUP_BYTES = 4 << 20

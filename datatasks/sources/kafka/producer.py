@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.times import to_us
 from forebay.datatasks.sources.kafka.client import Cluster, kafka_library, new_client, wait_for_port
 from forebay.errors import InfrastructureError
+from forebay.system.instants import to_us
 
 FLUSH_SECONDS = 60.0
 # Records that carry stamps of years ago are otherwise deleted as soon as they are written.

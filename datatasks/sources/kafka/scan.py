@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.times import from_us, hours_within, to_us
+from forebay.datatasks.sources.common.times import hours_within
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.errors import DataError
+from forebay.system.instants import from_us, to_us
 
 
 class Borders:

@@ -12,7 +12,6 @@ from forebay.config.spelling import nearest
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
 from forebay.datatasks.sources.common.chunks import empty_chunk, joined
-from forebay.datatasks.sources.common.times import from_us
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
@@ -26,6 +25,7 @@ from forebay.datatasks.sources.kafka.read import (
 from forebay.datatasks.sources.kafka.scan import Borders, fingerprint, refuse_deleted, task_table
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
+from forebay.system.instants import from_us
 
 _SAMPLE_MESSAGES = 20
 _TOPICS_SHOWN = 8

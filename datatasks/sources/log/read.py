@@ -19,10 +19,11 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import hours_within, to_us
+from forebay.datatasks.sources.common.times import hours_within
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
+from forebay.system.instants import to_us
 
 
 class LogReader:

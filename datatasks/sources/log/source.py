@@ -24,12 +24,13 @@ from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.path_times import matching
-from forebay.datatasks.sources.common.times import Spans, from_us, to_us
+from forebay.datatasks.sources.common.times import Spans
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
+from forebay.system.instants import from_us, to_us
 
 _MS_US = 1000
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.times import to_us
 from forebay.errors import InfrastructureError
+from forebay.system.instants import to_us
 
 SEGMENT_REGEX = r"(?P<base>[0-9]{20})-(?P<rows>[0-9]{8})-(?P<commit>[0-9]{15})\.arrow"
 SEGMENT_ROWS_MAX = 10**8 - 1

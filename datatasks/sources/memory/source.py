@@ -20,14 +20,13 @@ from forebay.datatasks.sources.common.times import (
     UNKNOWN,
     Spans,
     Times,
-    from_us,
     hours_within,
     times_of,
-    to_us,
 )
 from forebay.datatasks.sources.memory.kind import MemoryKind
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
+from forebay.system.instants import from_us, to_us
 
 MEMORY: dict[str, pa.Table] = {}
 

@@ -24,10 +24,11 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Times, hours_within, times_of, to_us
+from forebay.datatasks.sources.common.times import UNKNOWN, Times, hours_within, times_of
 from forebay.datatasks.sources.parquet.footers import group_ends, group_times
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError
+from forebay.system.instants import to_us
 
 Bounds = tuple[int, int]
 

@@ -21,7 +21,7 @@ from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, 
 from forebay.datatasks.sources.common.markers import Markers, MarkerSource
 from forebay.datatasks.sources.common.path_times import matching, path_times
 from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
-from forebay.datatasks.sources.common.times import Spans, Times, from_us
+from forebay.datatasks.sources.common.times import Spans, Times
 from forebay.datatasks.sources.parquet.footers import KNOWN, Footer, RowGroups, read_footers
 from forebay.datatasks.sources.parquet.kind import ParquetKind
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
@@ -29,6 +29,7 @@ from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
+from forebay.system.instants import from_us
 
 _NEWEST_FILES = 16
 _PARTITIONS_SHOWN = 1000

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.datatasks.sources.common.casting import castable, column_problem, fit
-from forebay.datatasks.sources.common.times import UNKNOWN, times_of, to_us
+from forebay.datatasks.sources.common.times import UNKNOWN, times_of
+from forebay.system.instants import to_us
 
 INT, FLOAT, STRING, BOOL = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING, ColumnType.BOOL
 TIME = ColumnType.TIMESTAMP

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.sources.common.bundles import to_tasks
 from forebay.datatasks.sources.common.numbered import numbered_ranges, slices
-from forebay.datatasks.sources.common.times import HOUR_US, Spans, to_us
+from forebay.datatasks.sources.common.times import HOUR_US, Spans
 from forebay.datatasks.tasks import DataTask, Position
+from forebay.system.instants import to_us
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 SPANS = [Interval(START, START + 2 * HOUR), Interval(START + 3 * HOUR, START + 4 * HOUR)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forebay.datatasks.sources.common.path_times import matching, path_times
 from forebay.datatasks.sources.common.patterns import glob_regex, split_root, time_pattern
-from forebay.datatasks.sources.common.times import from_us
+from forebay.system.instants import from_us
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,12 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.times import (
     UNKNOWN,
     Spans,
-    from_us,
     hours_within,
     is_time,
     times_of,
     to_microseconds,
-    to_us,
 )
+from forebay.system.instants import from_us, to_us
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR = 3_600_000_000

@@ -1,0 +1,139 @@
+"""The tables of the database: every small fact that Forebay keeps. `docs/home.md` explains them.
+
+Instants are microseconds since 1970 in UTC. A `document` is the JSON of a message. Nothing refers
+to bytes that are not stored yet: the row that names them comes second.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+SCHEMA = "forebay"
+# What `forebay_version` holds: the newest revision in `migrations/`.
+REVISION = "0001"
+
+METADATA = MetaData(
+    schema=SCHEMA,
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    },
+)
+# SQLite numbers rows by itself in a column of this very type only.
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def _window_id(*, primary_key: bool = False) -> Column[int]:
+    return Column(
+        "window_id", ForeignKey(f"{SCHEMA}.windows.id"), nullable=False, primary_key=primary_key
+    )
+
+
+# One row: which home this is, and which revision of these tables it has.
+home = Table("home", METADATA, Column("id", Text, primary_key=True), _number("made_at"))
+version = Table("forebay_version", METADATA, Column("version_num", Text, primary_key=True))
+
+# A window that was planned once. It stays when it is forgotten: its generations are not used again.
+windows = Table(
+    "windows",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    _text("pipeline"),
+    _text("key"),
+    _number("starts_at"),
+    _number("ends_at"),
+    _number("last_generation"),
+    UniqueConstraint("pipeline", "key"),
+    Index(None, "pipeline", "ends_at", "starts_at"),
+)
+plans = Table(
+    "plans",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    _window_id(),
+    _number("generation"),
+    _text("fingerprint"),
+    _text("document"),
+    _number("planned_at"),
+    Column("trained_at", BigInteger),
+    UniqueConstraint("window_id", "generation"),
+)
+# Tasks of one stream of a plan: an Arrow file in the store.
+manifests = Table(
+    "manifests",
+    METADATA,
+    Column("plan_id", ForeignKey(f"{SCHEMA}.plans.id"), primary_key=True),
+    Column("stream", Text, primary_key=True),
+    _text("name"),
+    _text("checksum"),
+    _number("size_bytes"),
+)
+# The newest answer of a source for a window, until the sink makes it part of a plan.
+listings = Table(
+    "listings",
+    METADATA,
+    Column("pipeline", Text, primary_key=True),
+    Column("source", Text, primary_key=True),
+    Column("window", Text, primary_key=True),
+    _text("asked_by"),
+    _text("document"),
+    _number("listed_at"),
+    _text("name"),
+    _text("checksum"),
+    _number("size_bytes"),
+)
+# When a pass first asked for a window of a source.
+passes = Table(
+    "passes",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    _text("pipeline"),
+    _text("source"),
+    _text("window"),
+    _text("asked_by"),
+    _number("asked_at"),
+    UniqueConstraint("pipeline", "source", "window", "asked_by"),
+)
+# Which generation was decided for a request of a run.
+requests = Table(
+    "requests",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    _window_id(),
+    _text("tag"),
+    _number("generation"),
+    _number("decided_at"),
+    UniqueConstraint("window_id", "tag"),
+)
+# History for people: nothing is decided by it.
+events = Table(
+    "events",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    _text("pipeline"),
+    _text("window"),
+    _number("happened_at"),
+    _text("event"),
+    _text("facts"),
+    Index(None, "pipeline", "window"),
+)

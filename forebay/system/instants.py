@@ -1,0 +1,23 @@
+"""Instants as whole microseconds since 1970 in UTC: exact, and in the order of time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def to_us(instant: datetime) -> int:
+    """Microseconds since 1970 of an aware instant."""
+    return (instant - EPOCH) // MICROSECOND
+
+
+def from_us(value: int) -> datetime:
+    """The instant of `to_us`."""
+    return EPOCH + value * MICROSECOND
+
+
+def now_us() -> int:
+    """This moment by the clock of this host."""
+    return to_us(datetime.now(UTC))
