@@ -8,7 +8,12 @@ from hypothesis import HealthCheck, Phase, settings
 # Helpers assert too: a failure there shows its values as one in a test does.
 pytest.register_assert_rewrite("support")
 
-pytest_plugins = ("support.kafka_broker", "support.health", "support.airflow_plugin")
+pytest_plugins = (
+    "support.kafka_broker",
+    "support.postgres_server",
+    "support.health",
+    "support.airflow_plugin",
+)
 
 # The machine may be shared, so no limit is in seconds.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,17 @@ class FileLock:
         self._descriptor = descriptor
         return True
 
+    def acquire_in_turn(self, wait_seconds: float) -> bool:
+        """As `acquire`, in the order in which processes came: nobody is passed by.
+
+        A thread waits in the kernel's queue, since that wait has no deadline of its own.
+        """
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not _try(descriptor, fcntl.LOCK_EX) and not _Waiter(descriptor).wait(wait_seconds):
+            return False
+        self._descriptor = descriptor
+        return True
+
     def write(self, text: str) -> None:
         """Tell others who holds the lock. Only for its holder."""
         if self._descriptor is None:
@@ -53,6 +65,33 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
         self._descriptor = None
+
+
+class _Waiter:
+    """Waits in a thread for the lock on a descriptor; gives both back when it comes too late."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._state = threading.Condition()
+        self._locked = self._given_up = False
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the lock was taken in time."""
+        threading.Thread(target=self._take, name="lock", daemon=True).start()
+        with self._state:
+            taken = self._state.wait_for(lambda: self._locked, seconds)
+            self._given_up = not taken
+        return taken
+
+    def _take(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with self._state:
+            if self._given_up:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                os.close(self._descriptor)
+                return
+            self._locked = True
+            self._state.notify()
 
 
 def is_held(path: Path) -> bool:

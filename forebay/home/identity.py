@@ -1,0 +1,137 @@
+"""Which home a folder and a database belong to: both hold one id, and must agree on it.
+
+A process without FOREBAY_DATABASE would otherwise start another home, silently, with no window
+planned and nothing trained.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from sqlalchemy import Connection, insert, inspect, select
+
+from forebay.errors import ConfigError, InfrastructureError
+from forebay.home import tables
+from forebay.home.database import DATABASE_NAME, Kind
+from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.system.files import write_atomically
+from forebay.system.instants import now_us
+from forebay.system.message import Message
+
+MARKER_NAME = "home.json"
+FORMAT = "3"
+# What was kept in files of their own before there was a database.
+_OLDER_STATE = ("ledger", "models", "jobs", "published")
+
+
+class Marker(Message):
+    """What a home's folder says about itself. database: where its facts are kept."""
+
+    id: str
+    format: str
+    database: Kind
+
+
+def read_marker(home: Home) -> Marker | None:
+    """What the folder says; None where nothing was ever kept.
+
+    Raises:
+        ConfigError: when another version of Forebay wrote it.
+    """
+    marker = Marker.of_file(home.root / MARKER_NAME)
+    if marker is not None:
+        if marker.format != FORMAT:
+            raise _other_version(home, f"in format {marker.format}")
+        return marker
+    state = [name for name in _OLDER_STATE if _holds_something(home, name)]
+    # Read once more: whoever made the home meanwhile wrote the marker before any state.
+    if state and Marker.of_file(home.root / MARKER_NAME) is None:
+        raise _other_version(home, "without a database: " + ", ".join(f"{n}/" for n in state))
+    return None
+
+
+def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
+    """The folder belongs to this database from now on."""
+    marker = Marker(id=home_id, format=FORMAT, database=kind)
+    write_atomically(home.root / MARKER_NAME, marker.model_dump_json() + "\n")
+    return marker
+
+
+def stored_id(connection: Connection) -> str | None:
+    """The id in a database; None where it has no tables of ours.
+
+    Raises:
+        ConfigError: when they are of another version of Forebay.
+    """
+    if not inspect(connection).has_table(tables.home.name, schema=_schema(connection)):
+        return None
+    found = connection.scalar(select(tables.version.c.version_num))
+    if found != tables.REVISION:
+        raise ConfigError(
+            f"the database of this home has tables of revision {found!r}, and this version of "
+            f"Forebay needs {tables.REVISION!r}: use the version that wrote them"
+        )
+    return connection.scalar(select(tables.home.c.id))
+
+
+def make_tables(connection: Connection) -> str:
+    """Make the tables of a new home, and its id."""
+    tables.METADATA.create_all(connection)
+    home_id = uuid.uuid4().hex
+    connection.execute(insert(tables.version).values(version_num=tables.REVISION))
+    connection.execute(insert(tables.home).values(id=home_id, made_at=now_us()))
+    return home_id
+
+
+def require_same(home: Home, marker: Marker | None, kind: Kind, found: str | None) -> None:
+    """Refuse a database that is not the one of this folder.
+
+    Args:
+        home: the folder.
+        marker: what it says.
+        kind: of the database that this process would use.
+        found: the id in that database.
+
+    Raises:
+        ConfigError: when another database holds the home's facts.
+        InfrastructureError: when its own database lost them.
+    """
+    if marker is None:
+        return
+    if marker.database != kind:
+        used = "SQLite in the folder itself" if kind == "sqlite" else "a PostgreSQL server"
+        remedy = (
+            f"set {DATABASE_NAME} in the environment of this process"
+            if kind == "sqlite"
+            else f"unset {DATABASE_NAME}, or use another {ENVIRONMENT_NAME}"
+        )
+        raise ConfigError(
+            f"{home.root} keeps its facts in {marker.database}, and this process would use "
+            f"{used}: {remedy}"
+        )
+    if found is None:
+        raise InfrastructureError(
+            f"{home.root} has lost its database ({kind}, home {marker.id}): restore it from a "
+            f"backup, or set {ENVIRONMENT_NAME} to a new folder and train again"
+        )
+    if found != marker.id:
+        raise ConfigError(
+            f"{home.root} is home {marker.id}, and the database is that of home {found}: correct "
+            f"{DATABASE_NAME} or {ENVIRONMENT_NAME}"
+        )
+
+
+def _schema(connection: Connection) -> str | None:
+    return None if connection.dialect.name == "sqlite" else tables.SCHEMA
+
+
+def _other_version(home: Home, how: str) -> ConfigError:
+    return ConfigError(
+        f"{home.root} was written by another version of Forebay, {how}. Move the folder away, or "
+        f"set {ENVIRONMENT_NAME} to a new one, and train again"
+    )
+
+
+def _holds_something(home: Home, name: str) -> bool:
+    folder = home.root / name
+    return folder.is_dir() and any(folder.iterdir())

@@ -1,0 +1,241 @@
+"""The database as a schema `forebay` on a PostgreSQL server, shared by any number of hosts."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.schema import CreateSchema
+
+from forebay.errors import ConfigError, InfrastructureError
+from forebay.home import identity, tables
+from forebay.home.database import DATABASE_NAME, Database, Kind, T, Work
+from forebay.home.paths import Home
+from forebay.system.extras import require_extra
+
+_CONNECT_SECONDS = 5
+_STATEMENT_SECONDS = 60
+# How long work is repeated when the server is away or others were faster.
+_PATIENCE_SECONDS = 30.0
+_PAUSE_SECONDS, _PAUSE_MAX_SECONDS = 0.01, 1.0
+# serialization_failure and deadlock_detected: others were faster, the same work may be repeated.
+_CONFLICTS = frozenset({"40001", "40P01"})
+# What a server says while it cannot serve yet, or not for a moment.
+_PASSING = ("starting up", "shutting down", "recovery", "too many", "terminating connection")
+_SETTINGS = {
+    "timezone": "UTC",
+    "statement_timeout": f"{_STATEMENT_SECONDS}s",
+    "lock_timeout": f"{_STATEMENT_SECONDS}s",
+    "idle_in_transaction_session_timeout": f"{_STATEMENT_SECONDS}s",
+}
+_CONNECT_ARGUMENTS = {
+    "connect_timeout": _CONNECT_SECONDS,
+    "application_name": "forebay",
+    "options": " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items()),
+    # A server that vanished without a word is noticed within half a minute.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+_POLL_SECONDS = 0.1
+
+
+class PostgresDatabase(Database):
+    """See `Database`. Transactions are serializable: one that loses against others is repeated."""
+
+    kind: ClassVar[Kind] = "postgresql"
+
+    def __init__(self, home: Home, address: str) -> None:
+        """Nothing is opened yet.
+
+        Raises:
+            ConfigError: when it is no address.
+            MissingExtraError: when this interpreter lacks the driver.
+        """
+        self._home = home
+        self._engine = _engine_of(address)
+        self._checked = False
+        self._checking = threading.Lock()
+
+    def check(self) -> None:
+        """See `Database.check`."""
+        self._check(make=False)
+
+    def prepare(self) -> None:
+        """See `Database.prepare`."""
+        self._check(make=True)
+
+    def read(self, work: Work[T]) -> T:
+        """See `Database.read`."""
+        self._check(make=True)
+        return self._repeated(lambda: self._committed(work, "REPEATABLE READ"))
+
+    def transact(self, work: Work[T]) -> T:
+        """See `Database.transact`."""
+        self._check(make=True)
+        return self._repeated(lambda: self._committed(work, "SERIALIZABLE"))
+
+    @contextmanager
+    def exclusive(self, name: str, wait_seconds: float) -> Iterator[None]:
+        """See `Database.exclusive`."""
+        self._check(make=True)
+        key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        deadline = time.monotonic() + wait_seconds
+        with self._engine.connect() as opened, self._clear_errors():
+            connection = opened.execution_options(isolation_level="AUTOCOMMIT")
+            while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
+                if time.monotonic() >= deadline:
+                    raise InfrastructureError(
+                        f"{name} has been locked for {wait_seconds:g} s: try again"
+                    )
+                time.sleep(_POLL_SECONDS)
+            try:
+                yield
+            finally:
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
+
+    def close(self) -> None:
+        """See `Database.close`."""
+        self._engine.dispose()
+
+    def _check(self, *, make: bool) -> None:
+        with self._checking:
+            if self._checked:
+                return
+            marker = identity.read_marker(self._home)
+            found = self._repeated(lambda: self._committed(identity.stored_id, "SERIALIZABLE"))
+            if found is None and marker is None:
+                if not make:
+                    return
+                found = self._repeated(lambda: self._committed(_made, "READ COMMITTED"))
+            identity.require_same(self._home, marker, self.kind, found)
+            if marker is None and found is not None:
+                identity.write_marker(self._home, self.kind, found)
+            self._checked = True
+
+    def _repeated(self, work: Callable[[], T]) -> T:
+        """Repeat what may be repeated until it is done, or too much time has gone."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        pause = _PAUSE_SECONDS
+        while True:
+            try:
+                return work()
+            except DBAPIError as error:
+                if not _may_repeat(error) or time.monotonic() + pause > deadline:
+                    raise self._ours(error) from error
+            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads out, hides nothing
+            pause = min(2 * pause, _PAUSE_MAX_SECONDS)
+
+    def _committed(self, work: Work[T], isolation: str) -> T:
+        """One transaction; where COMMIT got no answer, the server is asked what became of it."""
+        with self._engine.connect() as opened:
+            connection = opened.execution_options(isolation_level=isolation)
+            transaction = connection.begin()
+            done = work(connection)
+            number = connection.scalar(text("SELECT pg_current_xact_id_if_assigned()::text"))
+            try:
+                transaction.commit()
+            except DBAPIError as error:
+                if not error.connection_invalidated or number is None:
+                    raise
+                if not self._is_committed(number):
+                    raise
+            return done
+
+    def _is_committed(self, number: str) -> bool:
+        """What became of a transaction, by its number.
+
+        Raises:
+            InfrastructureError: when the server does not answer. Its work is not repeated then: it
+                would be done twice if the COMMIT had arrived.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        ask = text("SELECT pg_xact_status(CAST(:number AS xid8))")
+        state = "in progress"
+        while state == "in progress" and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+            try:
+                with self._engine.connect() as connection:
+                    state = str(connection.scalar(ask, {"number": number}))
+            except DBAPIError:
+                continue  # not back yet
+        if state == "in progress":
+            raise InfrastructureError(
+                f"{self._place()} does not say whether the last change was stored: run again once "
+                "it answers"
+            )
+        return state == "committed"
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise self._ours(error) from error
+
+    def _ours(self, error: DBAPIError) -> InfrastructureError:
+        first = (str(error.orig).strip().splitlines() or [""])[0]
+        if error.connection_invalidated or _code(error) is None:
+            return InfrastructureError(
+                f"{self._place()} cannot be reached ({first}): look after the server, or correct "
+                f"{DATABASE_NAME}, and run again"
+            )
+        return InfrastructureError(f"{self._place()} refused: {first}")
+
+    def _place(self) -> str:
+        url = self._engine.url
+        return f"the database {url.database!r} on {url.host or 'the local socket'}"
+
+
+def _engine_of(address: str) -> Engine:
+    require_extra("postgres")
+    try:
+        return create_engine(
+            address.replace("postgres://", "postgresql://", 1).replace(
+                "postgresql://", "postgresql+psycopg2://", 1
+            ),
+            connect_args=_CONNECT_ARGUMENTS,
+            pool_pre_ping=True,
+            pool_size=2,
+            max_overflow=8,
+            pool_timeout=_STATEMENT_SECONDS,
+            hide_parameters=True,
+        )
+    except (ArgumentError, ValueError):
+        # Without the cause: it may quote the password.
+        raise ConfigError(
+            f"{DATABASE_NAME} is no address such as postgresql://USER:PASSWORD@HOST/DATABASE"
+        ) from None
+
+
+def _made(connection: Connection) -> str:
+    """Make schema and tables; of several who come at once, the first."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('forebay'))"))
+    found = identity.stored_id(connection)
+    if found is not None:
+        return found
+    connection.execute(CreateSchema(tables.SCHEMA, if_not_exists=True))
+    return identity.make_tables(connection)
+
+
+def _may_repeat(error: DBAPIError) -> bool:
+    code = _code(error)
+    if code is not None:
+        return code in _CONFLICTS or error.connection_invalidated
+    # No code: no connection. What the server itself refuses then stays refused.
+    reason = str(error.orig)
+    return "FATAL" not in reason or any(sign in reason for sign in _PASSING)
+
+
+def _code(error: DBAPIError) -> str | None:
+    """The SQLSTATE of an error; None where the server was not reached at all."""
+    code = getattr(error.orig, "pgcode", None)
+    return code if isinstance(code, str) else None

@@ -1,0 +1,225 @@
+"""The database as one SQLite file below FOREBAY_HOME.
+
+Writers queue for a lock file before they begin: SQLite itself lets them poll, and with 50 of them
+the unlucky ones wait for ten seconds (the lock file: one, in the order of arrival). Only SQLite
+opens its own files: closing any other descriptor of them would drop its locks.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from forebay.errors import InfrastructureError
+from forebay.home import identity, tables
+from forebay.home.database import Database, Kind, T, Work
+from forebay.home.paths import Home
+from forebay.system.files import make_folder, writing
+from forebay.system.locks import FileLock, locked
+
+FILE_NAME = "forebay.db"
+_WRITES = "forebay_writes"
+# A transaction takes milliseconds: somebody who waits longer waits for a disk that hangs.
+_WRITE_LOCK_SECONDS = 60.0
+_BUSY_SECONDS = 10.0
+
+
+class _Opened(NamedTuple):
+    """An engine, and the file that it was opened for."""
+
+    engine: Engine
+    inode: tuple[int, int]
+
+
+class SqliteDatabase(Database):
+    """See `Database`."""
+
+    kind: ClassVar[Kind] = "sqlite"
+
+    def __init__(self, home: Home) -> None:
+        """Nothing is opened yet."""
+        self._home = home
+        self.path = home.root / FILE_NAME
+        self._lock_path = home.root / f"{FILE_NAME}.lock"
+        self._opened: _Opened | None = None
+        self._opening = threading.Lock()
+
+    def check(self) -> None:
+        """See `Database.check`."""
+        self.read(lambda _: None)
+
+    def prepare(self) -> None:
+        """See `Database.prepare`."""
+        self.transact(lambda _: None)
+
+    def read(self, work: Work[T]) -> T:
+        """See `Database.read`."""
+        engine = self._engine()
+        if engine is None:
+            return _called(_nothing(), work)
+        with _clear_errors(self.path):
+            return _called(engine, work)
+
+    def transact(self, work: Work[T]) -> T:
+        """See `Database.transact`."""
+        lock = FileLock(self._lock_path)
+        with writing(self._lock_path):
+            make_folder(self._home.root)
+            if not lock.acquire_in_turn(_WRITE_LOCK_SECONDS):
+                raise InfrastructureError(
+                    f"{self._lock_path} has been locked for {_WRITE_LOCK_SECONDS:g} s: a process "
+                    "that writes to this home hangs, or its disk does"
+                )
+        try:
+            engine = self._engine() or self._made()
+            with _clear_errors(self.path):
+                return _called(engine.execution_options(**{_WRITES: True}), work)
+        finally:
+            lock.release()
+
+    def exclusive(self, name: str, wait_seconds: float) -> AbstractContextManager[None]:
+        """See `Database.exclusive`."""
+        folder = self._home.root / "locks"
+        make_folder(folder)
+        return locked(folder / f"{name}.lock", wait_seconds)
+
+    def close(self) -> None:
+        """See `Database.close`."""
+        with self._opening:
+            if self._opened is not None:
+                self._opened.engine.dispose()
+            self._opened = None
+
+    def _engine(self) -> Engine | None:
+        """The engine of the file that is there now; None where none is."""
+        with self._opening:
+            inode = _inode(self.path)
+            if self._opened is None or self._opened.inode != inode:
+                self._opened = self._open(inode)
+            return None if self._opened is None else self._opened.engine
+
+    def _open(self, inode: tuple[int, int] | None) -> _Opened | None:
+        if self._opened is not None:  # the folder was moved away, or restored from a backup
+            self._opened.engine.dispose()
+        marker = identity.read_marker(self._home)
+        if inode is None:
+            identity.require_same(self._home, marker, self.kind, None)
+            return None
+        engine = _engine_of(self.path)
+        with _clear_errors(self.path):
+            found = _called(engine, identity.stored_id)
+        if found is None and marker is None:
+            return None  # whoever made the file died before it was filled
+        identity.require_same(self._home, marker, self.kind, found)
+        if marker is None and found is not None:
+            identity.write_marker(self._home, self.kind, found)
+        return _Opened(engine, inode)
+
+    def _made(self) -> Engine:
+        """Make the database, under the lock of those who write."""
+        engine = _engine_of(self.path)
+        with _clear_errors(self.path):
+            _require_journal(engine, self.path)
+            writes = engine.execution_options(**{_WRITES: True})
+            home_id = _called(writes, identity.make_tables)
+        identity.write_marker(self._home, self.kind, home_id)
+        with self._opening:
+            inode = _inode(self.path)
+            if inode is None:
+                raise InfrastructureError(f"{self.path} was removed while it was made")
+            self._opened = _Opened(engine, inode)
+        return engine
+
+
+def _engine_of(path: Path) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}",
+        connect_args={"timeout": _BUSY_SECONDS},
+        execution_options={"schema_translate_map": {tables.SCHEMA: None}},
+    )
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+@cache
+def _nothing() -> Engine:
+    """A database with empty tables: what is read where none is."""
+    engine = create_engine(
+        "sqlite://",
+        poolclass=StaticPool,
+        connect_args={"check_same_thread": False},
+        execution_options={"schema_translate_map": {tables.SCHEMA: None}},
+    )
+    tables.METADATA.create_all(engine)
+    return engine
+
+
+def _configure(connection: sqlite3.Connection, _record: object) -> None:
+    # Python's own handling begins transactions late and as readers.
+    connection.isolation_level = None
+    for setting in ("synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _called(engine: Engine, work: Work[T]) -> T:
+    with engine.begin() as connection:
+        return work(connection)
+
+
+def _require_journal(engine: Engine, path: Path) -> None:
+    """Readers and a writer beside each other need a file system with locks and shared memory."""
+    raw: Any = engine.raw_connection()
+    try:
+        (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
+    finally:
+        raw.close()
+    if mode != "wal":
+        raise InfrastructureError(
+            f"{path}: SQLite cannot keep a write-ahead log here (it says {mode!r}): put "
+            "FOREBAY_HOME on a local disk, or set FOREBAY_DATABASE to a PostgreSQL server"
+        )
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """What SQLite refuses, as our error with the place and the way out."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise InfrastructureError(f"{path}: {error.orig}{_way_out(str(error.orig))}") from error
+
+
+def _way_out(reason: str) -> str:
+    ways = {
+        "is full": "free some space and run again",
+        "disk I/O": "look after the disk and run again",
+        "readonly": "make the file and its folder writable for this user",
+        "unable to open": "make the folder readable and writable for this user",
+        "malformed": "restore it from a backup (forebay home backup)",
+        "not a database": "restore it from a backup (forebay home backup)",
+        "locking protocol": "put FOREBAY_HOME on a local disk, or set FOREBAY_DATABASE",
+        "locked": "another program holds it: run again",
+    }
+    return next((f": {way}" for sign, way in ways.items() if sign in reason), "")

@@ -1,0 +1,341 @@
+"""The database of a home: what every kind of it promises, and what only one of them does."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, func, insert, select, text, update
+from support.postgres_server import PostgresServer
+
+from forebay.errors import ConfigError, InfrastructureError
+from forebay.home import postgresql, tables
+from forebay.home.database import close_databases, database_of
+from forebay.home.identity import Marker
+from forebay.home.paths import Home
+
+
+class Stop(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
+    """Raised by work that is to be undone."""
+
+
+def add(connection: Connection, key: str = "w", pipeline: str = "ads") -> None:
+    values = {"pipeline": pipeline, "key": key, "starts_at": 0, "ends_at": 1, "last_generation": 0}
+    connection.execute(insert(tables.windows).values(**values))
+
+
+def count(connection: Connection) -> int:
+    return connection.scalar(select(func.count()).select_from(tables.windows)) or 0
+
+
+def increase(connection: Connection) -> None:
+    found = connection.scalar(select(tables.windows.c.last_generation)) or 0
+    time.sleep(0.001)  # long enough for another to come in between, if it could
+    connection.execute(update(tables.windows).values(last_generation=found + 1))
+
+
+def increase_often(root: str, times: int) -> None:
+    for _ in range(times):
+        database_of(Home(Path(root))).transact(increase)
+
+
+class DatabaseSuite:
+    """Tests of every kind."""
+
+    def test_a_home_without_a_database_is_empty_and_stays_so(self, home: Home) -> None:
+        database = database_of(home)
+        assert database.read(count) == 0
+        database.check()
+
+    def test_what_is_done_is_read_by_others(self, home: Home) -> None:
+        database_of(home).transact(add)
+        close_databases()
+        assert database_of(home).read(count) == 1
+
+    def test_what_fails_leaves_nothing(self, home: Home) -> None:
+        database = database_of(home)
+        database.transact(lambda connection: add(connection, "first"))
+
+        def fails(connection: Connection) -> None:
+            add(connection, "second")
+            raise Stop
+
+        with pytest.raises(Stop):
+            database.transact(fails)
+        assert database.read(count) == 1
+
+    def test_a_read_sees_one_moment(self, home: Home) -> None:
+        database = database_of(home)
+        database.transact(add)
+
+        def twice(connection: Connection) -> tuple[int, int]:
+            first = count(connection)
+            other = threading.Thread(
+                target=database.transact, args=(lambda c: add(c, f"during {first}"),)
+            )
+            other.start()
+            other.join(10)
+            assert not other.is_alive(), "a reader holds nobody up"
+            return first, count(connection)
+
+        assert database.read(twice) == (1, 1)
+        assert database.read(count) == 2
+
+    def test_no_update_of_several_processes_is_lost(self, home: Home) -> None:
+        database_of(home).transact(add)
+        start = multiprocessing.get_context("spawn")
+        writers = [start.Process(target=increase_often, args=(str(home.root), 40)) for _ in "12"]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join(60)
+            assert writer.exitcode == 0
+        last = select(tables.windows.c.last_generation)
+        assert database_of(home).read(lambda connection: connection.scalar(last)) == 80
+
+    def test_a_forked_child_opens_its_own(self, home: Home) -> None:
+        database_of(home).transact(add)
+        child = os.fork()
+        if not child:
+            seen = database_of(home).read(count)
+            database_of(home).transact(lambda connection: add(connection, "child"))
+            os._exit(0 if seen == 1 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert database_of(home).read(count) == 2
+
+    def test_several_make_one_home(self, home: Home) -> None:
+        start = multiprocessing.get_context("spawn")
+        makers = [start.Process(target=increase_often, args=(str(home.root), 1)) for _ in "123"]
+        for maker in makers:
+            maker.start()
+        for maker in makers:
+            maker.join(60)
+            assert maker.exitcode == 0
+        assert marker(home).database == database_of(home).kind
+
+    def test_a_name_is_held_by_one(self, home: Home) -> None:
+        database = database_of(home)
+        with (
+            database.exclusive("source a", 1.0),
+            database.exclusive("source b", 1.0),
+            pytest.raises(InfrastructureError, match=r"has been locked for 0\.1 s"),
+            database.exclusive("source a", 0.1),
+        ):
+            pass
+        with database.exclusive("source a", 0.1):
+            pass
+
+    def test_another_home_is_refused(self, home: Home) -> None:
+        database_of(home).transact(add)
+        other = marker(home).model_copy(update={"id": "other"})
+        (home.root / "home.json").write_text(other.model_dump_json())
+        close_databases()
+        with pytest.raises(ConfigError, match=r"is home other, and the database is that of home"):
+            database_of(home).transact(add)
+
+    def test_a_folder_that_lost_its_marker_gets_it_back(self, home: Home) -> None:
+        database_of(home).transact(add)
+        before = marker(home)
+        (home.root / "home.json").unlink()
+        close_databases()
+        assert database_of(home).read(count) == 1
+        assert marker(home) == before
+
+    def test_tables_of_another_revision_are_refused(self, home: Home) -> None:
+        newer = update(tables.version).values(version_num="0002")
+        database_of(home).transact(lambda connection: connection.execute(newer))
+        close_databases()
+        with pytest.raises(ConfigError, match=r"revision '0002', and .* needs '0001'"):
+            database_of(home).read(count)
+
+    def test_a_folder_of_another_version_is_refused(self, home: Home) -> None:
+        (home.root / "ledger" / "ads").mkdir(parents=True)
+        with pytest.raises(ConfigError, match=r"without a database: ledger/\. Move the folder"):
+            database_of(home).transact(add)
+
+
+def marker(home: Home) -> Marker:
+    found = Marker.of_file(home.root / "home.json")
+    assert found is not None
+    return found
+
+
+class TestSqlite(DatabaseSuite):
+    @pytest.fixture
+    def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+        monkeypatch.delenv("FOREBAY_DATABASE", raising=False)
+        return Home(tmp_path / "home")
+
+    def test_reading_makes_nothing(self, home: Home) -> None:
+        assert database_of(home).read(count) == 0
+        assert not home.root.exists()
+
+    def test_a_folder_that_is_replaced_is_opened_anew(self, home: Home) -> None:
+        database = database_of(home)
+        database.transact(add)
+        home.root.rename(home.root.with_name("kept"))
+        assert database.read(count) == 0
+        database.transact(lambda connection: add(connection, "other"))
+        database.transact(lambda connection: add(connection, "more"))
+        assert database_of(Home(home.root.with_name("kept"))).read(count) == 1
+
+    def test_a_lost_file_is_named(self, home: Home) -> None:
+        database_of(home).transact(add)
+        close_databases()
+        for path in home.root.glob("forebay.db*"):
+            path.unlink()
+        with pytest.raises(InfrastructureError, match="has lost its database"):
+            database_of(home).read(count)
+
+    @pytest.mark.parametrize("content", [b"", b"no database at all" * 99])
+    def test_a_damaged_file_is_named(self, home: Home, content: bytes) -> None:
+        database_of(home).transact(add)
+        close_databases()
+        (home.root / "forebay.db").write_bytes(content)
+        with pytest.raises(InfrastructureError, match=r"forebay\.db|has lost its database"):
+            database_of(home).read(count)
+
+    def test_whoever_dies_while_it_is_made_leaves_nothing_in_the_way(self, home: Home) -> None:
+        home.root.mkdir()
+        (home.root / "forebay.db").touch()
+        assert database_of(home).read(count) == 0
+        database_of(home).transact(add)
+        assert database_of(home).read(count) == 1
+
+    def test_a_writer_that_hangs_is_no_wait_for_ever(
+        self, home: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("forebay.home.sqlite._WRITE_LOCK_SECONDS", 0.2)
+        database = database_of(home)
+        database.transact(add)
+
+        def hangs(_: Connection) -> None:
+            with pytest.raises(InfrastructureError, match=r"has been locked for 0\.2 s"):
+                database.transact(add)
+
+        database.transact(hangs)
+        assert database.transact(count) == 1
+
+
+class TestPostgres(DatabaseSuite):
+    @pytest.fixture
+    def home(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_database: Callable[[], str]
+    ) -> Home:
+        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+        return Home(tmp_path / "home")
+
+    def test_a_process_without_the_address_starts_no_other_home(
+        self, home: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        database_of(home).transact(add)
+        monkeypatch.delenv("FOREBAY_DATABASE")
+        for attempt in (database_of(home).check, database_of(home).prepare):
+            with pytest.raises(ConfigError, match=r"postgresql, .* set FOREBAY_DATABASE"):
+                attempt()
+
+    def test_another_folder_joins_the_home(self, home: Home, tmp_path: Path) -> None:
+        database_of(home).transact(add)
+        other = Home(tmp_path / "another host")
+        assert database_of(other).read(count) == 1
+        assert marker(other) == marker(home)
+
+    def test_it_stays_in_its_schema(self, home: Home) -> None:
+        database = database_of(home)
+        database.prepare()
+        schemas = text(
+            "SELECT DISTINCT schemaname FROM pg_tables "
+            "WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+        )
+        found = database.read(lambda connection: connection.scalars(schemas).all())
+        assert found == ["forebay"]
+
+    def test_work_whose_connection_is_cut_is_done_again(self, home: Home) -> None:
+        database = database_of(home)
+        database.prepare()
+        calls: list[int] = []
+
+        def cut(connection: Connection) -> None:
+            calls.append(connection.scalar(text("SELECT pg_backend_pid()")) or 0)
+            add(connection, f"w{len(calls)}")
+            if len(calls) == 1:
+                database.read(kill(calls[0]))
+                time.sleep(0.1)
+
+        database.transact(cut)
+        assert len(calls) == 2
+        assert database.read(count) == 1
+
+    @pytest.mark.parametrize("arrives", [True, False])
+    def test_what_became_of_a_commit_is_asked(
+        self, home: Home, arrives: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        database = database_of(home)
+        database.prepare()
+        calls = []
+
+        def work(connection: Connection) -> None:
+            calls.append(1)
+            add(connection, f"w{len(calls)}")
+            if len(calls) == 1:
+                lose_the_answer(connection, arrives, monkeypatch)
+
+        database.transact(work)
+        assert len(calls) == (1 if arrives else 2)
+        assert database.read(count) == 1
+
+    def test_a_server_that_comes_back_is_waited_for(
+        self, home: Home, postgres_server: PostgresServer
+    ) -> None:
+        database = database_of(home)
+        database.transact(add)
+        postgres_server.stop(signal.SIGKILL)
+        threading.Timer(0.5, postgres_server.start).start()
+        database.transact(lambda connection: add(connection, "after"))
+        assert database.read(count) == 2
+
+    def test_a_server_that_stays_away_is_named(
+        self, home: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(postgresql, "_PATIENCE_SECONDS", 0.3)
+        address = "postgresql://me:hunter2@127.0.0.1:1/facts"
+        monkeypatch.setenv("FOREBAY_DATABASE", address)
+        with pytest.raises(InfrastructureError) as raised:
+            database_of(home).transact(add)
+        assert "'facts' on 127.0.0.1 cannot be reached" in str(raised.value)
+        assert "hunter2" not in str(raised.value)
+
+    @pytest.mark.parametrize("address", ["mysql://h/d", "facts.db", "postgresql://h:port/d"])
+    def test_what_is_no_address_is_refused_unseen(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+    ) -> None:
+        monkeypatch.setenv("FOREBAY_DATABASE", address)
+        with pytest.raises(ConfigError, match="FOREBAY_DATABASE") as raised:
+            database_of(Home(tmp_path))
+        assert address not in str(raised.value)
+
+
+def kill(pid: int) -> Callable[[Connection], object]:
+    return lambda connection: connection.scalar(text(f"SELECT pg_terminate_backend({pid})"))
+
+
+def lose_the_answer(connection: Connection, arrives: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next COMMIT reaches the server or does not; its connection is gone either way."""
+    from sqlalchemy.engine.default import DefaultDialect
+
+    commit = DefaultDialect.do_commit
+
+    def lost(dialect: DefaultDialect, raw: object) -> None:
+        monkeypatch.setattr(DefaultDialect, "do_commit", commit)
+        if arrives:
+            commit(dialect, raw)  # type: ignore[arg-type]
+        raw.dbapi_connection.close()  # type: ignore[attr-defined]
+        commit(dialect, raw)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DefaultDialect, "do_commit", lost)
