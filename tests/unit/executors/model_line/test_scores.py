@@ -112,6 +112,14 @@ def test_many_rows_are_written_in_larger_pieces(tmp_path: Path) -> None:
     assert ids_of(tmp_path, names)[0] == list(range(20_000))
 
 
+def test_rows_wait_in_memory_only_up_to_a_bound(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    for first in range(0, 20_000, 5_000):
+        score(writer, *range(first, first + 5_000))
+    (segment,) = tmp_path.iterdir()
+    assert segment.stat().st_size > 20_000 * 16 / 2, "most of them are written before any seal"
+
+
 def test_segments_are_numbered_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     score(writer, 1)
