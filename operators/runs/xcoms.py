@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from forebay.errors import UsageError
 from forebay.operators.runs.task_ids import DATA_EXECUTORS, TRAINING_EXECUTORS
 from forebay.system.message import Message
@@ -34,10 +32,10 @@ class TrainedWindow(Message):
 
     window: str
     generation: int
-    job_id: str = ""
-    rows: dict[str, int] = Field(default_factory=dict)
-    steps: int = 0
-    seconds: float = 0.0
+    job_id: str
+    rows: dict[str, int]
+    steps: int
+    seconds: float
 
 
 def submitted_job(context: Context) -> SubmittedJob:

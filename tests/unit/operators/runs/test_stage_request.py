@@ -45,6 +45,15 @@ def test_a_first_try_is_asked_by_its_pass() -> None:
     assert (found.claim, found.again) == ("manual__1/sink/0", False)
 
 
+def test_a_run_that_was_never_cleared_is_in_its_first_pass() -> None:
+    never = run(clear_number=None)
+    del never.clear_number
+    instance = SimpleNamespace(task_id="sink", try_number=1, max_tries=3)
+    context: Any = {"dag_run": never, "ti": instance, "task": SimpleNamespace(retries=3)}
+    assert StageRequest.of(context, DAILY).asked_by == "manual__1#0"
+    assert asked(1, 3, clear_number=None).asked_by == "manual__1#0"
+
+
 @pytest.mark.parametrize(
     ("try_number", "max_tries", "clears"),
     [
