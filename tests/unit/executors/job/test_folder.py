@@ -106,3 +106,21 @@ def seen_state(folder: JobFolder) -> str:
     seen = folder.status()
     assert seen is not None
     return seen.state
+
+
+@pytest.mark.parametrize("ends", ["succeeded", None])
+def test_a_job_that_ends_during_the_look_is_not_lost(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, ends: str | None
+) -> None:
+    stored(folder, "running")
+
+    def ended(_path: Path) -> bool:
+        if ends is None:
+            (folder.path / "status.json").unlink()
+        else:
+            stored(folder, ends)
+        return False
+
+    monkeypatch.setattr("forebay.executors.job.folder.is_held", ended)
+    found = folder.status()
+    assert (found.state if found else None) == ends
