@@ -89,7 +89,7 @@ class PostgresDatabase(Database):
         self._check(make=True)
         key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
         deadline = time.monotonic() + wait_seconds
-        with self._engine.connect() as opened, self._clear_errors():
+        with self._clear_errors(), self._engine.connect() as opened:
             connection = opened.execution_options(isolation_level="AUTOCOMMIT")
             while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
                 if time.monotonic() >= deadline:
@@ -160,14 +160,14 @@ class PostgresDatabase(Database):
         deadline = time.monotonic() + _PATIENCE_SECONDS
         ask = text("SELECT pg_xact_status(CAST(:number AS xid8))")
         state = "in progress"
-        while state == "in progress" and time.monotonic() < deadline:
+        while state not in {"committed", "aborted"} and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             try:
                 with self._engine.connect() as connection:
                     state = str(connection.scalar(ask, {"number": number}))
             except DBAPIError:
                 continue  # not back yet
-        if state == "in progress":
+        if state not in {"committed", "aborted"}:
             raise InfrastructureError(
                 f"{self._place()} does not say whether the last change was stored: run again once "
                 "it answers"

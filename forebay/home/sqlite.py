@@ -217,8 +217,8 @@ def _way_out(reason: str) -> str:
         "disk I/O": "look after the disk and run again",
         "readonly": "make the file and its folder writable for this user",
         "unable to open": "make the folder readable and writable for this user",
-        "malformed": "restore it from a backup (forebay home backup)",
-        "not a database": "restore it from a backup (forebay home backup)",
+        "malformed": "restore it from a backup",
+        "not a database": "restore it from a backup",
         "locking protocol": "put FOREBAY_HOME on a local disk, or set FOREBAY_DATABASE",
         "locked": "another program holds it: run again",
     }

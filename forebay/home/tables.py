@@ -43,6 +43,11 @@ def _number(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=False)
 
 
+def _stored() -> tuple[Column[str], Column[str], Column[int]]:
+    """Which bytes of the store belong to a row."""
+    return _text("name"), _text("checksum"), _number("size_bytes")
+
+
 def _window_id(*, primary_key: bool = False) -> Column[int]:
     return Column(
         "window_id", ForeignKey(f"{SCHEMA}.windows.id"), nullable=False, primary_key=primary_key
@@ -84,9 +89,7 @@ manifests = Table(
     METADATA,
     Column("plan_id", ForeignKey(f"{SCHEMA}.plans.id"), primary_key=True),
     Column("stream", Text, primary_key=True),
-    _text("name"),
-    _text("checksum"),
-    _number("size_bytes"),
+    *_stored(),
 )
 # The newest answer of a source for a window, until the sink makes it part of a plan.
 listings = Table(
@@ -98,9 +101,7 @@ listings = Table(
     _text("asked_by"),
     _text("document"),
     _number("listed_at"),
-    _text("name"),
-    _text("checksum"),
-    _number("size_bytes"),
+    *_stored(),
 )
 # When a pass first asked for a window of a source.
 passes = Table(

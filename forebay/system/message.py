@@ -31,6 +31,5 @@ class Message(BaseModel):
             return None
         except ValidationError as error:
             raise DataError(
-                f"{path} is damaged ({error.error_count()} errors): "
-                "restore it, or move it away and run again"
+                f"{path} is damaged: restore it, or move it away and run again"
             ) from error

@@ -28,5 +28,5 @@ def test_no_file_is_no_message(tmp_path: Path) -> None:
 def test_anything_else_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "note.json"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=rf"{path} is damaged .*move it away"):
+    with pytest.raises(DataError, match=rf"{path} is damaged: .*move it away"):
         Note.of_file(path)

@@ -54,5 +54,5 @@ def test_a_forgotten_window_has_no_claims_and_claims_make_no_window(ledger: Ledg
 def test_damage_is_named(ledger: Ledger) -> None:
     path = ledger.folder / WINDOW / module.CLAIMS_NAME
     path.write_text('{"claims": {"run#0": "one"}}')
-    with pytest.raises(DataError, match=r"is damaged .*move it away"):
+    with pytest.raises(DataError, match=r"is damaged: .*move it away"):
         Claims(ledger, WINDOW).generation("run#0")
