@@ -1,32 +1,24 @@
 """What sources have found for windows, kept from the task that looks until the sink records it.
 
-Below the ledger's folder, `.listings/<source>/<window>.listing` holds the newest answer of one
-source for one window: a line of JSON that says what it is, then the tasks as an Arrow file.
-`<window>.asked` holds when each pass first asked for it. A pass is one asking of one run; a
-listing that was made for one pass is never an answer to another.
+The newest answer of one source for one window: a row that says what it is, and its tasks as an
+Arrow file in the store. A pass is one asking of one run; a listing that was made for one pass is
+never an answer to another.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-from pydantic import ValidationError
+from sqlalchemy import Connection
 
-from forebay.datatasks.ledger import TRAINED, Ledger
-from forebay.datatasks.listing_files import FOLDER, LISTING_SUFFIX, ListingHead, read_head
+from forebay.datatasks import listing_rows
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.listing_rows import ListingHead
+from forebay.datatasks.manifests import arrow_bytes, read_arrow
 from forebay.datatasks.operations import Listed
-from forebay.home.format import record_format
-from forebay.system.files import make_folder, sync, write_atomically, writing
-from forebay.system.message import Message
-
-_LISTING, _ASKED = LISTING_SUFFIX, ".asked"
-# Passes of one window whose first asking is remembered: newer ones push out the oldest.
-_PASSES_MAX = 8
 
 
 class Listing(NamedTuple):
@@ -36,23 +28,22 @@ class Listing(NamedTuple):
     listed: Listed
 
 
-class _Asked(Message):
-    first: dict[str, datetime]
-
-
 class Listings:
     """Listings of one pipeline. Written by the holder of a source's lock, read by anyone."""
 
     def __init__(self, ledger: Ledger) -> None:
         """Nothing is read or created yet."""
-        self.folder = ledger.folder / FOLDER
-        self._home = ledger.home
+        self._pipeline = ledger.pipeline
+        self._ledger = ledger
 
-    def lock_file(self, source: str) -> Path:
-        """The file whose lock is held while a source is looked at; its folder is there."""
-        record_format(self._home)
-        make_folder(self._source(source))
-        return self.folder / f"{source}.lock"
+    def looking_at(self, source: str, wait_seconds: float) -> AbstractContextManager[None]:
+        """Held while a source is looked at: one scan at a time.
+
+        Raises:
+            InfrastructureError: when another process looks for longer than that.
+        """
+        name = f"scan-{self._pipeline}-{source}"
+        return self._ledger.database.exclusive(name, wait_seconds)
 
     def store(
         self,
@@ -65,113 +56,85 @@ class Listings:
         windows_scanned: int = 0,
     ) -> ListingHead:
         """Keep an answer; the window's earlier one of this source is replaced."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, listed.tasks.schema) as writer:
-            writer.write_table(listed.tasks, max_chunksize=1 << 17)
-        body = sink.getvalue()
         head = ListingHead(
             plan=listed.plan,
             asked_by=asked_by,
             listed_at=at,
             storage_calls=storage_calls,
             windows_scanned=windows_scanned,
-            checksum=hashlib.sha256(body).hexdigest(),
         )
-        record_format(self._home)
-        content = head.model_dump_json().encode() + b"\n" + body.to_pybytes()
-        write_atomically(self._path(listed.plan.source, window, _LISTING), content)
+        self._ledger.database.prepare()
+        folder = f"listings/{self._pipeline}/{window}"
+        stored = self._ledger.store.put(folder, listed.plan.source, arrow_bytes(listed.tasks))
+        self._ledger.database.transact(
+            lambda rows: listing_rows.store_listing(rows, self._pipeline, window, head, stored)
+        )
         return head
 
     def head(self, source: str, window: str) -> ListingHead | None:
         """What the newest answer of a source for a window is; None when there is none."""
-        return read_head(self._path(source, window, _LISTING))
+        found = self._row(source, window)
+        return found.head if found is not None else None
 
     def read(self, source: str, window: str) -> Listing | None:
-        """The newest answer of a source for a window; None when there is no whole one."""
-        try:
-            first, _, body = self._path(source, window, _LISTING).read_bytes().partition(b"\n")
-            head = ListingHead.model_validate_json(first)
-        except (FileNotFoundError, ValidationError):
+        """The newest answer of a source for a window; None when there is none.
+
+        Raises:
+            DataError: when its tasks are not as they were stored.
+        """
+        found = self._row(source, window)
+        if found is None:
             return None
-        if hashlib.sha256(body).hexdigest() != head.checksum:
-            return None
-        with pa.ipc.open_file(pa.py_buffer(body)) as reader:
-            return Listing(head, Listed(head.plan, reader.read_all()))
+        tasks = read_arrow(self._ledger.store.path(found.stored))
+        return Listing(found.head, Listed(found.head.plan, tasks))
 
     def first_asked(self, source: str, window: str) -> dict[str, datetime]:
         """When passes first asked for a window, the newest pass last."""
-        try:
-            content = self._path(source, window, _ASKED).read_bytes()
-            return _Asked.model_validate_json(content).first
-        except (FileNotFoundError, ValidationError):
-            return {}
+        return self._ledger.database.read(
+            lambda rows: listing_rows.first_asked(rows, self._pipeline, source, window)
+        )
 
     def ask(self, source: str, window: str, asked_by: str, at: datetime) -> tuple[datetime, bool]:
-        """When a pass first asked for a window, and whether that is now.
-
-        Only for the holder of the source's lock.
-        """
-        known = self.first_asked(source, window)
-        if asked_by in known:
-            return known[asked_by], False
-        kept = dict(list(known.items())[-(_PASSES_MAX - 1) :]) | {asked_by: at}
-        record_format(self._home)
-        content = _Asked(first=kept).model_dump_json()
-        write_atomically(self._path(source, window, _ASKED), content)
-        return at, True
+        """When a pass first asked for a window, and whether that is now."""
+        return self._ledger.database.transact(
+            lambda rows: listing_rows.ask(rows, self._pipeline, source, window, asked_by, at)
+        )
 
     def windows(self) -> dict[str, set[str]]:
         """Keys of windows of which something is kept, and the sources that have listed them."""
-        found: dict[str, set[str]] = {}
-        if not self.folder.is_dir():
-            return found
-        for path in self.folder.glob("*/*"):
-            if path.suffix in {_LISTING, _ASKED} and not path.name.startswith("."):
-                sources = found.setdefault(path.stem, set())
-                if path.suffix == _LISTING:
-                    sources.add(path.parent.name)
-        return found
+        return self._ledger.database.read(
+            lambda rows: listing_rows.windows_kept(rows, self._pipeline)
+        )
 
     def drop(self, window: str, taken: Mapping[str, ListingHead] | None = None) -> None:
         """Forget a window, or of it only these answers, where no newer one took their place."""
-        for path in sorted(self.folder.glob(f"*/{window}.*")):
-            source = path.parent.name
-            if taken is not None and not self._is_taken(taken.get(source), source, window):
-                continue
-            with writing(path):
-                path.unlink(missing_ok=True)
-                sync(path.parent)
 
-    def drop_trained(self, ledger: Ledger) -> None:
+        def work(rows: Connection) -> None:
+            sources = None
+            if taken is not None:
+                sources = [
+                    source
+                    for source, head in taken.items()
+                    if (found := listing_rows.listing(rows, self._pipeline, source, window)) is None
+                    or found.head == head
+                ]
+            listing_rows.drop_listings(rows, self._pipeline, window, sources)
+            listing_rows.drop_passes(rows, self._pipeline, window, sources)
+
+        self._ledger.database.transact(work)
+
+    def drop_trained(self) -> None:
         """Forget answers that a trained window's plan holds: nobody waits for them any more."""
-        for window, sources in self.windows().items():
-            trained = ledger.folder.glob(f"{window}/g*/{TRAINED}")
-            last = max((path.stat().st_mtime for path in trained), default=0.0)
-            older = [name for name in sources if self._changed_at(name, window) < last]
-            plan = ledger.latest_plan(window) if older else None
-            if plan is None:
-                continue
-            heads = {name: self.head(name, window) for name in older}
-            self.drop(
-                window,
-                {
-                    name: head
-                    for name, head in heads.items()
-                    if head is not None and head.plan == plan.sources.get(name)
-                },
-            )
 
-    def _is_taken(self, taken: ListingHead | None, source: str, window: str) -> bool:
-        return taken is not None and self.head(source, window) in (taken, None)
+        def work(rows: Connection) -> None:
+            held = listing_rows.held_by_trained_plans(rows, self._pipeline)
+            for window, sources in held.items():
+                listing_rows.drop_listings(rows, self._pipeline, window, sources)
+                listing_rows.drop_passes(rows, self._pipeline, window, sources)
 
-    def _changed_at(self, source: str, window: str) -> float:
-        try:
-            return self._path(source, window, _LISTING).stat().st_mtime
-        except FileNotFoundError:
-            return float("inf")  # recorded and dropped by its sink in the meantime
+        self._ledger.database.transact(work)
 
-    def _source(self, source: str) -> Path:
-        return self.folder / source
-
-    def _path(self, source: str, window: str, suffix: str) -> Path:
-        return self._source(source) / (window + suffix)
+    def _row(self, source: str, window: str) -> listing_rows.ListingRow | None:
+        return self._ledger.database.read(
+            lambda rows: listing_rows.listing(rows, self._pipeline, source, window)
+        )

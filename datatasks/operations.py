@@ -21,7 +21,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window
 from forebay.datatasks.hours import hour_base, window_hours
-from forebay.datatasks.ledger import MANIFEST_SCHEMA, with_ids
+from forebay.datatasks.manifests import MANIFEST_SCHEMA, with_ids
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.plans import SKIPPED, SourcePlan
 from forebay.datatasks.sources.common.base import Scan, Source

@@ -1,60 +1,87 @@
-"""Claims of a window: which generation was decided for the caller who came with a tag.
+"""Claims of a window: which generation was decided for the caller who came with a claim.
 
-A tag stands for one request of one run. The first call with it decides the generation, and every
-later one gets the same, so that a request that is repeated after a crash is trained once. The file
-is stored in the window's folder of the ledger and is removed with it when the window is forgotten.
+A claim stands for one request of one run. The first call with it decides the generation, and every
+later one gets the same, so that a request that is repeated after a crash is trained once. Claims
+are forgotten with their window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from pathlib import Path
+from sqlalchemy import Connection, delete, insert, select
 
+from forebay.datatasks import history, plan_rows
 from forebay.datatasks.ledger import Ledger
-from forebay.system.files import write_atomically
-from forebay.system.locks import locked
-from forebay.system.message import Message
+from forebay.errors import DataError
+from forebay.home.tables import requests
+from forebay.system.instants import now_us
 
-CLAIMS_NAME = "claims.json"
 CLAIMS_MAX = 64
-_LOCK_NAME = ".claims.lock"
-# A decision under the lock copies a window's manifests at most.
-_LOCK_SECONDS = 60.0
-
-
-class _ClaimsFile(Message):
-    """Generations by tag, the oldest claim first."""
-
-    claims: dict[str, int]
 
 
 class Claims:
-    """Claims of one window. `record` is called with the lock held."""
+    """Claims of one window."""
 
     def __init__(self, ledger: Ledger, window: str) -> None:
         """Nothing is read yet."""
-        self._path: Path = ledger.folder / window / CLAIMS_NAME
-        self._lock: Path = ledger.folder / _LOCK_NAME
+        self._ledger = ledger
+        self._window = window
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Held while a generation is decided; one for all windows of the pipeline.
+    def generation(self, claim: str) -> int | None:
+        """What was decided for a claim; None where nothing was."""
+        return self._ledger.database.read(lambda rows: self._decided(rows, claim))
+
+    def decide(self, claim: str, *, renewed: int | None) -> int:
+        """The generation of a claim: the newest plan's, unless it has one already.
+
+        Args:
+            claim: names the request.
+            renewed: a generation that is not good enough, since it is trained already; where it
+                is the newest, its tasks become a new one. None where any will do.
 
         Raises:
-            InfrastructureError: when another process holds it for a minute.
+            DataError: when the window has no plan.
         """
-        return locked(self._lock, _LOCK_SECONDS)
 
-    def generation(self, tag: str) -> int | None:
-        """What was decided for a tag; None where nothing was."""
-        return self._read().get(tag)
+        def work(rows: Connection) -> int:
+            decided = self._decided(rows, claim)
+            if decided is not None:
+                return decided
+            newest = self._newest(rows)
+            if newest == renewed:
+                newest = self._renew(rows)
+            self._store(rows, claim, newest)
+            return newest
 
-    def record(self, tag: str, generation: int) -> None:
-        """Store a decision. The oldest are dropped where there would be more than `CLAIMS_MAX`."""
-        claims = {**self._read(), tag: generation}
-        kept = dict(list(claims.items())[-CLAIMS_MAX:])
-        write_atomically(self._path, _ClaimsFile(claims=kept).model_dump_json(indent=1))
+        return self._ledger.database.transact(work)
 
-    def _read(self) -> Mapping[str, int]:
-        found = _ClaimsFile.of_file(self._path)
-        return found.claims if found else {}
+    def _decided(self, rows: Connection, claim: str) -> int | None:
+        of_window = plan_rows.window_id(rows, self._ledger.pipeline, self._window)
+        return rows.scalar(
+            select(requests.c.generation).where(
+                requests.c.window_id == of_window, requests.c.tag == claim
+            )
+        )
+
+    def _newest(self, rows: Connection) -> int:
+        found = plan_rows.plan_row(rows, self._ledger.pipeline, self._window)
+        if found is None:
+            raise DataError(f"window {self._window} has no plan: it was forgotten, plan it again")
+        return found.plan.generation
+
+    def _renew(self, rows: Connection) -> int:
+        plan = plan_rows.copy_newest(rows, self._ledger.pipeline, self._window)
+        facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
+        history.note(rows, self._ledger.pipeline, self._window, "planned", facts)
+        return plan.generation
+
+    def _store(self, rows: Connection, claim: str, generation: int) -> None:
+        """Store a decision; the oldest are dropped where there would be more than CLAIMS_MAX."""
+        of_window = plan_rows.window_id(rows, self._ledger.pipeline, self._window)
+        mine = select(requests.c.id).where(requests.c.window_id == of_window)
+        newest = mine.order_by(requests.c.id.desc()).limit(CLAIMS_MAX - 1)
+        kept = list(rows.scalars(newest))
+        rows.execute(
+            delete(requests).where(requests.c.window_id == of_window, requests.c.id.not_in(kept))
+        )
+        values = {"window_id": of_window, "tag": claim, "generation": generation}
+        rows.execute(insert(requests).values(decided_at=now_us(), **values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listing_files import ListingHead
+from forebay.datatasks.listing_rows import ListingHead
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
 from forebay.datatasks.sink import sink_window
@@ -69,7 +69,7 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     if not sunk.recorded:
         ledger.note(window.key, "plan kept", generation=sunk.plan.generation, asked_by=asked_by)
     listings.drop(window.key, heads)
-    listings.drop_trained(ledger)
+    listings.drop_trained()
     plans = sunk.plan.sources
     return SinkResult(
         window=window.key,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forebay.config.windows import Window, is_warm_start
-from forebay.datatasks.listing_files import ListingHead
+from forebay.datatasks.listing_rows import ListingHead
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import (
@@ -35,7 +35,6 @@ from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureE
 from forebay.executors.model_line.start import warm_start_of
 from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.executors.stages.target import StageTarget
-from forebay.system.locks import locked
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class SourceStage:
             return self._waiting(not_over(self._window, began), self._window.end)
         wait_seconds = self._target.pipeline.schedule.plan_timeout.total_seconds()
         try:
-            with locked(self._listings.lock_file(self._spec.name), wait_seconds):
+            with self._listings.looking_at(self._spec.name, wait_seconds):
                 return self._list_now(wanted, began)
         except ForebayError as error:
             self._ledger.note(

@@ -110,16 +110,9 @@ class _Submission:
 
     def _decide_generation(self) -> int:
         """The claim's generation; decided and stored now where it has none."""
-        with self._claims.lock():
-            claimed = self._claims.generation(self._claim)
-            if claimed is not None:
-                return claimed
-            generation = self._planned_generation()
-            if self._again and self._is_trained(generation):
-                # Killed between these two lines, the next call finds a plan that nobody trained.
-                generation = self.ledger.replan(self.window.key).generation
-            self._claims.record(self._claim, generation)
-            return generation
+        planned = self._planned_generation()
+        trained = planned if self._again and self._is_trained(planned) else None
+        return self._claims.decide(self._claim, renewed=trained)
 
     def _start(self, generation: int) -> SubmitResult:
         plans = [self.ledger.plan(self.window.key, generation)]

@@ -58,7 +58,8 @@ class SqliteDatabase(Database):
 
     def prepare(self) -> None:
         """See `Database.prepare`."""
-        self.transact(lambda _: None)
+        if self._engine() is None:
+            self.transact(lambda _: None)
 
     def read(self, work: Work[T]) -> T:
         """See `Database.read`."""

@@ -30,7 +30,7 @@ class FolderStore:
 
     def __init__(self, home: Home) -> None:
         """Nothing is made yet."""
-        self._root = home.root / "store"
+        self.root = home.root / "store"
 
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
         """Store bytes; on return they are on disk.
@@ -44,7 +44,7 @@ class FolderStore:
             InfrastructureError: when the disk refuses them.
         """
         name = f"{folder}/{quote(stem, safe='')}-{uuid.uuid4().hex}"
-        with new_file(self._root / name) as stream:
+        with new_file(self.root / name) as stream:
             stream.write(content)
         checksum = hashlib.sha256(content).hexdigest()
         return Stored(name=name, checksum=checksum, size_bytes=len(content))
@@ -55,7 +55,7 @@ class FolderStore:
         Raises:
             DataError: when it is not there, or not as it was stored.
         """
-        path = self._root / stored.name
+        path = self.root / stored.name
         try:
             found = file_digest(path)
         except (FileNotFoundError, NotADirectoryError):

@@ -100,7 +100,7 @@ listings = Table(
     Column("window", Text, primary_key=True),
     _text("asked_by"),
     _text("document"),
-    _number("listed_at"),
+    _number("stored_at"),
     *_stored(),
 )
 # When a pass first asked for a window of a source.

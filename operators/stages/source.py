@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from forebay.datatasks.listing_files import listed_for
+from forebay.datatasks.listing_rows import listed_for
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.operators.runs.airflow_runs import FINISHED_STATES, active_runs_near, task_states

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,7 @@ def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(
     trained: tuple[Project, dict[str, Any]],
 ) -> None:
     project, _ = trained
-    shutil.rmtree(project.home / "ledger" / "ads" / "2026-03-03")
+    project.forebay("forget", "ads", "2026-03-03")
     summary = project.run("2026-03-01", LAST)
     assert summary["trained_windows"] == ["2026-03-03"]
     third = summary["windows"][2]

@@ -29,6 +29,7 @@ from support.projects import (
 
 from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.listings import Listings
 from forebay.datatasks.sources.parquet import footers
 from forebay.executors.stages.results import SinkResult, SourceResult, TimerResult
 from forebay.home.paths import Home
@@ -160,7 +161,7 @@ def test_48_windows_cost_one_scan_of_each_source_in_any_order(
     rows = {name: sum(each.rows[name] or 0 for each in sunk) for name in SOURCES}
     assert rows == dict.fromkeys(SOURCES, 2 * ROWS_PER_DAY)
     assert len([path for path in first_reads.folders if path == "clicks"]) == 1
-    assert not list((hourly.home / "ledger" / "ads" / ".listings").glob("*/*"))
+    assert Listings(Ledger(Home(hourly.home), "ads")).windows() == {}
     calls = sum(result.storage_calls for result in first)
     assert_planned_alike(hourly, calls)
 

@@ -18,6 +18,7 @@ import yaml
 from support import links
 from support.projects import Project as ToyProject
 from support.projects import ads_pipeline, clicks_source, history_source
+from support.stages import replanned
 from support.toy_roles.jobs import TESTS, ToyJobs, eventually
 
 from forebay.config.load import Project, load_project
@@ -200,7 +201,7 @@ def test_a_person_sees_and_cancels_the_job(
     assert f"job {one.job_id} was cancelled" in told
     assert "clear this window's run in Airflow" in told
     windows.link(FIRST)
-    windows.ledger.replan(FIRST)
+    replanned(windows.ledger, FIRST)
     assert "window 2026-03-01: planned" in forebay("why", "ads", FIRST)
 
 

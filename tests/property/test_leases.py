@@ -25,7 +25,8 @@ from hypothesis.stateful import (
 )
 
 from forebay.config.jobs import JobSpec
-from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.manifests import MANIFEST_SCHEMA
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import NotKnownError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -87,9 +88,14 @@ def models(project: Project, pipeline: Pipeline) -> dict[tuple[str, int], str]:
 
 
 def plan(project: Project, pipeline: Pipeline, number: int, generation: int = 1) -> Json:
-    """A recorded plan, from the ledger's file."""
-    folder = project.home / "ledger" / pipeline.name / pipeline.key(number) / f"g{generation}"
-    found: Json = json.loads((folder / "plan.json").read_text())["plan"]
+    """A recorded plan, from the row in the database."""
+    with sqlite3.connect(f"file:{project.home / 'forebay.db'}?mode=ro", uri=True) as database:
+        (document,) = database.execute(
+            "SELECT document FROM plans JOIN windows ON windows.id = plans.window_id "
+            "WHERE pipeline = ? AND key = ? AND generation = ?",
+            (pipeline.name, pipeline.key(number), generation),
+        ).fetchone()
+    found: Json = json.loads(document)
     return found
 
 

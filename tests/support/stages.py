@@ -15,6 +15,7 @@ from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window
+from forebay.datatasks import plan_rows
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.sources.common.base import Readiness, Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
@@ -84,6 +85,14 @@ class Stages:
         return [
             RequestedWindow(window=self.window(number).key, asked_by=by) for number, by in asked
         ]
+
+
+def replanned(ledger: Ledger, window: str) -> int:
+    """Make the newest plan of a window a new generation, as a submission does; its number."""
+    copied = ledger.database.transact(
+        lambda rows: plan_rows.copy_newest(rows, ledger.pipeline, window)
+    )
+    return copied.generation
 
 
 def noon(number: int) -> datetime:

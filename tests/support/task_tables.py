@@ -7,7 +7,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from forebay.datatasks.ledger import MANIFEST_SCHEMA, Ledger
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.manifests import MANIFEST_SCHEMA
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 
 

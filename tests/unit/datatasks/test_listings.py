@@ -12,11 +12,13 @@ import pytest
 from support.stages import noon, stages, table
 
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listing_files import listed_for, listing_path, read_head
+from forebay.datatasks.listing_rows import listed_for
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Listed, scan_shares, shares_of
+from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.errors import DataError
 from forebay.home.paths import Home
 
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
@@ -65,15 +67,14 @@ def test_the_newest_answer_replaces_the_one_before(listings: Listings, answer: L
     found = listings.read("a", KEY)
     assert found is not None
     assert (found.head.asked_by, found.listed.tasks.num_rows) == ("r#1", 0)
-    assert len(list((listings.folder / "a").iterdir())) == 1
 
 
-@pytest.mark.parametrize("cut", [3, -1])
-def test_a_damaged_answer_is_none(listings: Listings, answer: Listed, home: Home, cut: int) -> None:
+def test_damaged_tasks_are_named(listings: Listings, answer: Listed, home: Home) -> None:
     listings.store(KEY, answer, asked_by="r#0", at=NOW)
-    path = listing_path(home, "ads", "a", KEY)
-    path.write_bytes(path.read_bytes()[:cut])
-    assert listings.read("a", KEY) is None
+    (path,) = (home.root / "store" / "listings" / "ads" / KEY).iterdir()
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match=rf"{path} is damaged"):
+        listings.read("a", KEY)
 
 
 def test_nothing_is_there(listings: Listings) -> None:
@@ -112,18 +113,35 @@ def test_drop(listings: Listings, answer: Listed) -> None:
     assert listings.windows() == {}
 
 
-def test_a_head_is_read_by_its_type_and_without_arrow(
+def test_what_a_trained_plan_holds_is_forgotten(
     listings: Listings, answer: Listed, home: Home
 ) -> None:
-    path = listing_path(home, "ads", "a", KEY)
-    assert read_head(path) is None
-    head = listings.store(KEY, answer, asked_by="r#0", at=NOW)
-    assert read_head(path) == head
-    path.write_bytes(path.read_bytes().replace(b'"asked_by"', b'"wanted_by"', 1))
-    assert read_head(path) is None
-    assert listed_for(home, "ads", "a", KEY) is None
+    ledger = Ledger(home, "ads")
+    listings.store(KEY, answer, asked_by="r#0", at=NOW)
+    listings.ask("a", KEY, "r#0", NOW)
+    listings.store("2026-03-02", answer, asked_by="r#0", at=NOW)
+    plan = WindowPlan(
+        window=KEY,
+        generation=1,
+        start=answer.plan.data_from,
+        end=answer.plan.data_to,
+        sources={"a": answer.plan},
+        fingerprint="x",
+    )
+    ledger.record_plan(plan, {})
+    listings.drop_trained()
+    assert listings.windows().keys() == {KEY, "2026-03-02"}, "it is not trained yet"
+    ledger.mark_trained(KEY, 1, {})
+    listings.drop_trained()
+    assert listings.windows().keys() == {"2026-03-02"}
+    listings.store(KEY, answer, asked_by="r#1", at=NOW)
+    listings.drop_trained()
+    assert listings.windows().keys() == {KEY, "2026-03-02"}, "asked for again since"
+
+
+def test_whoever_reads_rows_imports_no_arrow() -> None:
     code = (
-        "import sys, forebay.datatasks.listing_files; print({'pyarrow', 'numpy'} & {*sys.modules})"
+        "import sys, forebay.datatasks.listing_rows; print({'pyarrow', 'numpy'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -71,7 +71,7 @@ def plan(
     check_trained: bool = False,
 ) -> PlanReport:
     return plan_windows(
-        ledger.folder.parents[2],
+        ledger.home.root.parent,
         spec,
         {source.name: source for source in sources},
         ledger,
@@ -252,7 +252,7 @@ def test_waiting_is_bounded_for_all_windows_together(ledger: Ledger) -> None:
     spec = pipeline({"history": {"sources": ["a"]}})
     started = datetime.now(UTC)
     report = plan_windows(
-        ledger.folder,
+        ledger.home.root,
         spec,
         {"a": source},
         ledger,
@@ -342,7 +342,7 @@ def test_primus_6_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
     source = memory_source("a", noons("2020-01-01"))
     spec = pipeline({"s": {"sources": ["a"]}})
     report = plan_windows(
-        ledger.folder,
+        ledger.home.root,
         spec,
         {"a": source},
         ledger,

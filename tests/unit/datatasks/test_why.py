@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from support.stages import START, Stages, noon, stages, table
 
-from forebay.datatasks.listing_files import listed_for, listing_path
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.datatasks.why import NotPlanned, why_not_planned
@@ -103,23 +102,10 @@ def test_trained_windows_leave_no_listings(project: Stages) -> None:
         project.source(0, name, by="r#1")
         project.source(1, name, by="r#1")
     assert listings.windows()[KEY] == {"a", "b"}
-    listings.drop_trained(project.ledger)
+    listings.drop_trained()
     assert listings.windows()[KEY] == {"a", "b"}, "not trained yet"
     MEMORY["b"] = table([noon(0), noon(0)])
     project.source(0, "b", by="r#2")
     project.ledger.mark_trained(KEY, 1, {})
-    listings.drop_trained(project.ledger)
+    listings.drop_trained()
     assert listings.windows() == {KEY: {"b"}, "2026-03-02": {"a", "b"}}, "b has other rows now"
-
-
-def test_files_that_are_no_listings_are_left_alone(project: Stages) -> None:
-    project.source(0, "a")
-    listings = Listings(project.ledger)
-    folder = listings.folder / "a"
-    (folder / ".2026-03-09.listing").write_text("half a file")
-    (folder / "2026-03-09.other").write_text("of somebody else")
-    assert listings.windows() == {KEY: {"a"}}
-    assert listed_for(project.home, "ads", "a", KEY) == "r#0"
-    for text in ("", "[]", '{"asked_by": 5}', "{}", "no json"):
-        listing_path(project.home, "ads", "a", KEY).write_text(text)
-        assert listed_for(project.home, "ads", "a", KEY) is None

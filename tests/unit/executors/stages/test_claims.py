@@ -1,58 +1,80 @@
-"""Claims: a tag keeps its generation, old ones go, a forgotten window has none."""
+"""Claims: one keeps its generation, old ones go, a forgotten window has none."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans import WindowPlan
 from forebay.errors import DataError
-from forebay.executors.stages import claims as module
 from forebay.executors.stages.claims import CLAIMS_MAX, Claims
-from forebay.home.format import record_format
 from forebay.home.paths import Home
 
 WINDOW = "2026-03-01"
+START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger(Home(tmp_path), "ads")
-    record_format(made.home)  # as the plan of the window did
-    (made.folder / WINDOW).mkdir(parents=True)
+    record(made)
     return made
 
 
-def test_a_tag_keeps_its_generation(ledger: Ledger) -> None:
+def record(ledger: Ledger, window: str = WINDOW) -> None:
+    plan = WindowPlan(
+        window=window,
+        generation=ledger.next_generation(window),
+        start=START,
+        end=START + timedelta(days=1),
+        sources={},
+        fingerprint="x",
+    )
+    ledger.record_plan(plan, {})
+
+
+def test_a_claim_keeps_its_generation(ledger: Ledger) -> None:
     claims = Claims(ledger, WINDOW)
     assert claims.generation("run#0") is None
-    claims.record("run#0", 1)
-    claims.record("run#1", 2)
+    assert claims.decide("run#0", renewed=None) == 1
+    record(ledger)
+    assert claims.decide("run#1", renewed=None) == 2
+    assert claims.decide("run#0", renewed=None) == 1
     assert Claims(ledger, WINDOW).generation("run#0") == 1
     assert Claims(ledger, WINDOW).generation("run#1") == 2
     assert Claims(ledger, "2026-03-02").generation("run#0") is None
 
 
+def test_what_is_trained_is_made_anew_once(ledger: Ledger) -> None:
+    claims = Claims(ledger, WINDOW)
+    assert claims.decide("run#1", renewed=1) == 2
+    assert claims.decide("run#1", renewed=1) == 2
+    assert ledger.generations(WINDOW) == [1, 2]
+    assert ledger.plan(WINDOW, 2) == ledger.plan(WINDOW, 1).model_copy(update={"generation": 2})
+    assert claims.decide("run#2", renewed=1) == 2, "somebody else has made it anew already"
+    assert [entry["generation"] for entry in ledger.history(WINDOW)] == [1, 2]
+
+
 def test_the_oldest_claims_go(ledger: Ledger) -> None:
     claims = Claims(ledger, WINDOW)
     for number in range(CLAIMS_MAX + 3):
-        claims.record(f"run#{number}", number)
+        claims.decide(f"run#{number}", renewed=None)
     assert claims.generation("run#2") is None
-    assert claims.generation("run#3") == 3
-    assert claims.generation(f"run#{CLAIMS_MAX + 2}") == CLAIMS_MAX + 2
+    assert claims.generation("run#3") == 1
+    assert claims.generation(f"run#{CLAIMS_MAX + 2}") == 1
 
 
-def test_a_forgotten_window_has_no_claims_and_claims_make_no_window(ledger: Ledger) -> None:
+def test_a_forgotten_window_has_no_claims(ledger: Ledger) -> None:
     claims = Claims(ledger, WINDOW)
-    claims.record("run#0", 1)
-    assert ledger.windows() == []
+    claims.decide("run#0", renewed=None)
     assert ledger.forget(WINDOW)
     assert claims.generation("run#0") is None
+    with pytest.raises(DataError, match="has no plan"):
+        claims.decide("run#0", renewed=None)
 
 
-def test_damage_is_named(ledger: Ledger) -> None:
-    path = ledger.folder / WINDOW / module.CLAIMS_NAME
-    path.write_text('{"claims": {"run#0": "one"}}')
-    with pytest.raises(DataError, match=r"is damaged: .*move it away"):
-        Claims(ledger, WINDOW).generation("run#0")
+def test_claims_of_a_window_that_was_never_planned(ledger: Ledger) -> None:
+    assert Claims(ledger, "2026-03-02").generation("run#0") is None

@@ -16,7 +16,6 @@ from forebay.datatasks.sources.common.base import Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
 from forebay.executors.model_line.chain import ModelChain
-from forebay.system.locks import FileLock
 
 HOUR = timedelta(hours=1)
 
@@ -198,25 +197,23 @@ def test_a_source_that_is_not_read(found: Stages) -> None:
 
 
 def test_one_call_at_a_time_looks_at_a_source(found: Stages) -> None:
-    lock = FileLock(Listings(found.ledger).lock_file("a"))
-    assert lock.acquire(0)
     results = []
     call = threading.Thread(target=lambda: results.append(found.source(4)))
-    call.start()
-    call.join(0.3)
-    assert call.is_alive()
-    lock.release()
+    with Listings(found.ledger).looking_at("a", 1.0):
+        call.start()
+        call.join(0.3)
+        assert call.is_alive()
     call.join(30)
     assert results[0].state == "listed"
 
 
 def test_a_lock_that_is_never_given_back_is_no_wait_for_ever(tmp_path: Path) -> None:
-    with stages(tmp_path, schedule={"plan_timeout": "1s"}) as found:
-        lock = FileLock(Listings(found.ledger).lock_file("a"))
-        assert lock.acquire(0)
-        with pytest.raises(InfrastructureError, match="locked for 1 s"):
-            found.source(4)
-        lock.release()
+    with (
+        stages(tmp_path, schedule={"plan_timeout": "1s"}) as found,
+        Listings(found.ledger).looking_at("a", 1.0),
+        pytest.raises(InfrastructureError, match="locked for 1 s"),
+    ):
+        found.source(4)
 
 
 class TestWarmStart:

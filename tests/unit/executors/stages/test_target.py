@@ -9,7 +9,7 @@ import pytest
 from support.model_lines import record_link
 from support.projects import Project as WrittenProject
 from support.projects import ads_pipeline, clicks_source, history_source
-from support.stages import Stages, noon, stages, table
+from support.stages import Stages, noon, replanned, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError
@@ -35,7 +35,7 @@ def test_a_line_that_a_folder_declares(tmp_path: Path, monkeypatch: pytest.Monke
     written.write_pipeline()
     target = LineTarget.load(tmp_path / "config", "ads", "trial")
     assert (target.pipeline.name, target.line) == ("ads", "trial")
-    assert target.ledger.folder == tmp_path / "home" / "ledger" / "ads"
+    assert (target.ledger.home.root, target.ledger.pipeline) == (tmp_path / "home", "ads")
     assert target.chain.folder(KEY, 1).parents[1] == tmp_path / "home" / "models" / "ads" / "trial"
     with pytest.raises(ConfigError, match="adz"):
         LineTarget.load(tmp_path / "config", "adz", "main")
@@ -62,7 +62,7 @@ def test_a_linked_window_is_trained_and_its_missing_mark_is_made(found: Stages) 
 def test_only_an_older_mark_is_made_anew(found: Stages, marked: int | None, noted: bool) -> None:
     target, ledger = found.target(0), found.ledger
     for generation in (2, 3):
-        assert ledger.replan(KEY).generation == generation
+        assert replanned(ledger, KEY) == generation
     if marked is not None:
         ledger.mark_trained(KEY, marked, {})
     assert not target.is_trained(KEY, 2)

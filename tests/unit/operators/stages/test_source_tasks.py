@@ -15,11 +15,13 @@ from airflow.sdk.exceptions import TaskDeferred
 from support.toy_stage import ToyStage
 
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.datatasks.listing_files import ListingHead, listing_path
+from forebay.datatasks.listing_rows import ListingHead, store_listing
 from forebay.datatasks.plans import SourcePlan
 from forebay.errors import DataError, InfrastructureError, NotReadyError
+from forebay.home.database import database_of
 from forebay.home.format import record_format
 from forebay.home.paths import Home
+from forebay.home.store import Stored
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages import source as module
@@ -146,20 +148,25 @@ def head(asked_by: str) -> ListingHead:
         listed_at=day,
         storage_calls=1,
         windows_scanned=1,
-        checksum="",
+    )
+
+
+def found(place: Place, asked_by: str) -> None:
+    """As a scan of another window stores what it found for this one."""
+    nothing = Stored(name="none", checksum="", size_bytes=0)
+    database_of(place.home).transact(
+        lambda rows: store_listing(rows, "ads", KEY, head(asked_by), nothing)
     )
 
 
 def test_what_another_scan_has_found_is_only_fetched(place: Place) -> None:
     """Airflow is not asked about hundreds of runs once the listing of this pass is there."""
-    found = listing_path(place.home, "ads", "clicks", KEY)
-    found.parent.mkdir(parents=True)
-    found.write_bytes(head("mine#1").model_dump_json().encode() + b"\n\xff\x00arrow")
+    found(place, "mine#1")
     place.answers(listed(storage_calls=0))
     place.operator().work(REQUEST, {})
     assert place.questions == 0
     # One of an earlier pass is no answer to this one.
-    found.write_bytes(head("mine#0").model_dump_json().encode() + b"\n")
+    found(place, "mine#0")
     place.operator().work(REQUEST, {})
     assert place.questions == 1
 
