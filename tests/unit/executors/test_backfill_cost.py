@@ -187,7 +187,7 @@ def test_rows_that_only_reading_can_tell_make_the_sum_unknown(project: Stages) -
     assert newest is not None
     sources = newest.sources | {"a": newest.sources["a"].model_copy(update={"rows": None})}
     unknown = newest.model_copy(update={"sources": sources, "generation": 2})
-    project.ledger._store(unknown, lambda folder: {})
+    project.ledger.record_plan(unknown, {})
     project.ledger.mark_trained(newest.window, 2, {})
     found = cost(project, 0, 1, line="second")
     assert found.rows == {"a": None, "b": 2}
