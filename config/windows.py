@@ -6,10 +6,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 HOUR = timedelta(hours=1)
 WARM_START_SEPARATOR = "_"
+
+
+class Spanned(Protocol):
+    """What has a place in time: windows are ordered by their ends, then by their starts."""
+
+    @property
+    def start(self) -> datetime:
+        """First instant, aware."""
+
+    @property
+    def end(self) -> datetime:
+        """First instant after it, aware."""
+
+
+def order_of(one: Spanned) -> tuple[datetime, datetime]:
+    """The place of a window among others: compare these, never the keys."""
+    return one.end, one.start
 
 
 class WindowSize(StrEnum):

@@ -1,4 +1,4 @@
-"""The ledger: which tasks a window has, in immutable generations, and which of them were trained.
+"""The ledger: which tasks a window has, in immutable generations.
 
 The figures of a plan are rows, its tasks are manifests in the store. The manifests are stored
 first: a generation is visible with all of it, by one transaction, or not at all.
@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection
 
-from forebay.config.windows import Interval
+from forebay.config.windows import Interval, Window
 from forebay.datatasks import history, plan_rows
 from forebay.datatasks.manifests import manifest_bytes, read_manifests
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import DataTask
-from forebay.errors import DataError, InfrastructureError
+from forebay.errors import DataError
 from forebay.home.database import Database, database_of
 from forebay.home.paths import Home
 from forebay.home.store import FolderStore
@@ -45,6 +45,12 @@ class Ledger:
         """Numbers of the generations of a window, ascending."""
         return self.database.read(lambda rows: plan_rows.generations(rows, self.pipeline, window))
 
+    def windows_before(self, window: Window) -> list[str]:
+        """Keys of the windows before this one that have a plan, in order."""
+        return self.database.read(
+            lambda rows: plan_rows.planned_windows(rows, self.pipeline, window)
+        )
+
     def next_generation(self, window: str) -> int:
         """A number that no generation of the window has had, not even before it was forgotten.
 
@@ -57,8 +63,7 @@ class Ledger:
 
     def latest_plan(self, window: str) -> WindowPlan | None:
         """The newest generation."""
-        found = self.database.read(lambda rows: plan_rows.plan_row(rows, self.pipeline, window))
-        return found.plan if found is not None else None
+        return self.database.read(lambda rows: plan_rows.plan_of(rows, self.pipeline, window))
 
     def plan(self, window: str, generation: int) -> WindowPlan:
         """One generation.
@@ -67,14 +72,25 @@ class Ledger:
             DataError: when it is not there.
         """
         found = self.database.read(
-            lambda rows: plan_rows.plan_row(rows, self.pipeline, window, generation)
+            lambda rows: plan_rows.plan_of(rows, self.pipeline, window, generation)
         )
         if found is None:
-            raise DataError(
-                f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
-                "was forgotten, plan the window again"
-            )
-        return found.plan
+            raise self._gone(window, generation)
+        return found
+
+    def plans(self, generations: Mapping[str, int]) -> dict[str, WindowPlan]:
+        """One generation of each of these windows.
+
+        Raises:
+            DataError: when one of them is not there.
+        """
+        found = self.database.read(
+            lambda rows: plan_rows.plans_of(rows, self.pipeline, generations)
+        )
+        for window, generation in generations.items():
+            if window not in found:
+                raise self._gone(window, generation)
+        return found
 
     def tasks(self, window: str, generation: int) -> pa.Table:
         """The tasks of all sources, ordered by (hour, source order, number).
@@ -139,22 +155,8 @@ class Ledger:
 
         self.database.transact(work)
 
-    def mark_trained(self, window: str, generation: int, facts: Mapping[str, Any]) -> None:
-        """Store that the model of a generation is sealed."""
-
-        def work(rows: Connection) -> None:
-            if not plan_rows.mark_trained(rows, self.pipeline, window, generation):
-                raise InfrastructureError(
-                    f"generation {generation} of window {window} is gone: the window was forgotten "
-                    "meanwhile"
-                )
-            more = {"generation": generation, **facts}
-            history.note(rows, self.pipeline, window, "trained", more)
-
-        self.database.transact(work)
-
     def trained(self, window: str) -> int | None:
-        """The newest generation whose model is sealed."""
+        """The newest generation that some line has trained to its end."""
         return self.database.read(
             lambda rows: plan_rows.trained_generation(rows, self.pipeline, window)
         )
@@ -177,3 +179,9 @@ class Ledger:
     def history(self, window: str | None = None) -> list[dict[str, Any]]:
         """What happened, the oldest first."""
         return self.database.read(lambda rows: history.entries(rows, self.pipeline, window))
+
+    def _gone(self, window: str, generation: int) -> DataError:
+        return DataError(
+            f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
+            "was forgotten, plan the window again"
+        )

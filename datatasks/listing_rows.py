@@ -15,7 +15,7 @@ from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored
-from forebay.home.tables import listings, passes, plans, windows
+from forebay.home.tables import links, listings, passes, plans, windows
 from forebay.system.instants import from_us, now_us, to_us
 from forebay.system.message import Message
 
@@ -163,9 +163,13 @@ def held_by_trained_plans(connection: Connection, pipeline: str) -> Mapping[str,
             (windows.c.pipeline == listings.c.pipeline) & (windows.c.key == listings.c.window),
         )
         .join(plans, plans.c.window_id == windows.c.id)
+        .join(
+            links,
+            (links.c.window_id == windows.c.id) & (links.c.generation == plans.c.generation),
+        )
         .where(listings.c.pipeline == pipeline)
         .where(plans.c.generation == windows.c.last_generation)
-        .where(plans.c.trained_at > listings.c.stored_at)
+        .where(links.c.recorded_at > listings.c.stored_at)
     )
     found: dict[str, set[str]] = {}
     for row in connection.execute(rows):

@@ -6,24 +6,18 @@ together is stored together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from forebay.config.windows import Spanned
 from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.window_order import IN_ORDER, comes_before
 from forebay.errors import DataError, FencedError
+from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
-from forebay.home.tables import manifests, plans, requests, windows
+from forebay.home.tables import links, manifests, plans, requests, windows
 from forebay.system.instants import now_us, to_us
-
-
-class PlanRow(NamedTuple):
-    """One generation of a window as it is stored."""
-
-    id: int
-    plan: WindowPlan
-    is_trained: bool
 
 
 def window_id(connection: Connection, pipeline: str, window: str) -> int | None:
@@ -32,14 +26,18 @@ def window_id(connection: Connection, pipeline: str, window: str) -> int | None:
     return connection.scalar(rows)
 
 
-def planned_windows(connection: Connection, pipeline: str) -> list[str]:
-    """Keys of the windows that have a plan, in the order of their ends, then of their starts."""
+def planned_windows(
+    connection: Connection, pipeline: str, before: Spanned | None = None
+) -> list[str]:
+    """Keys of the windows that have a plan, in order: all of them, or those before another one."""
     rows = (
         select(windows.c.key)
         .where(windows.c.pipeline == pipeline)
         .where(select(plans.c.id).where(plans.c.window_id == windows.c.id).exists())
-        .order_by(windows.c.ends_at, windows.c.starts_at)
+        .order_by(*IN_ORDER)
     )
+    if before is not None:
+        rows = rows.where(comes_before(before))
     return list(connection.scalars(rows))
 
 
@@ -61,12 +59,12 @@ def last_generation(connection: Connection, pipeline: str, window: str) -> int:
     return connection.scalar(rows) or 0
 
 
-def plan_row(
+def plan_of(
     connection: Connection, pipeline: str, window: str, generation: int | None = None
-) -> PlanRow | None:
+) -> WindowPlan | None:
     """One generation of a window, or its newest; None where it is not there."""
     rows = (
-        select(plans.c.id, plans.c.document, plans.c.trained_at)
+        select(plans.c.document)
         .join(windows)
         .where(windows.c.pipeline == pipeline, windows.c.key == window)
         .order_by(plans.c.generation.desc())
@@ -74,20 +72,37 @@ def plan_row(
     )
     if generation is not None:
         rows = rows.where(plans.c.generation == generation)
-    found = connection.execute(rows).one_or_none()
-    if found is None:
-        return None
-    plan = WindowPlan.model_validate_json(found.document)
-    return PlanRow(found.id, plan, found.trained_at is not None)
+    found = connection.scalar(rows)
+    return None if found is None else WindowPlan.model_validate_json(found)
+
+
+def plans_of(
+    connection: Connection, pipeline: str, generations: Mapping[str, int]
+) -> dict[str, WindowPlan]:
+    """One generation of each of these windows, where it is there."""
+    found: dict[str, WindowPlan] = {}
+    for keys in batches(generations):
+        rows = (
+            select(windows.c.key, plans.c.generation, plans.c.document)
+            .join(plans)
+            .where(windows.c.pipeline == pipeline, windows.c.key.in_(keys))
+        )
+        for row in connection.execute(rows):
+            if generations[row.key] == row.generation:
+                found[row.key] = WindowPlan.model_validate_json(row.document)
+    return found
 
 
 def trained_generation(connection: Connection, pipeline: str, window: str) -> int | None:
-    """The newest generation whose model is sealed."""
+    """The newest generation that some line has trained to its end."""
     rows = (
         select(plans.c.generation)
         .join(windows)
+        .join(
+            links,
+            (links.c.window_id == windows.c.id) & (links.c.generation == plans.c.generation),
+        )
         .where(windows.c.pipeline == pipeline, windows.c.key == window)
-        .where(plans.c.trained_at.is_not(None))
         .order_by(plans.c.generation.desc())
         .limit(1)
     )
@@ -117,12 +132,12 @@ def copy_newest(connection: Connection, pipeline: str, window: str) -> WindowPla
     Raises:
         DataError: when the window has no plan.
     """
-    newest = plan_row(connection, pipeline, window)
+    newest = plan_of(connection, pipeline, window)
     if newest is None:
         raise DataError(f"window {window} of pipeline {pipeline!r} has no plan: plan it first")
-    stored = manifests_of(connection, pipeline, window, newest.plan.generation)
+    stored = manifests_of(connection, pipeline, window, newest.generation)
     generation = last_generation(connection, pipeline, window) + 1
-    plan = newest.plan.model_copy(update={"generation": generation})
+    plan = newest.model_copy(update={"generation": generation})
     store_plan(connection, pipeline, plan, stored)
     return plan
 
@@ -148,7 +163,7 @@ def store_plan(
         made = connection.execute(
             insert(windows).values(pipeline=pipeline, key=plan.window, **span, **newest)
         )
-        of_window = _inserted(made.inserted_primary_key)
+        of_window = inserted_id(made)
     else:
         of_window = found.id
         connection.execute(update(windows).where(windows.c.id == of_window).values(newest))
@@ -161,24 +176,13 @@ def store_plan(
             planned_at=now_us(),
         )
     )
-    plan_id = _inserted(row.inserted_primary_key)
+    plan_id = inserted_id(row)
     if stored:
         rows = [
             {"plan_id": plan_id, "stream": stream, **each.model_dump()}
             for stream, each in stored.items()
         ]
         connection.execute(insert(manifests), rows)
-
-
-def mark_trained(connection: Connection, pipeline: str, window: str, generation: int) -> bool:
-    """Note that a generation's model is sealed. False when that generation is not there."""
-    of_window = window_id(connection, pipeline, window)
-    changed = connection.execute(
-        update(plans)
-        .where(plans.c.window_id == of_window, plans.c.generation == generation)
-        .values(trained_at=now_us())
-    )
-    return changed.rowcount > 0
 
 
 def forget(connection: Connection, pipeline: str, window: str) -> bool:
@@ -189,9 +193,3 @@ def forget(connection: Connection, pipeline: str, window: str) -> bool:
     connection.execute(delete(plans).where(plans.c.id.in_(ids)))
     connection.execute(delete(requests).where(requests.c.window_id == of_window))
     return bool(ids)
-
-
-def _inserted(key: Sequence[int] | None) -> int:
-    if key is None:
-        raise RuntimeError("a row was stored without a number")
-    return key[0]

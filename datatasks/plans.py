@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from forebay.config.datasets import Feed
+from forebay.config.windows import Interval, Window
 from forebay.system.message import Message
 
 SKIPPED = "skipped: "
@@ -43,3 +44,8 @@ class WindowPlan(Message):
     end: datetime
     sources: dict[str, SourcePlan]
     fingerprint: str
+
+    @property
+    def as_window(self) -> Window:
+        """What was planned."""
+        return Window(Interval(self.start, self.end), self.window)

@@ -87,6 +87,7 @@ class BackfillEstimator:
         """Nothing is read yet."""
         self._ledger = self.target.ledger
         self._chain = self.target.chain
+        self._windows: dict[str, Window] = {}
 
     def backfill(self, windows: Sequence[Window], *, reprocess: bool) -> BackfillCost:
         """What `forebay run` and a backfill in Airflow do with these windows.
@@ -98,6 +99,7 @@ class BackfillEstimator:
         again = {window.key for window in windows} if reprocess else set()
         warm = warm_start_of(self.target.pipeline, self._chain, windows[0])
         requested = sorted([*([warm] if warm else []), *windows])
+        self._windows = {window.key: window for window in requested}
         done = {
             window.key: plan
             for window in requested
@@ -139,7 +141,7 @@ class BackfillEstimator:
         if reason:
             does = "wait"
         elif self._chain.link(window, generation) is not None:
-            does = "skip"  # its job died between the model's link and the ledger's mark
+            does = "skip"
         state: State = "planned" if newest is not None else "new"
         return WindowCost(
             window=window,
@@ -154,7 +156,7 @@ class BackfillEstimator:
         trained = [each for each in found if each.trains]
         projected = ProjectedChain(self._chain)
         for each in trained:
-            projected.train(each.window, each.generation)
+            projected.train(self._windows[each.window], each.generation)
         pipeline = self.target.pipeline
         rows = {name: _total(trained, name) for name in pipeline.source_names}
         pace = pace_of(self._chain)
@@ -180,10 +182,9 @@ class BackfillEstimator:
             require_compatible(self._chain, pipeline, self.target.project.sources)
         except ConfigError as error:
             refused.append(str(error))
-        gap = gap_before(self._chain, pipeline.dataset.grid, trained[0])
-        waiting = [
-            each.window for each in found if each.window < trained[-1] and each.does == "wait"
-        ]
+        gap = gap_before(self._chain, pipeline.dataset.grid, self._windows[trained[0]])
+        last = max(place for place, each in enumerate(found) if each.trains)
+        waiting = [each.window for each in found[:last] if each.does == "wait"]
         refused += [gap] if gap else []
         refused += [f"windows after {key} wait until it is trained" for key in waiting[:1]]
         return refused + projected.not_kept()

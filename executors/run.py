@@ -122,7 +122,7 @@ class Run:
         if not todo:
             return
         grid = self.target.pipeline.dataset.grid
-        gap = gap_before(self.target.chain, grid, todo[0].window)
+        gap = gap_before(self.target.chain, grid, todo[0].as_window)
         if gap:
             raise ConfigError(gap)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.system.message import Message
 
 _NEWEST = 20  # older windows may have run with other features, or on another machine
@@ -36,7 +37,7 @@ class Pace(Message):
 
 def pace_of(chain: ModelChain) -> Pace:
     """The pace of the newest windows of a line."""
-    links = [link for key in chain.windows()[-_NEWEST:] if (link := chain.newest(key))]
+    links = chain.last(_NEWEST)
     return Pace(
         windows=len(links),
         rows=sum(_rows(link) for link in links),

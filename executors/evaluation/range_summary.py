@@ -13,7 +13,8 @@ from forebay.executors.evaluation.summary import Json, build_summary
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.job.folders import jobs_of
 from forebay.executors.job.progress import read_progress
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 
 
 def summarise_windows(
@@ -38,35 +39,29 @@ def summarise_windows(
         DataError: when the plan that a model was trained from is gone.
     """
     ledger = Ledger(chain.home, pipeline.name)
-    links = [_trained(chain, key) for key in keys]
-    warm = _warm_start(chain)
-    plans = [ledger.plan(link.window, link.generation) for link in links]
-    evaluation = evaluate(pipeline, chain, keys)
+    links = _trained(chain, keys)
+    evaluation = evaluate(pipeline, chain, links)
+    first = chain.first()
+    if first is not None and is_warm_start(first.window):
+        links = [first, *links]
+    plans = ledger.plans({link.window: link.generation for link in links})
     if facts is None:
-        facts = _facts_of_jobs(chain, [*([warm] if warm else []), *links])
+        facts = _facts_of_jobs(chain, links)
     return build_summary(
-        pipeline,
-        chain,
-        plans,
-        ledger.plan(warm.window, warm.generation) if warm else None,
-        evaluation,
-        {"stale_windows": chain.stale(), "published": _published(chain), **facts},
+        pipeline, chain, links, plans, evaluation, {"published": _published(chain), **facts}
     )
 
 
-def _trained(chain: ModelChain, key: str) -> Link:
-    link = chain.newest(key)
-    if link is None:
+def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:
+    """The newest link of each window."""
+    found = chain.newest_of(keys)
+    missing = next((key for key in keys if key not in found), None)
+    if missing is not None:
         raise ConfigError(
-            f"window {key} of pipeline {chain.pipeline!r} is not trained on line {chain.line!r}: "
-            "train it, or ask for other windows"
+            f"window {missing} of pipeline {chain.pipeline!r} is not trained on line "
+            f"{chain.line!r}: train it, or ask for other windows"
         )
-    return link
-
-
-def _warm_start(chain: ModelChain) -> Link | None:
-    first = next(iter(chain.windows()), None)
-    return chain.newest(first) if first is not None and is_warm_start(first) else None
+    return list(found.values())
 
 
 def _published(chain: ModelChain) -> Json | None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import is_warm_start
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.executors.evaluation.windows import Evaluation
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.model_line.shown_steps import shown_series
 
 Json = dict[str, Any]
@@ -36,18 +38,17 @@ class SourceRows:
 
 def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
     """Collect the three counts of one source."""
-    prefix = f"{plan.source}/"
-    progress = [value for task, value in link.progress.items() if task.startswith(prefix)]
+    read = link.read.get(plan.source, ReadRows())
     return SourceRows(
         planned=plan.rows,
-        served=sum(value.rows_read for value in progress),
+        served=read.rows,
         trained=link.trained(plan.source).rows,
-        dead=sum(value.dead_rows for value in progress),
+        dead=read.dead,
     )
 
 
-def window_facts(plan: WindowPlan, link: Link, chain: ModelChain, evaluation: Evaluation) -> Json:
-    """What a summary says of one trained window."""
+def window_facts(plan: WindowPlan, link: Link, stale: str | None, evaluation: Evaluation) -> Json:
+    """What is said of one trained window. stale: why its model is, see `ModelChain`."""
     sources: Json = {}
     for name, source in plan.sources.items():
         rows = source_rows(source, link)
@@ -68,35 +69,43 @@ def window_facts(plan: WindowPlan, link: Link, chain: ModelChain, evaluation: Ev
         "resumed_from_step": link.resumed_from_step,
         "reread_rows": link.reread_rows,
         "steps": link.steps,
-        "stale": chain.stale_reason(link),
+        "stale": stale,
         "sources": sources,
         "metrics": evaluation.windows.get(plan.window, {}),
         "label_completeness": evaluation.completeness.get(plan.window),
-        "series": shown_series(chain.folder(link.window, link.generation)),
     }
 
 
 def build_summary(
     pipeline: PipelineSpec,
     chain: ModelChain,
-    plans: Sequence[WindowPlan],
-    warm_start: WindowPlan | None,
+    links: Sequence[Link],
+    plans: Mapping[str, WindowPlan],
     evaluation: Evaluation,
     facts: Mapping[str, Any],
 ) -> Json:
     """Everything a report needs, for windows that are all trained.
 
-    facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`, `storage_calls`,
-    `notes`, `stale_windows` and `published`.
+    Args:
+        pipeline: whose windows they are.
+        chain: the line that trained them.
+        links: the newest of each window, in order; that of the line's warm start comes first.
+        plans: what each link was trained from, by window.
+        evaluation: of these windows.
+        facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
+            `storage_calls`, `notes` and `published`.
     """
-    links = [_newest(chain, plan.window) for plan in plans]
-    windows = [
-        window_facts(plan, link, chain, evaluation) for plan, link in zip(plans, links, strict=True)
-    ]
-    warm = None
-    if warm_start is not None:
-        warm = window_facts(warm_start, _newest(chain, warm_start.window), chain, evaluation)
-    agree, line = rows_verdict([*([warm] if warm else []), *windows])
+    stale = chain.stale_reasons()
+    found = {
+        link.window: {
+            **window_facts(plans[link.window], link, stale.get(link.window), evaluation),
+            "series": shown_series(chain.folder(link.window, link.generation)),
+        }
+        for link in links
+    }
+    warm = next((one for key, one in found.items() if is_warm_start(key)), None)
+    windows = [one for key, one in found.items() if not is_warm_start(key)]
+    agree, line = rows_verdict(list(found.values()))
     seen = links[-1].seen if links else {}
     model = chain.saved_model(links[-1].window, links[-1].generation) if links else None
     return {
@@ -105,6 +114,7 @@ def build_summary(
         "paradigms": list(pipeline.train.paradigms) if pipeline.model.kind == "towers" else [],
         "windows": windows,
         "warm_start": warm,
+        "stale_windows": list(stale),
         "seen": {name: sums.model_dump() for name, sums in seen.items()},
         "model": str(model) if model is not None and model.is_dir() else "",
         "pooled": evaluation.pooled,
@@ -145,10 +155,3 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
     if unknown:
         line += f"; {unknown} plans could not count rows before reading and count what was served"
     return True, line
-
-
-def _newest(chain: ModelChain, window: str) -> Link:
-    link = chain.newest(window)
-    if link is None:
-        raise LookupError(f"window {window} has no trained model")
-    return link

@@ -14,7 +14,8 @@ from forebay.executors.evaluation.scoreboard import (
     summarise_scores,
     window_metrics,
 )
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.scores import Segments
 
 
@@ -27,15 +28,12 @@ class Evaluation:
     pooled: dict[str, Any]
 
 
-def evaluate(pipeline: PipelineSpec, chain: ModelChain, keys: Sequence[str]) -> Evaluation:
-    """Judge the newest generation of each window; labels of later windows count too."""
-    wanted = set(keys)
-    horizon = label_horizon(pipeline)
-    following = [key for key in chain.windows() if key >= min(wanted, default="")]
-    last = max((place for place, key in enumerate(following) if key in wanted), default=-1)
-    following = following[: last + horizon + 1]  # no label comes after these
-    links = [link for key in following if (link := chain.newest(key)) is not None]
-    segments = [_segments(chain, link) for link in links]
+def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
+    """Judge links, given in order; labels of later windows count too."""
+    wanted = {link.window for link in links}
+    horizon = label_horizon(pipeline)  # no label comes from windows after that
+    following = chain.between(links[0], links[-1], horizon) if links else []
+    segments = [_segments(chain, link) for link in following]
     paradigms = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
     boards: list[Scored] = [
         board for board in score_windows(segments, paradigms, horizon) if board.window in wanted

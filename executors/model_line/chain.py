@@ -6,74 +6,29 @@ from the newest model of the window before; later windows keep theirs and become
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
-from forebay.datatasks.tasks import TaskProgress
+from sqlalchemy import Connection
+
+from forebay.config.windows import Spanned
+from forebay.datatasks import history
 from forebay.errors import ConfigError
-from forebay.home.format import record_format
+from forebay.executors.model_line import checkpoint_rows, judgement_rows, link_rows, serving
+from forebay.executors.model_line.link import Head, Link, Parent, Published
+from forebay.executors.model_line.staleness import stale_reason, stale_reasons
+from forebay.home.database import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.mixture.row_sums import RowSums
-from forebay.system.files import make_folder, write_atomically
-from forebay.system.locks import locked
-from forebay.system.message import Message
 from forebay.system.trees import remove_tree
 
-LINK_NAME = "window.json"
-_PUBLISH_LOCK_SECONDS = 30.0
-
-
-class Parent(Message):
-    """The link that a model was started from."""
-
-    window: str
-    generation: int
-
-
-class Link(Message):
-    """One trained window.
-
-    base_seen and seen: the model's row sums before and after this window, by source name.
-    model_fingerprint: fingerprint of everything that decides the model's shape and meaning.
-    """
-
-    window: str
-    generation: int
-    parent: Parent | None
-    step: int
-    steps: int
-    base_seen: dict[str, RowSums]
-    seen: dict[str, RowSums]
-    progress: dict[str, TaskProgress]
-    scores: list[str]
-    resumed_from_step: int
-    reread_rows: int
-    model_fingerprint: str
-    started_at: datetime
-    finished_at: datetime
-
-    def trained(self, source: str) -> RowSums:
-        """What this window trained of one source, from the model's own variables."""
-        before = self.base_seen.get(source, RowSums())
-        after = self.seen.get(source, RowSums())
-        return RowSums(
-            rows=after.rows - before.rows,
-            sum=_wrap(after.sum - before.sum),
-            sum_of_squares=_wrap(after.sum_of_squares - before.sum_of_squares),
-        )
-
-
-class Published(Message):
-    """The pointer to the model that serves."""
-
-    window: str
-    generation: int
-    path: str
-    published_at: datetime
+T = TypeVar("T")
 
 
 class ModelChain:
-    """Links of one line, newest generations first in every answer."""
+    """Links of one line."""
 
     def __init__(self, home: Home, pipeline: str, line: str = DEFAULT_LINE) -> None:
         """Nothing is read or created yet."""
@@ -91,95 +46,122 @@ class ModelChain:
 
     def windows(self) -> list[str]:
         """Keys of all windows that have at least one link, in order."""
-        root = self.home.line(self.pipeline, self.line)
-        if not root.is_dir():
-            return []
-        return sorted(path.name for path in root.iterdir() if self.generations(path.name))
+        return self._read(link_rows.trained_windows)
 
     def generations(self, window: str) -> list[int]:
         """Generations of a window that were trained to its end, ascending."""
-        root = self.home.line(self.pipeline, self.line) / window
-        if not root.is_dir():
-            return []
-        return sorted(int(path.parent.name[1:]) for path in root.glob(f"g*/{LINK_NAME}"))
+        return self._read(lambda rows, line: link_rows.generations(rows, line, window))
 
     def link(self, window: str, generation: int) -> Link | None:
         """One link, or None when that generation never reached its end."""
-        return Link.of_file(self.folder(window, generation) / LINK_NAME)
+        return self._read(lambda rows, line: link_rows.link_of(rows, line, window, generation))
 
     def newest(self, window: str) -> Link | None:
         """The newest link of a window."""
-        generations = self.generations(window)
-        return self.link(window, generations[-1]) if generations else None
+        return self._read(lambda rows, line: link_rows.link_of(rows, line, window))
 
-    def before(self, window: str) -> Link | None:
+    def newest_of(self, windows: Iterable[str]) -> dict[str, Link]:
+        """The newest links of these windows, in order; those that are not trained have none."""
+        found = self._read(lambda rows, line: link_rows.newest_links(rows, line, windows))
+        return {link.window: link for link in found}
+
+    def links(self) -> list[Link]:
+        """Every link, by window and generation."""
+        return self._read(link_rows.all_links)
+
+    def heads(self) -> list[Head]:
+        """The newest link of each window in short, in order."""
+        return self._read(link_rows.heads)
+
+    def first(self) -> Link | None:
+        """The newest link of the window that the line begins with."""
+        return self._read(link_rows.first_link)
+
+    def last(self, count: int = 1) -> list[Link]:
+        """The newest links of the last windows, in order."""
+        return self._read(lambda rows, line: link_rows.last_links(rows, line, count))
+
+    def before(self, window: Spanned) -> Link | None:
         """The newest link of the last window before this one; None where the line begins."""
-        earlier = [key for key in self.windows() if key < window]
-        return self.newest(earlier[-1]) if earlier else None
+        return self._read(lambda rows, line: link_rows.link_before(rows, line, window))
+
+    def over(self, instant: datetime) -> Link | None:
+        """The newest link whose window holds an instant."""
+        return self._read(lambda rows, line: link_rows.link_over(rows, line, instant))
+
+    def between(self, first: Spanned, last: Spanned, more: int) -> list[Link]:
+        """The newest links from one window to another, and so many after them, in order."""
+        return self._read(lambda rows, line: link_rows.links_between(rows, line, first, last, more))
 
     def record(self, link: Link) -> None:
-        """Store a link; from now on the window counts as trained in this generation."""
-        record_format(self.home)
-        path = self.folder(link.window, link.generation) / LINK_NAME
-        write_atomically(path, link.model_dump_json(indent=1))
+        """Store a link; from now on the window counts as trained in this generation.
+
+        Raises:
+            InfrastructureError: when its plan was forgotten meanwhile.
+        """
+        facts = {
+            "generation": link.generation,
+            "line": self.line,
+            "step": link.step,
+            "finished_at": link.finished_at.isoformat(),
+        }
+
+        def work(rows: Connection, line: int) -> None:
+            link_rows.store_link(rows, line, self.pipeline, link)
+            history.note(rows, self.pipeline, link.window, "trained", facts)
+
+        self._change(work)
 
     def stale_reason(self, link: Link) -> str | None:
         """Why a link is not built on the newest models before it; None when it is."""
-        current: Link | None = link
-        while current is not None:
-            parent, before = current.parent, self.before(current.window)
-            if before is not None and (parent is None or parent.window != before.window):
-                return f"stale (built before {before.window} was trained)"
-            if parent is None:
-                return None
-            if self.generations(parent.window)[-1:] != [parent.generation]:
-                return f"stale (built on generation {parent.generation} of {parent.window})"
-            current = self.link(parent.window, parent.generation)
-        return None
+        return self._read(lambda rows, line: stale_reason(rows, line, link))
 
-    def stale(self) -> list[str]:
-        """Windows whose models are not built on the newest ones, in order."""
-        links = [self.newest(key) for key in self.windows()]
-        return [link.window for link in links if link and self.stale_reason(link)]
+    def stale_reasons(self) -> dict[str, str]:
+        """Windows whose models are not built on the newest ones, in order, and why."""
+        return self._read(stale_reasons)
 
     def published(self) -> Published | None:
         """What serves now."""
-        return Published.of_file(self.home.published(self.pipeline, self.line))
-
-    def drop_checkpoints(self, windows_kept: int) -> None:
-        """Remove checkpoints of all but the newest windows; links, scores and models stay."""
-        for window in self.windows()[:-windows_kept]:
-            for generation in self.generations(window):
-                remove_tree(self.folder(window, generation) / "checkpoints")
+        return self._read(serving.published)
 
     def publish(self, link: Link, model: Path, now: datetime) -> bool:
         """Let a link serve, if nothing speaks against it; see `unfit_to_serve`."""
-        place = self.home.published(self.pipeline, self.line)
-        make_folder(place.parent)
-        # Of two that publish at once the later window has to win.
-        with locked(place.with_suffix(".lock"), _PUBLISH_LOCK_SECONDS):
-            if self.unfit_to_serve(link):
+
+        def work(rows: Connection, line: int) -> bool:
+            if serving.unfit_to_serve(rows, line, link):
                 return False
-            pointer = Published(
-                window=link.window, generation=link.generation, path=str(model), published_at=now
-            )
-            write_atomically(place, pointer.model_dump_json())
-        return True
+            serving.serve(rows, line, link, str(model), now)
+            return True
+
+        return self._change(work)
 
     def unfit_to_serve(self, link: Link) -> str:
-        """Why a link may not serve; an empty text when it may.
+        """Why a link may not serve; an empty text when it may."""
+        return self._read(lambda rows, line: serving.unfit_to_serve(rows, line, link))
 
-        Publication never moves back to an earlier window, and never to a stale or replaced model.
-        """
-        stale, serving = self.stale_reason(link), self.published()
-        if stale:
-            return f"generation {link.generation} of window {link.window} is {stale}"
-        newest = self.generations(link.window)[-1:]
-        if newest > [link.generation]:
-            return f"window {link.window} has been trained anew, as generation {newest[0]}"
-        if serving is not None and link.window < serving.window:
-            return f"window {serving.window}, which is later, serves"
-        return ""
+    def judge(self, link: Link, document: Mapping[str, Any]) -> None:
+        """Store how good a link is, in place of what was stored before."""
+        text = json.dumps(document)
+        self._change(lambda rows, line: judgement_rows.store(rows, line, link.name, text))
+
+    def judgement(self, link: Link) -> dict[str, Any] | None:
+        """How good a link is; None where nobody judged it."""
+        found = self._read(lambda rows, line: judgement_rows.document(rows, line, link.name))
+        return None if found is None else json.loads(found)
+
+    def has_checkpoint(self, link: Parent) -> bool:
+        """Whether a later window can be started from a link."""
+        return self._read(lambda rows, line: checkpoint_rows.is_kept(rows, line, link))
+
+    def drop_checkpoints(self, windows_kept: int) -> None:
+        """Remove checkpoints of all but the newest windows; links, scores and models stay."""
+        names = self._read(lambda rows, line: checkpoint_rows.beyond(rows, line, windows_kept))
+        if not names:
+            return
+        # First the rows: a checkpoint that is said to be there is.
+        self._change(lambda rows, line: checkpoint_rows.drop(rows, line, names))
+        for name in names:
+            remove_tree(self.folder(name.window, name.generation) / "checkpoints")
 
     def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:
         """Refuse to continue from a model that was made for other features or towers.
@@ -194,7 +176,14 @@ class ModelChain:
                 "a line of its own (--line NAME), or undo the change"
             )
 
+    def _read(self, work: Callable[[Connection, int | None], T]) -> T:
+        """Call `work` with the line's id, which is None before anything of it was stored."""
+        return database_of(self.home).read(
+            lambda rows: work(rows, link_rows.line_id(rows, self.pipeline, self.line))
+        )
 
-def _wrap(value: int) -> int:
-    """Reduce to signed 64 bits, as the model's own variables do."""
-    return (value + 2**63) % 2**64 - 2**63
+    def _change(self, work: Callable[[Connection, int], T]) -> T:
+        """Call `work` while nobody else changes the line."""
+        return database_of(self.home).transact(
+            lambda rows: work(rows, link_rows.locked_line(rows, self.pipeline, self.line))
+        )

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
-from forebay.executors.model_line.chain import Parent
+from forebay.executors.model_line.link import Parent
 from forebay.mixture.row_sums import RowSums
 from forebay.system.files import folder_checksums
 from forebay.system.message import Message

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
-from forebay.executors.model_line.checkpoints import CheckpointStore
-
-_NEVER = datetime(1, 1, 1, tzinfo=UTC)
+from forebay.config.windows import Window, order_of
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Head, Parent
+from forebay.executors.model_line.staleness import break_reason
 
 
-class ProjectedChain(ModelChain):
-    """The links of a chain and those that are to come; every rule of the chain holds for both."""
+class ProjectedChain:
+    """The newest links of a line, those that are to come among them."""
 
     def __init__(self, chain: ModelChain) -> None:
         """Start with what is there."""
-        super().__init__(chain.home, chain.pipeline, chain.line)
-        self._new: dict[str, Link] = {}
+        self._chain = chain
+        self._heads = {head.name.window: head for head in chain.heads()}
+        self._new: set[str] = set()
         self._missing: list[str] = []
 
-    def train(self, window: str, generation: int) -> None:
+    def train(self, window: Window, generation: int) -> None:
         """One more window, built on the newest model of the window before it."""
-        parent = self.before(window)
-        if parent is not None and parent.window not in self._new and not self._is_kept(parent):
+        earlier = [head for head in self._ordered() if head.order < order_of(window)]
+        parent = earlier[-1].name if earlier else None
+        if parent is not None and not self._is_kept(parent):
             self._missing.append(parent.window)
-        self._new[window] = Link(
-            window=window,
-            generation=generation,
-            parent=Parent(window=parent.window, generation=parent.generation) if parent else None,
-            step=0,
-            steps=0,
-            base_seen={},
-            seen={},
-            progress={},
-            scores=[],
-            resumed_from_step=0,
-            reread_rows=0,
-            model_fingerprint="",
-            started_at=_NEVER,
-            finished_at=_NEVER,
-        )
+        name = Parent(window=window.key, generation=generation)
+        self._heads[window.key] = Head(order_of(window), name, parent)
+        self._new.add(window.key)
+
+    def stale(self) -> list[str]:
+        """Windows whose models will not be built on the newest ones, in order."""
+        heads = self._ordered()
+        befores = [None, *(head.name for head in heads)]
+        for place, (head, before) in enumerate(zip(heads, befores, strict=False)):
+            if break_reason(head.parent, before) is not None:
+                return [later.name.window for later in heads[place:]]
+        return []
 
     def not_kept(self) -> list[str]:
         """Why windows cannot be built on those before them: their checkpoints are gone."""
@@ -49,21 +45,8 @@ class ProjectedChain(ModelChain):
             for key in self._missing
         ]
 
-    def windows(self) -> list[str]:
-        """Keys of all windows that have or will have a link."""
-        return sorted({*super().windows(), *self._new})
+    def _ordered(self) -> list[Head]:
+        return sorted(self._heads.values(), key=lambda head: head.order)
 
-    def generations(self, window: str) -> list[int]:
-        """Generations that are or will be trained to their end."""
-        new = self._new.get(window)
-        return sorted({*super().generations(window), *([new.generation] if new else [])})
-
-    def link(self, window: str, generation: int) -> Link | None:
-        """One link; one that is to come holds its parent and no rows."""
-        new = self._new.get(window)
-        if new is not None and new.generation == generation:
-            return new
-        return super().link(window, generation)
-
-    def _is_kept(self, link: Link) -> bool:
-        return CheckpointStore(self.folder(link.window, link.generation)).newest() is not None
+    def _is_kept(self, name: Parent) -> bool:
+        return name.window in self._new or self._chain.has_checkpoint(name)

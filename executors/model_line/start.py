@@ -9,7 +9,6 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import (
     Window,
     WindowGrid,
-    first_window_key,
     is_warm_start,
     warm_start_window,
 )
@@ -22,14 +21,14 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
     start = pipeline.train.warm_start
     if start is None or start >= first.start:
         return None
-    existing = chain.windows()
-    if existing and existing[0] > first.key:
+    begin = chain.first()
+    if begin is None:
+        return warm_start_window(start, first)
+    if begin.start > first.start:
         return None  # the line began after this window, without a warm start
-    if existing:
-        if not is_warm_start(existing[0]):
-            return None
-        first = pipeline.dataset.grid.parse(first_window_key(existing[0]))
-    return warm_start_window(start, first)
+    if not is_warm_start(begin.window):
+        return None
+    return warm_start_window(start, pipeline.dataset.grid.at(begin.end))
 
 
 def require_compatible(
@@ -40,30 +39,28 @@ def require_compatible(
     Raises:
         ConfigError: when the declaration was changed.
     """
-    windows = chain.windows()
-    if windows and (newest := chain.newest(windows[-1])) is not None:
+    for newest in chain.last():
         chain.require_same_fingerprint(newest, model_fingerprint_of(pipeline, sources))
 
 
-def gap_before(chain: ModelChain, grid: WindowGrid, first: str) -> str:
+def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
     """Why a line cannot continue with window `first`; an empty text when it can.
 
-    A window's model starts from the window before it, so none may be left out.
+    A window's model starts from the window before it, so none may be left out, and no row may be
+    trained twice.
     """
-    trained = [key for key in chain.windows() if key < first]
-    if not trained:
-        return ""
-    last = trained[-1]
-    expected = first_window_key(last) if is_warm_start(last) else grid.after(grid.parse(last)).key
-    if is_warm_start(last) and first < expected:
+    over = chain.over(first.start)
+    if over is not None and is_warm_start(over.window) and not is_warm_start(first.key):
         return (
-            f"window {first} is part of the warm start {last} that this line begins with: its rows "
-            f"are trained already. Windows of this line begin with {expected}; train earlier ones "
-            "on a line of their own (--line NAME)"
+            f"window {first.key} is part of the warm start {over.window} that this line begins "
+            f"with: its rows are trained already. Windows of this line begin with "
+            f"{grid.at(over.end).key}; train earlier ones on a line of their own (--line NAME)"
         )
-    if first <= expected:
+    last = chain.before(first)
+    if last is None or first.start <= last.end:
         return ""
+    expected = grid.at(last.end).key
     return (
-        f"windows {expected} up to {first} are not trained yet, and each starts "
+        f"windows {expected} up to {first.key} are not trained yet, and each starts "
         f"from the one before it: run --from {expected}"
     )

@@ -63,10 +63,10 @@ class Claims:
         )
 
     def _newest(self, rows: Connection) -> int:
-        found = plan_rows.plan_row(rows, self._ledger.pipeline, self._window)
+        found = plan_rows.plan_of(rows, self._ledger.pipeline, self._window)
         if found is None:
             raise DataError(f"window {self._window} has no plan: it was forgotten, plan it again")
-        return found.plan.generation
+        return found.generation
 
     def _renew(self, rows: Connection) -> int:
         plan = plan_rows.copy_newest(rows, self._ledger.pipeline, self._window)

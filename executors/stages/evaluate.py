@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,23 +9,21 @@ from typing import Any
 from forebay.config.windows import is_warm_start
 from forebay.errors import RowsLostError, UsageError
 from forebay.executors.evaluation.summary import rows_verdict, window_facts
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
-from forebay.system.files import write_atomically
-
-EVALUATION_NAME = "evaluation.json"
 
 
 def evaluate_window(target: StageTarget) -> EvaluateResult:
-    """Judge the newest generation of a window and write evaluation.json beside its model.
+    """Judge the newest generation of a window and store the judgement with its link.
 
     Labels of later windows that are trained already count. The first window of a line answers
     for the rows of its warm start too. Starts no TensorFlow: the scores are those of training.
 
     Raises:
         UsageError: when the window is not trained.
-        RowsLostError: when rows planned, served and trained do not agree; the file is there.
+        RowsLostError: when rows planned, served and trained do not agree; that is stored too.
         DataError: when its plan or its scores are damaged.
     """
     from forebay.executors.evaluation.windows import evaluate  # scipy: only where it is needed
@@ -37,16 +34,17 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         raise UsageError(
             f"window {key} is not trained on line {target.line!r}: there is nothing to judge"
         )
-    evaluation = evaluate(target.pipeline, chain, [key])
+    evaluation = evaluate(target.pipeline, chain, [link])
     links = [*_warm_start(chain, link), link]
     documents = [
-        window_facts(ledger.plan(each.window, each.generation), each, chain, evaluation)
+        window_facts(
+            ledger.plan(each.window, each.generation), each, chain.stale_reason(each), evaluation
+        )
         for each in links
     ]
     agree, rows_line = rows_verdict(documents)
     document = {**documents[-1], "rows_agree": agree, "rows_line": rows_line}
-    path = chain.folder(key, link.generation) / EVALUATION_NAME
-    write_atomically(path, json.dumps(document, indent=1))
+    chain.judge(link, document)
     if not agree:
         raise RowsLostError(rows_line)
     return EvaluateResult(
@@ -55,7 +53,6 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         rows={name: link.trained(name).rows for name in link.seen},
         rows_line=rows_line,
         metrics={name: _figures(found) for name, found in document["metrics"].items()},
-        path=str(path),
     )
 
 
@@ -69,7 +66,7 @@ def _warm_start(chain: ModelChain, link: Link) -> list[Link]:
 
 
 def _figures(found: Mapping[str, Any]) -> dict[str, float]:
-    """What is one number; intervals, and what could not be computed, are in the file only."""
+    """What is one number; intervals, and what could not be computed, are in what is stored only."""
     return {
         name: float(value)
         for name, value in found.items()

@@ -22,8 +22,7 @@ def time_window(target: StageTarget, *, again: bool) -> TimerResult:
     if plan is None:
         return TimerResult(state="open", window=key, reason="it has no plan yet")
     generation = plan.generation
-    linked = target.chain.link(key, generation) is not None
-    if not linked or ledger.trained(key) != generation:
+    if not target.is_trained(key, generation):
         reason = f"it is planned as generation {generation} and not trained"
         return TimerResult(state="open", window=key, generation=generation, reason=reason)
     trained = f"it is trained in generation {generation}"

@@ -81,14 +81,13 @@ class SubmitResult(Message):
 
 
 class EvaluateResult(Message):
-    """Metrics of one window by paradigm and name, and the file that has all of them."""
+    """Metrics of one window by paradigm and name."""
 
     window: str
     generation: int
     rows: dict[str, int] = Field(default_factory=dict)
     rows_line: str = ""
     metrics: dict[str, dict[str, float]] = Field(default_factory=dict)
-    path: str
 
 
 class PublishResult(Message):

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from forebay.config.windows import Window, is_warm_start
+from forebay.config.windows import Window, is_warm_start, order_of
 from forebay.datatasks.listing_rows import ListingHead
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
@@ -150,8 +150,11 @@ class SourceStage:
         """The history to list with the earliest window, when the line seems to begin there."""
         if self._target.pipeline.train.warm_start is None:
             return None
-        earlier = [*self._ledger.windows(), *self._listings.windows()]
-        if any(key < begin.key and not is_warm_start(key) for key in earlier):
+        listed = [self._other(key) for key in self._listings.windows()]
+        planned = self._ledger.windows_before(begin)
+        if any(each is not None and order_of(each) < order_of(begin) for each in listed) or any(
+            not is_warm_start(key) for key in planned
+        ):
             return None
         warm = warm_start_of(self._target.pipeline, self._target.chain, begin)
         if warm is None or warm.end > begin.start or self._ledger.trained(warm.key) is not None:

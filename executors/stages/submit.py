@@ -103,7 +103,7 @@ class _Submission:
             name=self.target.line,
             trained=link.generation if link else None,
             planned=plan.generation if plan else None,
-            gap=gap_before(self.chain, grid, self.window.key),
+            gap=gap_before(self.chain, grid, self.window),
             holder="" if holder == self._job_id(planned) else holder,
         )
         return decide(Situation(self.window.key, before, previous, line=line))

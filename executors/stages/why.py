@@ -11,7 +11,7 @@ from forebay.datatasks.why import why_not_planned
 from forebay.errors import LineBusyError
 from forebay.executors.job.folders import StoredJob, jobs_with_window
 from forebay.executors.job.progress import read_progress
-from forebay.executors.model_line.chain import Link
+from forebay.executors.model_line.link import Link
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import DEFAULT_LINE
 from forebay.system.message import Message
@@ -80,7 +80,7 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
     chain, key = target.chain, target.key
     stale = chain.stale_reason(link)
     if stale:
-        first = chain.stale()[0]
+        first = next(iter(chain.stale_reasons()))
         return Why(
             window=key,
             state="stale",
@@ -149,10 +149,10 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     start = last = first_window_key(window)
     reason = _plan_text(plan)
     before = _window_before(target)
-    trained = chain.windows()
-    earlier = [key for key in (*trained, *target.ledger.windows()) if key < window]
-    can_start = any(key == before or first_window_key(key) == window for key in trained)
-    if before and earlier and not can_start:
+    trained = chain.before(target.window)
+    begun = trained is not None or bool(target.ledger.windows_before(target.window))
+    can_start = trained is not None and trained.end >= target.window.start
+    if before and begun and not can_start:
         reason += f"; it waits for window {before}, which is not trained"
         start = before
     return Why(

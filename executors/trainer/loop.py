@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from forebay.config.feeds import has_stream
-from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.checkpoints import CheckpointStore, Seal
+from forebay.executors.model_line.link import Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.scores import ScoreWriter
 from forebay.executors.model_line.steps import Counts, StepSeries
@@ -79,7 +79,6 @@ class WindowTrainer:
         self._has_stream = has_stream(pipeline, request.source_specs())
         self._model_fingerprint = model_fingerprint_of(pipeline, request.source_specs())
         self._chain = ModelChain(home, pipeline.name, request.line)
-        self._ledger = Ledger(home, pipeline.name)
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
@@ -120,7 +119,7 @@ class WindowTrainer:
         folder = self._chain.folder(window.key, window.generation)
         store = CheckpointStore(folder)
         with self._progress.phase("load"):
-            parent = self._chain.before(window.key)
+            parent = self._chain.before(window)
             store.drop_others(_parent_of(parent))
             seal = store.load(self._learner)
             if seal is None:
@@ -261,13 +260,15 @@ class WindowTrainer:
         trained_rows = int(_rows_of(sealed).sum())
         return Link(
             window=sealed.window,
+            start=opened.request.start,
+            end=opened.request.end,
             generation=sealed.generation,
             parent=sealed.parent,
             step=sealed.step,
             steps=sealed.window_step,
             base_seen=dict(zip(self._names, sealed.base_seen, strict=True)),
             seen=dict(zip(self._names, sealed.seen, strict=True)),
-            progress=sealed.progress,
+            read=_read_rows(self._names, sealed.progress),
             scores=sealed.scores,
             resumed_from_step=opened.counters.value("resumed_from_step"),
             reread_rows=opened.counters.value("used_rows")
@@ -279,9 +280,6 @@ class WindowTrainer:
         )
 
     def _finish(self, link: Link, *, publish: bool) -> None:
-        facts = {"step": link.step, "finished_at": link.finished_at.isoformat()}
-        if self._ledger.trained(link.window) != link.generation:
-            self._ledger.mark_trained(link.window, link.generation, facts)
         if publish and self._pipeline.job.publish.when == "always":
             model = self._chain.saved_model(link.window, link.generation)
             self._chain.publish(link, model, datetime.now(UTC))
@@ -296,7 +294,17 @@ class WindowTrainer:
 
 
 def _parent_of(before: Link | None) -> Parent | None:
-    return Parent(window=before.window, generation=before.generation) if before else None
+    return before.name if before else None
+
+
+def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> dict[str, ReadRows]:
+    """What data executors read of each source, from where each of its tasks ended."""
+    found = {name: ReadRows() for name in names}
+    for task, at in progress.items():
+        name = task.rpartition("/")[0]
+        rows, dead = found[name].rows + at.rows_read, found[name].dead + at.dead_rows
+        found[name] = ReadRows(rows=rows, dead=dead)
+    return found
 
 
 def _rows_of(seal: Seal) -> Counts:

@@ -26,14 +26,19 @@ def ls(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """List every generation of every window of a line, in the order of training."""
-    from forebay.executors.model_line.chain import Link, ModelChain
+    from forebay.executors.model_line.chain import ModelChain
+    from forebay.executors.model_line.link import Link
 
     chain = ModelChain(open_home(), pipeline, line)
     serving = chain.published()
 
+    links, stale = chain.links(), chain.stale_reasons()
+    newest = {link.window: link.generation for link in links}
+
     def row(link: Link) -> dict[str, Any]:
-        newest = chain.generations(link.window)[-1] == link.generation
-        state = (chain.stale_reason(link) or "current") if newest else "replaced"
+        state = stale.get(link.window, "current")
+        if newest[link.window] != link.generation:
+            state = "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):
             state += ", serves"
         model = chain.saved_model(link.window, link.generation)
@@ -48,12 +53,6 @@ def ls(
             "model": str(model) if model.exists() else None,
         }
 
-    links = [
-        link
-        for window in chain.windows()
-        for generation in chain.generations(window)
-        if (link := chain.link(window, generation)) is not None
-    ]
     shown = Output(output)
     if not links and not shown.is_json:
         shown.line(f"pipeline {pipeline!r} has no trained window on line {line!r}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 from forebay.config.windows import is_warm_start
 from forebay.demo.jobs import running_jobs
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.stages.evaluate import EVALUATION_NAME
 from forebay.home.paths import Home
 
 
@@ -49,9 +48,8 @@ class TrainedRows:
         link = self._chain.newest(window)
         if link is None:
             return self._in_training(window)
-        folder = self._chain.folder(link.window, link.generation)
         rows = {name: link.trained(name).rows for name in link.seen}
-        return Trained(rows, _auc(folder / EVALUATION_NAME, self._paradigm))
+        return Trained(rows, _auc(self._chain.judgement(link), self._paradigm))
 
     def _in_training(self, window: str) -> Trained:
         for job in running_jobs(self._home, self._pipeline):
@@ -63,10 +61,8 @@ class TrainedRows:
         return Trained()
 
 
-def _auc(path: Path, paradigm: str) -> float | None:
+def _auc(judgement: Mapping[str, Any] | None, paradigm: str) -> float | None:
     """On labels as known then: complete ones of a window's rows come with later windows."""
-    if not path.is_file():
-        return None
-    metrics = json.loads(path.read_text()).get("metrics", {}).get(paradigm, {})
+    metrics = (judgement or {}).get("metrics", {}).get(paradigm, {})
     value = metrics.get("auc_fresh")
     return None if value is None else float(value)

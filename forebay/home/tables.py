@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -80,7 +81,6 @@ plans = Table(
     _text("fingerprint"),
     _text("document"),
     _number("planned_at"),
-    Column("trained_at", BigInteger),
     UniqueConstraint("window_id", "generation"),
 )
 # Tasks of one stream of a plan: an Arrow file in the store.
@@ -137,4 +137,68 @@ events = Table(
     _text("event"),
     _text("facts"),
     Index(None, "pipeline", "window"),
+)
+# A model line. Whoever trains it, judges it or lets it serve locks its row first.
+lines = Table(
+    "lines",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    _text("pipeline"),
+    _text("line"),
+    UniqueConstraint("pipeline", "line"),
+)
+# A window that was trained to its end, in one generation of its plan. It outlives the plan.
+links = Table(
+    "links",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    Column("line_id", ForeignKey(f"{SCHEMA}.lines.id"), nullable=False),
+    _window_id(),
+    _number("generation"),
+    Column("parent_id", ForeignKey(f"{SCHEMA}.links.id")),
+    _number("step"),
+    _number("steps"),
+    _number("resumed_from_step"),
+    _number("reread_rows"),
+    _text("model_fingerprint"),
+    _text("scores"),
+    _number("started_at"),
+    _number("finished_at"),
+    _number("recorded_at"),
+    Column("has_checkpoint", Boolean, nullable=False),
+    UniqueConstraint("line_id", "window_id", "generation"),
+    Index(None, "line_id", "has_checkpoint"),
+)
+# What the model of a link has seen of one source before the window and after it, and what data
+# executors read and refused of it.
+link_rows = Table(
+    "link_rows",
+    METADATA,
+    Column("link_id", ForeignKey(f"{SCHEMA}.links.id"), primary_key=True),
+    Column("source", Text, primary_key=True),
+    _number("position"),
+    *(
+        _number(f"{when}_{what}")
+        for when in ("base", "seen")
+        for what in ("rows", "sum", "sum_of_squares")
+    ),
+    _number("served_rows"),
+    _number("dead_rows"),
+)
+# How good a link is: its newest judgement.
+judgements = Table(
+    "judgements",
+    METADATA,
+    Column("link_id", ForeignKey(f"{SCHEMA}.links.id"), primary_key=True),
+    _number("judged_at"),
+    _text("document"),
+)
+# The link of a line that serves, and where its model is.
+served = Table(
+    "served",
+    METADATA,
+    Column("line_id", ForeignKey(f"{SCHEMA}.lines.id"), primary_key=True),
+    Column("link_id", ForeignKey(f"{SCHEMA}.links.id"), nullable=False),
+    _text("path"),
+    _number("published_at"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.errors import DataError, InfrastructureError, UsageError
+from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job.request import JobStatus
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
@@ -39,14 +39,9 @@ def trained_summary(
         InfrastructureError: when the job ended well and the window is not there.
     """
     chain = ModelChain(home, pipeline, line)
-    folder = chain.folder(window, generation)
-    untrained = f"window {window} is not trained in generation {generation}"
-    try:
-        link = chain.link(window, generation)
-    except (OSError, DataError) as error:
-        raise InfrastructureError(f"{untrained}: its link in {folder}: {error}") from error
+    link = chain.link(window, generation)
     if link is None:
-        raise InfrastructureError(f"{untrained}: there is no link in {folder}")
+        raise InfrastructureError(f"window {window} is not trained in generation {generation}")
     return TrainedWindow(
         window=window,
         generation=generation,

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 from support.links import link
+from support.model_lines import mark_trained, record
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -105,7 +106,7 @@ def test_plan_where_a_file_was_forgotten(project: Project, forebay: Caller) -> N
 
 def test_plan_tells_when_trained_data_changed(project: Project, forebay: Caller) -> None:
     forebay.text(*PLAN)
-    Ledger(Home(project.home), "ads").mark_trained("2026-03-02", 1, {})
+    mark_trained(Ledger(Home(project.home), "ads"), "2026-03-02", 1)
     changed = next(iter(sorted((project.files / "date=2026-03-01").glob("*.parquet"))))
     changed.unlink()
     assert forebay.json(*PLAN)[2]["generation"] == 1
@@ -204,9 +205,7 @@ def test_why_planned_but_the_window_before_is_not_trained(
 
 def trained(project: Project, window: str, generation: int, parent: tuple[str, int] | None) -> None:
     home = Home(project.home)
-    ModelChain(home, "ads").record(link(window, generation=generation, parent=parent))
-    if generation == 1:
-        Ledger(home, "ads").mark_trained(window, generation, {})
+    record(ModelChain(home, "ads"), link(window, generation=generation, parent=parent))
 
 
 def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:

@@ -15,6 +15,7 @@ import pandas as pd  # noqa: F401 - the commands start Arrow without it, for thi
 import pyarrow.parquet as pq
 import pytest
 from support.file_watch import Reads, watched
+from support.model_lines import mark_trained
 from support.projects import (
     COLUMNS,
     DAY,
@@ -167,7 +168,7 @@ def test_48_windows_cost_one_scan_of_each_source_in_any_order(
 
     ledger = Ledger(Home(hourly.home), "ads")
     for window in WINDOWS:
-        ledger.mark_trained(window, 1, {})
+        mark_trained(ledger, window, 1)
     shuffled = random.Random(7).sample(WINDOWS, HOURS)
     again_reads, again, sunk_again = backfill(stage, hourly, shuffled, 1, "--again")
     assert sum(result.storage_calls for result in again) == calls

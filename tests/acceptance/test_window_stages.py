@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import independent
+from support.model_lines import replace_link
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project
 
 from forebay.config.load import load_project
@@ -19,7 +20,8 @@ from forebay.errors import RowsLostError
 from forebay.executors.job.endpoints import executors_registered
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.steps import read_steps
 from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.publish import publish_window
@@ -191,12 +193,12 @@ def test_rows_that_do_not_agree_are_bad_data(stages: Stages) -> None:
     lost = {
         name: sums.model_copy(update={"rows": sums.rows - 1}) for name, sums in link.seen.items()
     }
-    stages.chain.record(link.model_copy(update={"seen": lost}))
+    replace_link(stages.chain, link.model_copy(update={"seen": lost}))
     try:
         with pytest.raises(RowsLostError, match=f"DISAGREE in window {SECOND}"):
             stages.evaluate(SECOND)
     finally:
-        stages.chain.record(link)
+        replace_link(stages.chain, link)
     assert stages.evaluate(SECOND).generation == 2
 
 

@@ -14,6 +14,7 @@ import pytest
 from support import independent
 from support.projects import ads_pipeline, ads_project
 from support.stock_airflow import StockAirflow, database, wait_until
+from support.truth_rows import links_of
 from support.wheels import built_wheel, installed, run
 
 from forebay.embedded.airflow.rest import AirflowApi
@@ -102,7 +103,7 @@ def test_a_window_trains(stock: StockAirflow) -> None:
     }
     assert ended["state"] == "success", tasks
     assert set(tasks.values()) == {"success"}
-    link = json.loads((root / "state/models/ads/main" / WINDOW / "g1/window.json").read_text())
+    (link,) = links_of(root / "state", "ads", WINDOW)
     assert link["seen"]["history"] == independent.parquet_sums(root / "user/data/history")
     assert {name: sums["rows"] for name, sums in link["seen"].items()} == {
         "history": ROWS,

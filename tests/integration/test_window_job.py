@@ -16,6 +16,7 @@ import psutil
 import pytest
 import yaml
 from support import links
+from support.model_lines import record
 from support.projects import Project as ToyProject
 from support.projects import ads_pipeline, clicks_source, history_source
 from support.stages import replanned
@@ -104,13 +105,12 @@ class Windows:
         )
         self.ledger.record_plan(plan, {})
 
-    def link(self, key: str, generation: int = 1, *, marked: bool = True) -> None:
+    def link(self, key: str, generation: int = 1) -> None:
         model_fingerprint = model_fingerprint_of(self.pipeline, self.project.sources)
-        self.chain.record(
-            links.link(key, generation=generation, model_fingerprint=model_fingerprint)
+        record(
+            self.chain,
+            links.link(key, generation=generation, model_fingerprint=model_fingerprint),
         )
-        if marked:
-            self.ledger.mark_trained(key, generation, {})
 
     def submit(
         self,
@@ -207,10 +207,9 @@ def test_a_person_sees_and_cancels_the_job(
 
 def test_what_is_trained_is_not_submitted(windows: Windows) -> None:
     windows.plan(FIRST)
-    windows.link(FIRST, marked=False)
+    windows.link(FIRST)
     found = windows.submit()
     assert (found.state, found.generation) == ("trained", 1)
-    assert windows.ledger.trained(FIRST) == 1, "the mark that a dead job owed is made up for"
     assert not windows.home.job(f"ads.main.{FIRST}.g1").exists()
 
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from support.airflow_data import together
 from support.airflow_pipelines import Pipeline
 from support.projects import Project
+from support.truth_rows import links_of, plan_of, served_of
 
 Json = dict[str, Any]
 
 
 def generations(project: Project, pipeline: Pipeline, number: int) -> list[int]:
-    """Trained generations of a window, from the model folders."""
-    folder = project.home / "models" / pipeline.name / "main" / pipeline.key(number)
-    return sorted(int(path.parent.name[1:]) for path in folder.glob("g*/window.json"))
+    """Trained generations of a window."""
+    found = links_of(project.home, pipeline.name, pipeline.key(number))
+    return [each["generation"] for each in found]
 
 
-def link(project: Project, pipeline: Pipeline, number: int, generation: int = 0) -> Json:
-    """What training a window left; the newest generation unless another is named."""
-    found = generations(project, pipeline, number)
+def link(project: Project, pipeline: Pipeline, number: int) -> Json:
+    """What training a window left in its newest generation."""
+    found = links_of(project.home, pipeline.name, pipeline.key(number))
     assert found, f"window {pipeline.key(number)} of {pipeline.name} has no model"
-    folder = project.home / "models" / pipeline.name / "main" / pipeline.key(number)
-    path: Path = folder / f"g{generation or found[-1]}" / "window.json"
-    text: Json = json.loads(path.read_text())
-    return text
+    return found[-1]
 
 
 def trained(of: Json) -> dict[str, Json]:
@@ -69,16 +64,15 @@ def assert_in_order(project: Project, pipeline: Pipeline, numbers: Sequence[int]
         found = link(project, pipeline, number)
         if before is not None:
             assert found["parent"] == {key: before[key] for key in ("window", "generation")}
-            assert _at(found["started_at"]) >= _at(before["finished_at"])
+            assert found["started_at"] >= before["finished_at"]
         before = found
 
 
 def served(project: Project, pipeline: Pipeline) -> tuple[str, int]:
     """Window and generation of the model that serves; its files are there."""
-    path = project.home / "published" / pipeline.name / "main.json"
-    pointer = json.loads(path.read_text())
-    assert any(Path(pointer["path"]).iterdir()), f"{pointer['path']} is empty"
-    return pointer["window"], pointer["generation"]
+    window, generation, path = served_of(project.home, pipeline.name)
+    assert any(path.iterdir()), f"{path} is empty"
+    return window, generation
 
 
 def models(project: Project, pipeline: Pipeline) -> dict[tuple[str, int], str]:
@@ -88,16 +82,6 @@ def models(project: Project, pipeline: Pipeline) -> dict[tuple[str, int], str]:
 
 
 def plan(project: Project, pipeline: Pipeline, number: int, generation: int = 1) -> Json:
-    """A recorded plan, from the row in the database."""
-    with sqlite3.connect(f"file:{project.home / 'forebay.db'}?mode=ro", uri=True) as database:
-        (document,) = database.execute(
-            "SELECT document FROM plans JOIN windows ON windows.id = plans.window_id "
-            "WHERE pipeline = ? AND key = ? AND generation = ?",
-            (pipeline.name, pipeline.key(number), generation),
-        ).fetchone()
-    found: Json = json.loads(document)
+    """A recorded plan."""
+    found: Json = json.loads(plan_of(project.home, pipeline.name, pipeline.key(number), generation))
     return found
-
-
-def _at(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -20,6 +20,7 @@ from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically
 from forebay.system.locks import FileLock
 from support.links import link
+from support.model_lines import record
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -87,7 +88,7 @@ class ToldJob:
     def link(self, clicks: int, before: int = 0) -> None:
         """The window is trained."""
         seen = {"clicks": before + clicks}
-        ModelChain(self.home, "ads").record(link("2026-03-01", seen, {"clicks": before}))
+        record(ModelChain(self.home, "ads"), link("2026-03-01", seen, {"clicks": before}))
 
     @contextmanager
     def supervised(self) -> Iterator[None]:

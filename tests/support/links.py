@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.executors.model_line.chain import Link, Parent
+from forebay.config.windows import (
+    WARM_START_SEPARATOR,
+    Interval,
+    Window,
+    WindowGrid,
+    WindowSize,
+    is_warm_start,
+)
+from forebay.executors.model_line.link import Link, Parent
 from forebay.mixture.row_sums import RowSums
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -28,7 +36,7 @@ def link(
         "steps": 4,
         "base_seen": sums(rows_before or {}),
         "seen": sums(rows or {}),
-        "progress": {},
+        "read": {},
         "scores": [],
         "resumed_from_step": 0,
         "reread_rows": 0,
@@ -36,7 +44,22 @@ def link(
         "started_at": AT,
         "finished_at": AT,
     }
-    return Link(window=window, generation=generation, **(facts | more))
+    span = window_of(window)
+    return Link(
+        window=window,
+        start=span.start,
+        end=span.end,
+        generation=generation,
+        **(facts | more),
+    )
+
+
+def window_of(key: str) -> Window:
+    """The window of a key: a day, an hour or a warm start of days."""
+    if is_warm_start(key):
+        first, last = (window_of(part) for part in key.split(WARM_START_SEPARATOR))
+        return Window(Interval(first.start, last.start), key)
+    return WindowGrid(WindowSize.HOUR if "T" in key else WindowSize.DAY).parse(key)
 
 
 def sums(rows: Mapping[str, int]) -> dict[str, RowSums]:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
+from forebay.home.paths import Home
 from support.links import link
+from support.model_lines import record
 
 SCRIPT = """#!{python}
 import fcntl, json, os, sys, time
@@ -35,6 +40,11 @@ for path, content in answer.get("files", {{}}).items():
     target = Path(home, path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(content)
+if "links" in answer:
+    sys.path.insert(0, "{tests}")
+    from support.toy_stage import record_links
+
+    record_links(home, answer["links"])
 if "prints" in answer:
     print(answer["prints"] if isinstance(answer["prints"], str) else json.dumps(answer["prints"]))
 sys.exit(answer.get("code", 0))
@@ -51,7 +61,7 @@ class ToyStage:
     def make(cls, folder: Path, **answers: list[dict[str, Any]]) -> ToyStage:
         folder.mkdir(parents=True, exist_ok=True)
         script = folder / "python"
-        script.write_text(SCRIPT.format(python=sys.executable))
+        script.write_text(SCRIPT.format(python=sys.executable, tests=Path(__file__).parents[1]))
         script.chmod(0o755)
         toy = cls(folder)
         toy.answer(**answers)
@@ -76,25 +86,32 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def job_files(job_id: str, state: str, pipeline: str, key: str, **status: Any) -> dict[str, str]:
-    """What a job of one window leaves below FOREBAY_HOME, by path: folder, status and link."""
+def trained_link(pipeline: str, key: str) -> tuple[str, dict[str, Any]]:
+    """The link that a job of one window leaves, with the pipeline."""
+    return pipeline, link(key, {"clicks": 17, "views": 3}, {"clicks": 5}).model_dump(mode="json")
+
+
+def record_links(home: str, links: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """Store what `trained_link` gave."""
+    for pipeline, fields in links:
+        record(ModelChain(Home(Path(home)), pipeline), Link.model_validate(fields))
+
+
+def job_files(job_id: str, state: str, key: str, **status: Any) -> dict[str, str]:
+    """What a job of one window leaves below FOREBAY_HOME, by path: folder and status."""
     stated = {"job_id": job_id, "state": state, "epoch": 1, "submitted_at": now(), **status}
     request = {
         "job_id": job_id,
-        "pipeline_name": pipeline,
+        "pipeline_name": "ads",
         "home": "unused",
         "project_root": "unused",
         "pipeline": {},
         "sources": {},
         "windows": [{"key": key, "generation": 1, "start": now(), "end": now()}],
     }
-    files = {
+    return {
         f"jobs/{job_id}/job.json": json.dumps(request),
         f"jobs/{job_id}/status.json": json.dumps(stated),
         f"jobs/{job_id}/epoch": "1",
         f"jobs/{job_id}/endpoints/data-0": "here",
     }
-    if state == "succeeded":
-        trained = link(key, {"clicks": 17, "views": 3}, {"clicks": 5})
-        files[f"models/{pipeline}/main/{key}/g1/window.json"] = trained.model_dump_json()
-    return files

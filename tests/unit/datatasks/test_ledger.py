@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.crashes import deaths
+from support.model_lines import mark_trained
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.manifests import with_ids
@@ -156,7 +157,7 @@ def test_a_forgotten_window_is_not_marked_trained(ledger: Ledger) -> None:
     record(ledger)
     ledger.forget("2026-03-01")
     with pytest.raises(InfrastructureError, match=r"is gone: the window was forgotten"):
-        ledger.mark_trained("2026-03-01", 1, {})
+        mark_trained(ledger, "2026-03-01", 1)
     assert ledger.windows() == []
 
 
@@ -172,11 +173,11 @@ def test_a_damaged_manifest_is_named_with_the_way_out(ledger: Ledger, damage: st
 def test_the_newest_trained_generation(ledger: Ledger) -> None:
     record(ledger)
     record(ledger, 2)
-    ledger.mark_trained("2026-03-01", 1, {"step": 7})
+    mark_trained(ledger, "2026-03-01", 1)
     assert ledger.trained("2026-03-01") == 1
-    ledger.mark_trained("2026-03-01", 2, {})
+    mark_trained(ledger, "2026-03-01", 2)
     assert ledger.trained("2026-03-01") == 2
-    assert ledger.history("2026-03-01")[2]["step"] == 7
+    assert ledger.history("2026-03-01")[2]["step"] == 4
     assert [entry["event"] for entry in ledger.history("2026-03-01")] == [
         "planned",
         "planned",

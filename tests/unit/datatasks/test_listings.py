@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.model_lines import mark_trained
 from support.stages import noon, stages, table
 
 from forebay.datatasks.ledger import Ledger
@@ -131,7 +132,7 @@ def test_what_a_trained_plan_holds_is_forgotten(
     ledger.record_plan(plan, {})
     listings.drop_trained()
     assert listings.windows().keys() == {KEY, "2026-03-02"}, "it is not trained yet"
-    ledger.mark_trained(KEY, 1, {})
+    mark_trained(ledger, KEY, 1)
     listings.drop_trained()
     assert listings.windows().keys() == {"2026-03-02"}
     listings.store(KEY, answer, asked_by="r#1", at=NOW)

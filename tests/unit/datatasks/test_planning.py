@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.model_lines import mark_trained
 from support.stages import memory_source as declared_source
 from support.stages import table
 
@@ -161,7 +162,7 @@ def test_trained_windows_are_not_looked_at_again(ledger: Ledger) -> None:
     spec = pipeline({"history": {"sources": ["a"]}})
     first = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
     for window in ("2020-03-01", "2020-03-02"):
-        ledger.mark_trained(window, 1, {})
+        mark_trained(ledger, window, 1)
     MEMORY["a"] = table(noons("2020-03-01", "2020-03-01"))
     second = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
     assert (second.plans, second.storage_calls, second.reused) == (first.plans, 0, 2)
@@ -177,7 +178,7 @@ def test_reprocess_makes_a_new_generation_with_the_same_tasks(ledger: Ledger) ->
     spec = pipeline({"history": {"sources": ["a"]}})
     warm = warm_start_window(at("2020-01-05"), spec.dataset.grid.parse("2020-03-01"))
     plan(ledger, spec, [source], "2020-03-01", "2020-03-02", warm=warm)
-    ledger.mark_trained("2020-03-02", 1, {})
+    mark_trained(ledger, "2020-03-02", 1)
     again = plan(ledger, spec, [source], "2020-03-02", "2020-03-02", warm=warm, reprocess=True)
     assert [(p.window, p.generation) for p in again.plans] == [
         ("2020-01-05_2020-03-01", 1),
@@ -192,7 +193,7 @@ def test_a_declaration_that_asks_for_other_rows(ledger: Ledger) -> None:
     source = memory_source("a", noons("2020-03-01", "2020-03-02"))
     spec = pipeline({"history": {"sources": ["a"]}})
     plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
-    ledger.mark_trained("2020-03-01", 1, {})
+    mark_trained(ledger, "2020-03-01", 1)
     moved = pipeline({"history": {"sources": ["a"], "offset": "24h"}})
     report = plan(ledger, moved, [source], "2020-03-01", "2020-03-02")
     assert [p.generation for p in report.plans] == [1, 2]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.model_lines import mark_trained
 from support.stages import START, Stages, noon, stages, table
 
 from forebay.datatasks.listings import Listings
@@ -106,6 +107,6 @@ def test_trained_windows_leave_no_listings(project: Stages) -> None:
     assert listings.windows()[KEY] == {"a", "b"}, "not trained yet"
     MEMORY["b"] = table([noon(0), noon(0)])
     project.source(0, "b", by="r#2")
-    project.ledger.mark_trained(KEY, 1, {})
+    mark_trained(project.ledger, KEY, 1)
     listings.drop_trained()
     assert listings.windows() == {KEY: {"b"}, "2026-03-02": {"a", "b"}}, "b has other rows now"

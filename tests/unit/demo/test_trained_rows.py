@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from support.links import link
+from support.model_lines import record
 
 from forebay.demo.jobs import running_jobs, unfinished_jobs
 from forebay.demo.kills import Kills
@@ -16,6 +16,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobRequest, JobStatus, State
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 
@@ -46,11 +47,13 @@ def job(home: Home, name: str, state: State, progress: Progress | None = None) -
         (folder.path / "progress.json").write_text(progress.model_dump_json())
 
 
-def trained(home: Home, window: str, parent: str | None, rows: int) -> Path:
+def trained(home: Home, window: str, parent: str, rows: int) -> Link:
     chain = ModelChain(home, "flights")
     counts = ({"clicks": 1000 + rows}, {"clicks": 1000})
-    chain.record(link(window, *counts, parent=(parent, 1) if parent else None, steps=10))
-    return chain.folder(window, 1)
+    record(chain, link(parent, {"clicks": 1000}))
+    found = link(window, *counts, parent=(parent, 1), steps=10)
+    record(chain, found)
+    return found
 
 
 def test_rows_come_from_the_job_until_there_is_a_model(home: Home) -> None:
@@ -60,12 +63,13 @@ def test_rows_come_from_the_job_until_there_is_a_model(home: Home) -> None:
     job(home, "flights.main.2013-06-01.g1", "running", going_on)
     assert rows.of("2013-06-01") == Trained({"clicks": 70}, note="warm start, 9,000 rows/s")
     assert rows.of("2013-06-02") == Trained()
-    folder = trained(home, "2013-06-01", WARM, 20)
+    found = trained(home, "2013-06-01", WARM, 20)
     assert rows.of("2013-06-01") == Trained({"clicks": 20})
     evaluation = {"metrics": {"mixture": {"auc_fresh": 0.75, "auc_true": 0.5}, "stream": {}}}
-    (folder / "evaluation.json").write_text(json.dumps(evaluation))
+    chain = ModelChain(home, "flights")
+    chain.judge(found, evaluation)
     assert rows.of("2013-06-01") == Trained({"clicks": 20}, 0.75)
-    (folder / "evaluation.json").unlink()
+    chain.judge(found, {})
     assert rows.of("2013-06-01").auc == 0.75  # what is done is read once
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.model_lines import keep_checkpoint, record_link
+from support.model_lines import keep_checkpoint, mark_trained, record_link, replace_link
 from support.stages import Stages, memory_source, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -46,12 +46,12 @@ def plan(project: Stages, *days: int) -> None:
         project.sink(day)
 
 
-def train(project: Stages, *days: int, generation: int = 1, marked: bool = True) -> ModelChain:
+def train(project: Stages, *days: int, generation: int = 1) -> ModelChain:
     chain = ModelChain(project.home, "ads")
     fingerprint = model_fingerprint_of(project.pipeline, project.sources)
     for day in days:
         key = project.window(day).key
-        parent = chain.before(key)
+        parent = chain.before(project.window(day))
         link = record_link(
             chain,
             key,
@@ -62,8 +62,6 @@ def train(project: Stages, *days: int, generation: int = 1, marked: bool = True)
             model_fingerprint=fingerprint,
         )
         keep_checkpoint(chain, link)
-        if marked:
-            project.ledger.mark_trained(key, generation, {})
     return chain
 
 
@@ -125,12 +123,6 @@ def test_another_line_trains_what_the_first_one_planned(project: Stages) -> None
     assert does(cost(project, 0, 0, line="second")) == [("trained", "train", 1)]
 
 
-def test_a_link_whose_mark_is_missing_is_not_trained_again(project: Stages) -> None:
-    plan(project, 0)
-    train(project, 0, marked=False)
-    assert does(cost(project, 0, 0)) == [("trained", "skip", 1)]
-
-
 def test_windows_that_are_not_over_or_late_wait(project: Stages) -> None:
     project.now = project.window(2).end
     found = cost(project, 1, 3)
@@ -146,7 +138,7 @@ def test_windows_that_are_not_over_or_late_wait(project: Stages) -> None:
 
 def test_what_is_behind_a_late_window_waits_with_it(project: Stages) -> None:
     plan(project, 2)
-    train(project, 2, marked=False)
+    train(project, 2)
     project.now = project.window(1).end
     found = cost(project, 1, 2, reprocess=True)
     assert [each.does for each in found.windows] == ["train", "wait"]
@@ -163,7 +155,7 @@ def test_a_gap_and_a_changed_model_are_refused(project: Stages) -> None:
     assert "2026-03-02 up to 2026-03-03 are not trained yet" in gap
     link = chain.newest(project.window(0).key)
     assert link is not None
-    chain.record(link.model_copy(update={"model_fingerprint": "another"}))
+    replace_link(chain, link.model_copy(update={"model_fingerprint": "another"}))
     (refused,) = cost(project, 1, 1).refused
     assert "changed since window 2026-03-01" in refused
     assert cost(project, 0, 0).refused == [], "nothing is trained"
@@ -188,7 +180,7 @@ def test_rows_that_only_reading_can_tell_make_the_sum_unknown(project: Stages) -
     sources = newest.sources | {"a": newest.sources["a"].model_copy(update={"rows": None})}
     unknown = newest.model_copy(update={"sources": sources, "generation": 2})
     project.ledger.record_plan(unknown, {})
-    project.ledger.mark_trained(newest.window, 2, {})
+    mark_trained(project.ledger, newest.window, 2)
     found = cost(project, 0, 1, line="second")
     assert found.rows == {"a": None, "b": 2}
 

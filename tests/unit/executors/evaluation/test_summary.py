@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.jobs import ToldJob
-from support.model_lines import read, record_link
+from support.links import window_of
+from support.model_lines import record_link
 from support.stages import pipeline
 from support.task_tables import record_tasks
 
@@ -20,6 +21,7 @@ from forebay.errors import ConfigError, RowsLostError, UsageError
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.evaluation.summary import SourceRows, rows_verdict
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import Home
@@ -74,13 +76,20 @@ def home(tmp_path: Path) -> Home:
     """A line of two windows behind a warm start, over two sources."""
     home = Home(tmp_path)
     chain, ledger = ModelChain(home, "ads"), Ledger(home, "ads")
+    for key, rows in ((WARM, (100, 7)), (FIRST, (10, 3)), (SECOND, (20, 4))):
+        tasks = {"a": [(0, rows[0])], "ab": [(0, rows[1])]}
+        span = window_of(key)
+        record_tasks(ledger, key, (span.start, span.end), tasks)
     record_link(chain, WARM, {"a": 100, "ab": 7})
     record_link(chain, FIRST, {"a": 10, "ab": 3}, parent=WARM, scores=[])
     record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST, resumed_from_step=2)
-    for key, rows in ((WARM, (100, 7)), (FIRST, (10, 3)), (SECOND, (20, 4))):
-        tasks = {"a": [(0, rows[0])], "ab": [(0, rows[1])]}
-        record_tasks(ledger, key, (START, START + DAY), tasks)
     return home
+
+
+def newest(home: Home, window: str) -> Link:
+    found = ModelChain(home, "ads").newest(window)
+    assert found is not None
+    return found
 
 
 SPEC = pipeline(("a", "ab"), model={"kind": "count"})
@@ -129,9 +138,9 @@ def test_a_line_without_a_warm_start_and_with_stale_windows(home: Home) -> None:
     found = summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST], {})
     assert (found["warm_start"], found["stale_windows"]) == (None, [])
     assert found["rows_line"].endswith("(13 = 13 = 13 + 0)")
-    record_link(chain, FIRST, {"a": 10, "ab": 3}, generation=2)
     span = (START, START + DAY)
     record_tasks(Ledger(home, "ads"), FIRST, span, {"a": [(0, 10)], "ab": [(0, 3)]}, 2)
+    record_link(chain, FIRST, {"a": 10, "ab": 3}, generation=2)
     found = summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST, SECOND], {})
     assert found["stale_windows"] == [SECOND]
     assert [each["generation"] for each in found["windows"]] == [2, 1]
@@ -159,17 +168,22 @@ def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) ->
     first = evaluate_window(target(home, "main", FIRST))
     assert first.rows == {"a": 10, "ab": 3}
     assert first.rows_line.endswith("(120 = 120 = 120 + 0)")
-    assert Path(first.path).is_file()
+    judged = ModelChain(home, "ads").judgement(newest(home, FIRST))
+    assert judged is not None
+    assert (judged["rows_agree"], judged["rows_line"]) == (True, first.rows_line)
+    assert "series" not in judged
     second = evaluate_window(target(home, "main", SECOND))
     assert second.rows_line.endswith("(24 = 24 = 24 + 0)")
     with pytest.raises(UsageError, match="is not trained on line 'main'"):
         evaluate_window(target(home, "main", "2026-03-03"))
 
 
-def test_lost_rows_are_an_error_after_the_file_is_written(home: Home) -> None:
+def test_lost_rows_are_an_error_after_the_judgement_is_stored(home: Home) -> None:
     chain = ModelChain(home, "ads", "lost")
-    lost = {"a/0": read(9), "ab/0": read(3, 1)}
-    link = record_link(chain, FIRST, {"a": 10, "ab": 2}, progress=lost)
+    lost = {"a": ReadRows(rows=9), "ab": ReadRows(rows=3, dead=1)}
+    link = record_link(chain, FIRST, {"a": 10, "ab": 2}, read=lost)
     with pytest.raises(RowsLostError, match="source a: planned 10, served 9, trained 10, dead 0"):
         evaluate_window(target(home, "lost", FIRST))
-    assert (chain.folder(FIRST, link.generation) / "evaluation.json").is_file()
+    judged = chain.judgement(link)
+    assert judged is not None
+    assert not judged["rows_agree"]

@@ -56,7 +56,7 @@ def chain(tmp_path: Path) -> ModelChain:
 
 def joined(chain: ModelChain, keys: list[str], **dataset: object) -> dict[str, int]:
     spec = pipeline(("a",), dataset=dataset)
-    found = evaluate(spec, chain, keys)
+    found = evaluate(spec, chain, list(chain.newest_of(keys).values()))
     assert list(found.completeness) == list(found.windows)
     return {key: metrics["mixture"]["joined_rows"] for key, metrics in found.windows.items()}
 
@@ -87,6 +87,6 @@ def test_a_model_that_only_counts_has_no_metrics(tmp_path: Path) -> None:
     record_format(Home(tmp_path))
     chain = ModelChain(Home(tmp_path), "ads")
     record_link(chain, KEYS[0], {"a": 2})
-    counting = evaluate(pipeline(("a",), model={"kind": "count"}), chain, KEYS[:1])
-    towers = evaluate(pipeline(("a",)), chain, KEYS[:1])
+    counting = evaluate(pipeline(("a",), model={"kind": "count"}), chain, chain.links())
+    towers = evaluate(pipeline(("a",)), chain, chain.links())
     assert (list(counting.windows[KEYS[0]]), list(towers.windows[KEYS[0]])) == ([], ["mixture"])

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from support import links
+from support.links import window_of
+from support.model_lines import record
 
 from forebay.errors import ConfigError
-from forebay.executors.model_line.chain import Link, ModelChain
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
@@ -28,42 +31,48 @@ def chain(tmp_path: Path) -> ModelChain:
 
 
 def three_windows(chain: ModelChain) -> None:
-    chain.record(link("2026-03-01", 1, None))
-    chain.record(link("2026-03-02", 1, ("2026-03-01", 1), 20))
-    chain.record(link("2026-03-03", 1, ("2026-03-02", 1), 30))
+    record(chain, link("2026-03-01", 1, None))
+    record(chain, link("2026-03-02", 1, ("2026-03-01", 1), 20))
+    record(chain, link("2026-03-03", 1, ("2026-03-02", 1), 30))
 
 
 def test_an_empty_line_has_no_windows_and_no_parent(chain: ModelChain) -> None:
     assert chain.windows() == []
-    assert chain.before("2026-03-01") is None
+    assert chain.before(window_of("2026-03-01")) is None
     assert chain.published() is None
 
 
 def test_the_parent_is_the_newest_generation_of_the_window_before(chain: ModelChain) -> None:
     three_windows(chain)
-    chain.record(link("2026-03-02", 2, ("2026-03-01", 1), 20))
-    before = chain.before("2026-03-03")
+    record(chain, link("2026-03-02", 2, ("2026-03-01", 1), 20))
+    before = chain.before(window_of("2026-03-03"))
     assert before is not None
     assert (before.window, before.generation) == ("2026-03-02", 2)
 
 
 def test_a_warm_start_comes_before_the_first_window(chain: ModelChain) -> None:
-    chain.record(link("2025-01-01_2026-03-01", 1, None))
-    before = chain.before("2026-03-01")
+    record(chain, link("2025-01-01_2026-03-01", 1, None))
+    before = chain.before(window_of("2026-03-01"))
     assert before is not None
     assert before.window == "2025-01-01_2026-03-01"
 
 
 def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: ModelChain) -> None:
     three_windows(chain)
-    chain.record(link("2026-03-01", 2, None))
-    stale = {key: chain.stale_reason(chain.newest(key)) for key in chain.windows()}  # type: ignore[arg-type]
-    assert stale == {
-        "2026-03-01": None,
-        "2026-03-02": "stale (built on generation 1 of 2026-03-01)",
-        "2026-03-03": "stale (built on generation 1 of 2026-03-01)",
+    record(chain, link("2026-03-01", 2, None))
+    stale = {
+        link.window: chain.stale_reason(link) for link in chain.newest_of(chain.windows()).values()
     }
-    chain.record(link("2026-03-02", 2, ("2026-03-01", 2), 20))
+    assert stale.pop("2026-03-01") is None
+    assert (
+        stale
+        == chain.stale_reasons()
+        == {
+            "2026-03-02": "stale (built on generation 1 of 2026-03-01)",
+            "2026-03-03": "stale (built on generation 1 of 2026-03-01)",
+        }
+    )
+    record(chain, link("2026-03-02", 2, ("2026-03-01", 2), 20))
     newest = chain.newest("2026-03-03")
     assert newest is not None
     assert chain.stale_reason(newest) == "stale (built on generation 1 of 2026-03-02)"
@@ -73,9 +82,9 @@ def test_a_window_trained_after_its_successor_makes_the_successor_stale(
     chain: ModelChain,
 ) -> None:
     second = link("2026-03-02", 1, None)
-    chain.record(second)
+    record(chain, second)
     assert chain.stale_reason(second) is None
-    chain.record(link("2026-03-01", 1, None))
+    record(chain, link("2026-03-01", 1, None))
     assert chain.stale_reason(second) == "stale (built before 2026-03-01 was trained)"
 
 
@@ -87,7 +96,7 @@ def test_publishing_never_moves_to_an_earlier_or_stale_model(
     assert third is not None
     assert chain.publish(third, tmp_path / "three", NOW)
     again = link("2026-03-02", 2, ("2026-03-01", 1), 20)
-    chain.record(again)
+    record(chain, again)
     assert not chain.publish(again, tmp_path / "two", NOW)
     assert not chain.publish(third, tmp_path / "stale", NOW)
     published = chain.published()

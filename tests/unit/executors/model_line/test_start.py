@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.links import window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
 
@@ -31,6 +32,10 @@ def chain(tmp_path: Path) -> ModelChain:
 def record(chain: ModelChain, *windows: str, fingerprint: str = "same") -> None:
     for window in windows:
         record_link(chain, window, {"a": 1}, model_fingerprint=fingerprint)
+
+
+def gap(chain: ModelChain, first: str) -> str:
+    return gap_before(chain, DAYS, window_of(first))
 
 
 def spec(**train: Any) -> PipelineSpec:
@@ -60,33 +65,35 @@ def test_a_line_keeps_the_beginning_that_it_had(chain: ModelChain) -> None:
 
 
 def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
-    assert gap_before(chain, DAYS, "2026-03-07") == "", "a line may begin anywhere"
+    assert gap(chain, "2026-03-07") == "", "a line may begin anywhere"
     record(chain, "2026-03-02", "2026-03-03")
-    assert gap_before(chain, DAYS, "2026-03-01") == ""
-    assert gap_before(chain, DAYS, "2026-03-02") == ""
-    assert gap_before(chain, DAYS, "2026-03-03") == "", "again"
-    assert gap_before(chain, DAYS, "2026-03-04") == ""
-    assert gap_before(chain, DAYS, "2026-03-05").startswith("windows 2026-03-04 up to 2026-03-05")
+    assert gap(chain, "2026-03-01") == ""
+    assert gap(chain, "2026-03-02") == ""
+    assert gap(chain, "2026-03-03") == "", "again"
+    assert gap(chain, "2026-03-04") == ""
+    assert gap(chain, "2026-03-05").startswith("windows 2026-03-04 up to 2026-03-05")
 
 
 def test_windows_after_a_gap_do_not_close_it(chain: ModelChain) -> None:
     record(chain, "2026-03-02", "2026-03-03", "2026-03-09")
-    found = gap_before(chain, DAYS, "2026-03-06")
+    found = gap(chain, "2026-03-06")
     assert found.startswith("windows 2026-03-04 up to 2026-03-06")
 
 
 def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) -> None:
     record(chain, "2026-02-01_2026-03-01")
-    assert gap_before(chain, DAYS, "2026-03-01") == ""
-    assert gap_before(chain, DAYS, "2026-03-02").endswith("run --from 2026-03-01")
+    assert gap(chain, "2026-03-01") == ""
+    assert gap(chain, "2026-03-02").endswith("run --from 2026-03-01")
 
 
 def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) -> None:
     record(chain, "2026-02-01_2026-03-01")
-    inside = gap_before(chain, DAYS, "2026-02-28")
+    inside = gap(chain, "2026-02-28")
     assert inside.startswith("window 2026-02-28 is part of the warm start 2026-02-01_2026-03-01")
     assert "begin with 2026-03-01" in inside
-    assert gap_before(chain, DAYS, "2026-01-31") == "", "another history"
+    assert gap(chain, "2026-02-01").startswith("window 2026-02-01 is part of"), "its first day"
+    assert gap(chain, "2026-01-31") == "", "another history"
+    assert gap(chain, "2026-02-01_2026-03-01") == "", "the warm start itself, again"
 
 
 def fingerprint(sources: dict[str, SourceSpec] = SOURCES, **more: Any) -> str:

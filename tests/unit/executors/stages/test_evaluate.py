@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.links import link
+from support.model_lines import record
 
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.evaluate import _figures, _warm_start
@@ -31,6 +32,6 @@ def test_the_warm_start_of_a_line_s_first_window(
 ) -> None:
     chain = ModelChain(Home(tmp_path), "ads")
     if parent and kept:
-        chain.record(link(parent))
+        record(chain, link(parent))
     first = link("2026-03-02", parent=(parent, 1) if parent else None)
     assert [each.window for each in _warm_start(chain, first)] == found

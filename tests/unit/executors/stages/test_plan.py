@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.model_lines import mark_trained
 from support.stages import Stages, noon, pipeline, stages, table
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import FencedError, UsageError
-from forebay.executors.model_line.chain import Link, ModelChain
 from forebay.executors.stages.plan import time_window
 from forebay.executors.stages.results import TimerResult
 
@@ -36,15 +34,7 @@ def list_all(found: Stages, by: str = "r#0", number: int = 0) -> None:
 
 def train(found: Stages, generation: int = 1) -> None:
     """What a job leaves behind."""
-    now = datetime.now(UTC)
-    facts: dict[str, Any] = {"started_at": now, "finished_at": now, "model_fingerprint": ""}
-    nothing: dict[str, Any] = {"base_seen": {}, "seen": {}, "progress": {}, "scores": []}
-    counts = {"step": 1, "steps": 1, "resumed_from_step": 0, "reread_rows": 0}
-    link = Link(window=KEY, generation=generation, parent=None, **nothing, **counts, **facts)
-    chain = ModelChain(found.home, "ads")
-    chain.folder(KEY, generation).mkdir(parents=True)
-    chain.record(link)
-    found.ledger.mark_trained(KEY, generation, {})
+    mark_trained(found.ledger, KEY, generation)
 
 
 def timer(found: Stages, *, again: bool = False) -> TimerResult:
@@ -192,11 +182,11 @@ def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
     assert kept(found) == {KEY: {"a"}}
 
 
-def test_a_window_is_trained_once_its_model_and_its_mark_are_there(found: Stages) -> None:
+def test_a_window_that_another_line_has_trained_is_open(found: Stages) -> None:
     list_all(found)
     found.sink(0)
-    found.ledger.mark_trained(KEY, 1, {})
-    assert timer(found).state == "open", "no model"
+    mark_trained(found.ledger, KEY, 1, "trial")
+    assert timer(found).state == "open"
     train(found)
     assert timer(found).state == "trained"
 

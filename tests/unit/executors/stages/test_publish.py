@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import model_lines
 from support.links import link
 from support.projects import ads_pipeline
 
@@ -27,8 +28,8 @@ def pipeline(**job: Any) -> PipelineSpec:
 
 
 def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, int] | None) -> None:
-    chain.record(link(window, generation=generation, parent=parent))
-    chain.saved_model(window, generation).mkdir()
+    model_lines.record(chain, link(window, generation=generation, parent=parent))
+    chain.saved_model(window, generation).mkdir(parents=True)
 
 
 def publish(

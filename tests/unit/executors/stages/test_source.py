@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.model_lines import mark_trained
 from support.stages import DAY, START, Stages, noon, pipeline, stages, table
 
 from forebay.config.windows import Interval
@@ -15,7 +16,6 @@ from forebay.datatasks.listings import Listings
 from forebay.datatasks.sources.common.base import Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
-from forebay.executors.model_line.chain import ModelChain
 
 HOUR = timedelta(hours=1)
 
@@ -262,14 +262,11 @@ class TestWarmStart:
         with pytest.raises(NotReadyError, match="window 2026-02-20_2026-03-02: source 'a'"):
             warm.source(1)
 
-    def test_a_trained_one_is_not_looked_at(
-        self, warm: Stages, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_trained_one_is_not_looked_at(self, warm: Stages) -> None:
         warm.source(1)
         warm.sink(1)
-        key = "2026-02-20_2026-03-02"
-        warm.ledger.mark_trained(key, 1, {})
-        monkeypatch.setattr(ModelChain, "windows", lambda self: [key, "2026-03-02"])
+        mark_trained(warm.ledger, "2026-02-20_2026-03-02", 1)
+        mark_trained(warm.ledger, "2026-03-02", 1)
         warm.source(0, by="r0#0")
         warm.source(1, by="r#1")
         assert spans(warm) == [[-9, 1], [0], [1]]

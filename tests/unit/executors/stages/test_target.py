@@ -13,6 +13,7 @@ from support.stages import Stages, noon, replanned, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.target import LineTarget
 
 KEY = "2026-03-01"
@@ -41,37 +42,17 @@ def test_a_line_that_a_folder_declares(tmp_path: Path, monkeypatch: pytest.Monke
         LineTarget.load(tmp_path / "config", "adz", "main")
 
 
-def test_a_linked_window_is_trained_and_its_missing_mark_is_made(found: Stages) -> None:
-    target = found.target(0)
-    assert not target.is_trained(KEY, 1)
-    link = target.chain.folder(KEY, 1) / "window.json"
-    link.parent.mkdir(parents=True)
-    link.write_text(
-        '{"window": "2026-03-01", "generation": 1, "parent": null, "step": 1, "steps": 1, '
-        '"base_seen": {}, "seen": {}, "progress": {}, "scores": [], "resumed_from_step": 0, '
-        '"reread_rows": 0, "model_fingerprint": "", "started_at": "2026-04-01T00:00:00Z", '
-        '"finished_at": "2026-04-01T00:00:00Z"}'
-    )
-    assert found.ledger.trained(KEY) is None
-    assert target.is_trained(KEY, 1)
-    assert found.ledger.trained(KEY) == 1
-    assert not target.is_trained(KEY, 2)
-
-
-@pytest.mark.parametrize(("marked", "noted"), [(None, True), (1, True), (2, False), (3, False)])
-def test_only_an_older_mark_is_made_anew(found: Stages, marked: int | None, noted: bool) -> None:
+def test_a_window_is_trained_by_the_line_that_linked_it(found: Stages) -> None:
     target, ledger = found.target(0), found.ledger
-    for generation in (2, 3):
-        assert replanned(ledger, KEY) == generation
-    if marked is not None:
-        ledger.mark_trained(KEY, marked, {})
-    assert not target.is_trained(KEY, 2)
-    assert ledger.trained(KEY) == marked
-    before = len(ledger.history())
+    assert replanned(ledger, KEY) == 2
+    assert not target.is_trained(KEY, 1)
+    assert ledger.trained(KEY) is None
+    record_link(ModelChain(found.home, "ads", "trial"), KEY, {"a": 1})
+    assert not target.is_trained(KEY, 1), "another line has"
+    assert ledger.trained(KEY) == 1, "some line has"
     record_link(target.chain, KEY, {"a": 1}, generation=2)
-    assert target.is_trained(KEY, 2)
-    assert ledger.trained(KEY) == max(2, marked or 0)
-    assert (len(ledger.history()) > before) is noted
+    assert [target.is_trained(KEY, number) for number in (1, 2, 3)] == [False, True, False]
+    assert ledger.trained(KEY) == 2
 
 
 def test_a_job_gets_the_plans_in_their_order(found: Stages) -> None:

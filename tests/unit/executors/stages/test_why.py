@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.jobs import ToldJob, failed
+from support.links import link
+from support.model_lines import record
 from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.executors.model_line.chain import Link, ModelChain, Parent
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Parent
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
 
@@ -39,13 +41,8 @@ def plan(found: Stages, number: int = 0) -> None:
 
 
 def train(found: Stages, key: str, generation: int = 1, parent: Parent | None = None) -> None:
-    chain = ModelChain(found.home, "ads")
-    facts: dict[str, Any] = {"started_at": NOW, "finished_at": NOW, "model_fingerprint": ""}
-    nothing: dict[str, Any] = {"base_seen": {}, "seen": {}, "progress": {}, "scores": []}
-    counts = {"step": 1, "steps": 1, "resumed_from_step": 0, "reread_rows": 0}
-    link = Link(window=key, generation=generation, parent=parent, **nothing, **counts, **facts)
-    chain.folder(key, generation).mkdir(parents=True)
-    chain.record(link)
+    trained = link(key, generation=generation).model_copy(update={"parent": parent})
+    record(ModelChain(found.home, "ads"), trained)
 
 
 def test_from_nothing_to_listed(found: Stages) -> None:

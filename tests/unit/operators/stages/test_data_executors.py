@@ -22,6 +22,7 @@ from support.job_tasks import (
     later,
 )
 from support.jobs import ToldJob, failed
+from support.model_lines import record_link
 
 from forebay.errors import (
     ConfigError,
@@ -32,6 +33,7 @@ from forebay.errors import (
     UsageError,
 )
 from forebay.executors.job.owner import jobs_owned
+from forebay.executors.model_line.chain import ModelChain
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.system.locks import FileLock
@@ -149,9 +151,7 @@ def test_behind_windows_that_go_on_it_waits(
 def test_a_failed_run_of_a_window_that_is_trained_holds_nobody(place: Place) -> None:
     place.runs.before = [("running", None)]
     place.runs.earlier = {"2026-02-27": ("failed", "failed")}
-    link = place.home.model("ads", "main", "2026-02-27", 1) / "window.json"
-    link.parent.mkdir(parents=True)
-    link.touch()
+    record_link(ModelChain(place.home, "ads"), "2026-02-27", {"clicks": 1})
     fails(place)
     with pytest.raises(TaskDeferred):
         place.data().work(REQUEST, context())

@@ -190,15 +190,6 @@ def test_success_without_a_model_is_refused(place: Place) -> None:
         work(place.training())
 
 
-def test_a_damaged_link_is_refused(place: Place) -> None:
-    job = ToldJob(place.home)
-    job.tell("succeeded")
-    job.link(clicks=1)
-    (job.model / "window.json").write_text('{"window": "2026-03-01"}')
-    with pytest.raises(InfrastructureError, match=r"is not trained in generation 1: its link"):
-        work(place.training())
-
-
 def test_it_ends_the_job_when_its_time_is_over(place: Place) -> None:
     job = ToldJob(place.home)
     job.tell("running")

@@ -219,6 +219,7 @@ def test_a_supervised_job_is_asked_to_end(home: Home) -> None:
 
 def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: Home) -> None:
     record_format(home)
+    record_format(home)
     line = home.line("ads")
     line.mkdir(parents=True)
     lease = FileLock(line / "lease.lock")
@@ -237,6 +238,7 @@ def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: 
 
 
 def test_a_line_that_gets_free_is_no_news_while_the_window_before_is_to_come(home: Home) -> None:
+    record_format(home)
     line = home.line("ads")
     line.mkdir(parents=True)
     lease = FileLock(line / "lease.lock")

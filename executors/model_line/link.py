@@ -1,0 +1,86 @@
+"""What is known of a trained window: its place in the model chain, and what its model has seen."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from forebay.mixture.row_sums import RowSums
+from forebay.system.message import Message
+
+
+class Parent(Message):
+    """The link that a model was started from."""
+
+    window: str
+    generation: int
+
+
+class Head(NamedTuple):
+    """The newest link of a window in short: its place, its name and what it was started from."""
+
+    order: tuple[datetime, datetime]
+    name: Parent
+    parent: Parent | None
+
+
+class ReadRows(Message):
+    """Rows of one source as data executors counted them: read, and of these refused as dead."""
+
+    rows: int = 0
+    dead: int = 0
+
+
+class Link(Message):
+    """One trained window, whose rows are those of [start, end).
+
+    base_seen and seen: the model's row sums before and after this window, by source name.
+    read: what data executors read for it, by source name.
+    model_fingerprint: fingerprint of everything that decides the model's shape and meaning.
+    """
+
+    window: str
+    start: datetime
+    end: datetime
+    generation: int
+    parent: Parent | None
+    step: int
+    steps: int
+    base_seen: dict[str, RowSums]
+    seen: dict[str, RowSums]
+    read: dict[str, ReadRows]
+    scores: list[str]
+    resumed_from_step: int
+    reread_rows: int
+    model_fingerprint: str
+    started_at: datetime
+    finished_at: datetime
+
+    @property
+    def name(self) -> Parent:
+        """What a later link calls it."""
+        return Parent(window=self.window, generation=self.generation)
+
+    def trained(self, source: str) -> RowSums:
+        """What this window trained of one source, from the model's own variables."""
+        before = self.base_seen.get(source, RowSums())
+        after = self.seen.get(source, RowSums())
+        return RowSums(
+            rows=after.rows - before.rows,
+            sum=_wrap(after.sum - before.sum),
+            sum_of_squares=_wrap(after.sum_of_squares - before.sum_of_squares),
+        )
+
+
+class Published(Message):
+    """The pointer to the model that serves."""
+
+    window: str
+    generation: int
+    path: str
+    published_at: datetime
+
+
+def _wrap(value: int) -> int:
+    """Reduce to signed 64 bits, as the model's own variables do."""
+    return (value + 2**63) % 2**64 - 2**63

@@ -1,0 +1,296 @@
+"""Rows of model lines and their links, read and written inside somebody's transaction.
+
+Light: imports neither Arrow nor NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, not_, select
+
+from forebay.config.windows import Spanned, order_of
+from forebay.datatasks.window_order import IN_ORDER, comes_after, comes_before
+from forebay.errors import InfrastructureError
+from forebay.executors.model_line.link import Head, Link, Parent, ReadRows
+from forebay.home.rows import batches, inserted_id
+from forebay.home.tables import lines, link_rows, links, plans, windows
+from forebay.mixture.row_sums import RowSums
+from forebay.system.instants import from_us, now_us, to_us
+
+_SUMS = tuple(RowSums.model_fields)
+_parents = links.alias("parents")
+_parent_windows = windows.alias("parent_windows")
+_others = links.alias("others")
+_in_order = (*IN_ORDER, links.c.generation)
+
+
+def line_id(connection: Connection, pipeline: str, line: str) -> int | None:
+    """The id of a line; None before anything of it was stored."""
+    rows = select(lines.c.id).where(lines.c.pipeline == pipeline, lines.c.line == line)
+    return connection.scalar(rows)
+
+
+def locked_line(connection: Connection, pipeline: str, line: str) -> int:
+    """The id of a line, made where it is new; nobody else changes the line until the end."""
+    rows = select(lines.c.id).where(lines.c.pipeline == pipeline, lines.c.line == line)
+    found = connection.scalar(rows.with_for_update())
+    if found is None:
+        made = connection.execute(insert(lines).values(pipeline=pipeline, line=line))
+        found = inserted_id(made)
+    return found
+
+
+def trained_windows(connection: Connection, line: int | None) -> list[str]:
+    """Keys of the windows that have a link, in order."""
+    rows = (
+        select(windows.c.key)
+        .where(select(links.c.id).where(is_of(line), _of_window()).exists())
+        .order_by(*IN_ORDER)
+    )
+    return list(connection.scalars(rows))
+
+
+def generations(connection: Connection, line: int | None, window: str) -> list[int]:
+    """Generations in which a window has a link, ascending."""
+    rows = (
+        select(links.c.generation)
+        .join(windows)
+        .where(is_of(line), windows.c.key == window)
+        .order_by(links.c.generation)
+    )
+    return list(connection.scalars(rows))
+
+
+def link_of(
+    connection: Connection, line: int | None, window: str, generation: int | None = None
+) -> Link | None:
+    """One link of a window, or its newest; None where it is not there."""
+    rows = _links(line).where(windows.c.key == window)
+    if generation is not None:
+        rows = rows.where(links.c.generation == generation)
+    return _first(connection, rows.order_by(links.c.generation.desc()))
+
+
+def link_before(connection: Connection, line: int | None, one: Spanned) -> Link | None:
+    """The newest link of the last window before this one; None where the line begins."""
+    rows = _links(line).where(comes_before(one))
+    return _first(connection, rows.order_by(*(each.desc() for each in _in_order)))
+
+
+def first_link(connection: Connection, line: int | None) -> Link | None:
+    """The newest link of the window that the line begins with; None for an empty line."""
+    rows = _links(line).where(is_newest()).order_by(*_in_order)
+    return _first(connection, rows)
+
+
+def last_links(connection: Connection, line: int | None, count: int) -> list[Link]:
+    """The newest links of the last windows, in order."""
+    rows = _links(line).where(is_newest()).order_by(*(each.desc() for each in _in_order))
+    return list(reversed(_all(connection, rows.limit(count))))
+
+
+def all_links(connection: Connection, line: int | None) -> list[Link]:
+    """Every link of a line, by window and generation."""
+    return _all(connection, _links(line).order_by(*_in_order))
+
+
+def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) -> list[Link]:
+    """The newest links of these windows, in order; windows without one are left out."""
+    found: list[Link] = []
+    for some in batches(keys):
+        rows = _links(line).where(is_newest(), windows.c.key.in_(some))
+        found += _all(connection, rows.order_by(*_in_order))
+    return sorted(found, key=order_of)
+
+
+def links_between(
+    connection: Connection, line: int | None, first: Spanned, last: Spanned, more: int
+) -> list[Link]:
+    """The newest links from one window to another, and so many after them, in order."""
+    rows = _links(line).where(is_newest()).order_by(*_in_order)
+    inside = _all(connection, rows.where(not_(comes_before(first)), not_after(last)))
+    return [*inside, *_all(connection, rows.where(comes_after(last)).limit(more))]
+
+
+def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> None:
+    """Store a link; from now on the window counts as trained in this generation.
+
+    Raises:
+        InfrastructureError: when its plan is gone, or the link that it was built on.
+    """
+    of_window = connection.scalar(
+        select(windows.c.id)
+        .join(plans)
+        .where(windows.c.pipeline == pipeline, windows.c.key == link.window)
+        .where(plans.c.generation == link.generation)
+    )
+    if of_window is None:
+        raise InfrastructureError(
+            f"generation {link.generation} of window {link.window} is gone: the window was "
+            "forgotten meanwhile"
+        )
+    values = {name: getattr(link, name) for name in _PLAIN}
+    stored = connection.execute(
+        insert(links).values(
+            line_id=line,
+            window_id=of_window,
+            parent_id=_parent_id(connection, line, link.parent),
+            scores=json.dumps(link.scores),
+            started_at=to_us(link.started_at),
+            finished_at=to_us(link.finished_at),
+            recorded_at=now_us(),
+            has_checkpoint=True,
+            **values,
+        )
+    )
+    stored_id = inserted_id(stored)
+    rows = [
+        {"link_id": stored_id, "source": source, "position": place, **_row_of(link, source)}
+        for place, source in enumerate(link.seen)
+    ]
+    if rows:
+        connection.execute(insert(link_rows), rows)
+
+
+def heads(connection: Connection, line: int | None) -> list[Head]:
+    """The newest link of each window in short, in order."""
+    found = connection.execute(_links(line).where(is_newest()).order_by(*_in_order))
+    return [
+        Head(
+            (from_us(row.ends_at), from_us(row.starts_at)),
+            Parent(window=row.window, generation=row.generation),
+            _parent(row),
+        )
+        for row in found
+    ]
+
+
+def link_over(connection: Connection, line: int | None, instant: datetime) -> Link | None:
+    """The newest link whose window holds an instant; None where none does."""
+    at = to_us(instant)
+    rows = _links(line).where(windows.c.starts_at <= at, windows.c.ends_at > at)
+    return _first(connection, rows.order_by(links.c.generation.desc()))
+
+
+def link_id(connection: Connection, line: int | None, name: Parent) -> int | None:
+    """The id of a link's row."""
+    rows = select(links.c.id).join(windows).where(is_of(line))
+    rows = rows.where(windows.c.key == name.window, links.c.generation == name.generation)
+    return connection.scalar(rows)
+
+
+_PLAIN = (
+    "generation",
+    "step",
+    "steps",
+    "resumed_from_step",
+    "reread_rows",
+    "model_fingerprint",
+)
+
+
+def is_of(line: int | None) -> ColumnElement[bool]:
+    """A link of this line."""
+    return links.c.line_id == line
+
+
+def not_after(one: Spanned) -> ColumnElement[bool]:
+    """A window that ends with this one at the latest."""
+    return not_(comes_after(one))
+
+
+def _of_window() -> ColumnElement[bool]:
+    return links.c.window_id == windows.c.id
+
+
+def is_newest() -> ColumnElement[bool]:
+    """A link that no later generation of its window has taken the place of."""
+    newest = select(func.max(_others.c.generation)).where(
+        _others.c.line_id == links.c.line_id, _others.c.window_id == links.c.window_id
+    )
+    return links.c.generation == newest.scalar_subquery()
+
+
+def _links(line: int | None) -> Select[Any]:
+    return (
+        select(
+            links,
+            windows.c.key.label("window"),
+            windows.c.starts_at,
+            windows.c.ends_at,
+            _parent_windows.c.key.label("parent_window"),
+            _parents.c.generation.label("parent_generation"),
+        )
+        .select_from(links)
+        .join(windows, windows.c.id == links.c.window_id)
+        .outerjoin(_parents, _parents.c.id == links.c.parent_id)
+        .outerjoin(_parent_windows, _parent_windows.c.id == _parents.c.window_id)
+        .where(is_of(line))
+    )
+
+
+def _first(connection: Connection, rows: Select[Any]) -> Link | None:
+    return next(iter(_all(connection, rows.limit(1))), None)
+
+
+def _all(connection: Connection, query: Select[Any]) -> list[Link]:
+    found = connection.execute(query).all()
+    sums: dict[int, list[Row[Any]]] = {row.id: [] for row in found}
+    for ids in batches(sums):
+        rows = select(link_rows).where(link_rows.c.link_id.in_(ids))
+        for row in connection.execute(rows.order_by(link_rows.c.link_id, link_rows.c.position)):
+            sums[row.link_id].append(row)
+    return [_link(row, sums[row.id]) for row in found]
+
+
+def _link(row: Row[Any], sums: Sequence[Row[Any]]) -> Link:
+    return Link(
+        window=row.window,
+        start=from_us(row.starts_at),
+        end=from_us(row.ends_at),
+        parent=_parent(row),
+        base_seen={each.source: _sums(each, "base") for each in sums},
+        seen={each.source: _sums(each, "seen") for each in sums},
+        read={each.source: ReadRows(rows=each.served_rows, dead=each.dead_rows) for each in sums},
+        scores=json.loads(row.scores),
+        started_at=from_us(row.started_at),
+        finished_at=from_us(row.finished_at),
+        **{name: getattr(row, name) for name in _PLAIN},
+    )
+
+
+def _parent(row: Row[Any]) -> Parent | None:
+    if row.parent_window is None:
+        return None
+    return Parent(window=row.parent_window, generation=row.parent_generation)
+
+
+def _row_of(link: Link, source: str) -> dict[str, int]:
+    read = link.read.get(source, ReadRows())
+    base, seen = link.base_seen.get(source, RowSums()), link.seen[source]
+    sums = {
+        f"{when}_{name}": getattr(of, name)
+        for when, of in (("base", base), ("seen", seen))
+        for name in _SUMS
+    }
+    return {**sums, "served_rows": read.rows, "dead_rows": read.dead}
+
+
+def _sums(row: Row[Any], when: str) -> RowSums:
+    return RowSums(**{name: getattr(row, f"{when}_{name}") for name in _SUMS})
+
+
+def _parent_id(connection: Connection, line: int, parent: Parent | None) -> int | None:
+    if parent is None:
+        return None
+    found = link_id(connection, line, parent)
+    if found is None:
+        raise InfrastructureError(
+            f"generation {parent.generation} of window {parent.window} is gone, and a window was "
+            "trained from its model: train the window again"
+        )
+    return found

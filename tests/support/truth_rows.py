@@ -1,0 +1,68 @@
+"""What the database of a home says, read without a line of Forebay's own."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+_LINKS = """
+    SELECT links.id, own.key AS window, links.generation, links.started_at, links.finished_at,
+           origin.key AS parent_window, parents.generation AS parent_generation
+    FROM links JOIN windows AS own ON own.id = links.window_id
+    JOIN lines ON lines.id = links.line_id
+    LEFT JOIN links AS parents ON parents.id = links.parent_id
+    LEFT JOIN windows AS origin ON origin.id = parents.window_id
+    WHERE lines.pipeline = ? AND lines.line = ? AND own.key = ?
+    ORDER BY links.generation
+"""
+_SUMS = "SELECT * FROM link_rows WHERE link_id = ? ORDER BY position"
+_PLAN = """
+    SELECT document FROM plans JOIN windows ON windows.id = plans.window_id
+    WHERE pipeline = ? AND key = ? AND generation = ?
+"""
+_SERVED = """
+    SELECT windows.key, links.generation, served.path FROM served
+    JOIN links ON links.id = served.link_id JOIN windows ON windows.id = links.window_id
+    JOIN lines ON lines.id = served.line_id WHERE lines.pipeline = ? AND lines.line = ?
+"""
+
+
+def rows_of(home: Path, statement: str, *values: object) -> list[sqlite3.Row]:
+    """The answer of a home's SQLite."""
+    with sqlite3.connect(f"file:{home / 'forebay.db'}?mode=ro", uri=True) as database:
+        database.row_factory = sqlite3.Row
+        return database.execute(statement, values).fetchall()
+
+
+def links_of(home: Path, pipeline: str, window: str, line: str = "main") -> list[Json]:
+    """All links of a window, the newest generation last; instants in microseconds."""
+    return [_link(home, row) for row in rows_of(home, _LINKS, pipeline, line, window)]
+
+
+def plan_of(home: Path, pipeline: str, window: str, generation: int) -> str:
+    """The document of a plan."""
+    ((document,),) = rows_of(home, _PLAN, pipeline, window, generation)
+    return str(document)
+
+
+def served_of(home: Path, pipeline: str, line: str = "main") -> tuple[str, int, Path]:
+    """Window, generation and model of the link that serves."""
+    ((window, generation, path),) = rows_of(home, _SERVED, pipeline, line)
+    return window, generation, Path(path)
+
+
+def _link(home: Path, row: sqlite3.Row) -> Json:
+    sums = rows_of(home, _SUMS, row["id"])
+    parent = {"window": row["parent_window"], "generation": row["parent_generation"]}
+    return {
+        **{name: row[name] for name in ("window", "generation", "started_at", "finished_at")},
+        "parent": parent if row["parent_window"] is not None else None,
+        "base_seen": {each["source"]: _figures(each, "base") for each in sums},
+        "seen": {each["source"]: _figures(each, "seen") for each in sums},
+    }
+
+
+def _figures(row: sqlite3.Row, when: str) -> Json:
+    return {name: row[f"{when}_{name}"] for name in ("rows", "sum", "sum_of_squares")}
