@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forebay.executors.model_line.scores import Segments, paradigms_of, score_matrix
+from forebay.executors.window_files.scores import Segments, paradigms_of, score_matrix
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.probabilities import calibration, log_loss, normalised_entropy
 from forebay.mixture.metrics.verdict import completeness_words, difference_words

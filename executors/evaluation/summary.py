@@ -12,7 +12,7 @@ from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
-from forebay.executors.model_line.shown_steps import shown_series
+from forebay.executors.window_files.shown_steps import shown_series
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from forebay.executors.evaluation.scoreboard import (
 )
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.scores import Segments
+from forebay.executors.window_files.scores import Segments
 
 
 @dataclass(frozen=True)

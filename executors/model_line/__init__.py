@@ -1,4 +1,4 @@
-"""One model line on disk: links of the chain, checkpoints, scores, steps, and the line's lease.
+"""One model line in the database: links of the chain, what serves, and the line's lease.
 
 May not know processes: whoever holds the lease writes.
 """

@@ -15,11 +15,11 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
 from forebay.executors.model_line.link import Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
-from forebay.executors.model_line.scores import ScoreWriter
-from forebay.executors.model_line.steps import Counts, StepSeries
+from forebay.executors.window_files.scores import ScoreWriter
+from forebay.executors.window_files.steps import Counts, StepSeries
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.inbox import Frame

@@ -14,7 +14,7 @@ import numpy as np
 from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import WindowRequest
-from forebay.executors.model_line.steps import Counts
+from forebay.executors.window_files.steps import Counts
 from forebay.system.files import write_atomically
 
 WRITE_EVERY_SECONDS = 0.2

@@ -9,7 +9,7 @@ from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.checkpoints import CheckpointStore
+from forebay.executors.window_files.checkpoints import CheckpointStore
 from forebay.home.paths import Home
 
 LINE_EVERY_SECONDS = 10.0

@@ -22,7 +22,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.steps import read_steps
+from forebay.executors.window_files.steps import read_steps
 from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import EvaluateResult, PublishResult, SubmitResult

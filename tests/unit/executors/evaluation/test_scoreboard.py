@@ -15,7 +15,7 @@ from forebay.executors.evaluation.scoreboard import (
     summarise_scores,
     window_metrics,
 )
-from forebay.executors.model_line.scores import ScoreWriter, Segments
+from forebay.executors.window_files.scores import ScoreWriter, Segments
 
 PARADIGMS = ("mixture", "mixed")
 

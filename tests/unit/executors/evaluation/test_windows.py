@@ -12,7 +12,7 @@ from support.stages import pipeline
 
 from forebay.executors.evaluation.windows import evaluate, label_horizon
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.scores import ScoreWriter
+from forebay.executors.window_files.scores import ScoreWriter
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forebay.executors.model_line.steps import POINTS_MAX, STEPS_NAME, StepSeries, read_steps
+from forebay.executors.window_files.steps import POINTS_MAX, STEPS_NAME, StepSeries, read_steps
 
 NAMES = ["history", "clicks"]
 

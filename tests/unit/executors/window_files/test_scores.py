@@ -9,7 +9,7 @@ import pytest
 
 from forebay.config.datasets import Feed
 from forebay.errors import DataError
-from forebay.executors.model_line.scores import (
+from forebay.executors.window_files.scores import (
     ScoreWriter,
     Segments,
     paradigms_of,

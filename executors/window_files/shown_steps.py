@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from forebay.executors.model_line.steps import StepPoint, read_steps
+from forebay.executors.window_files.steps import StepPoint, read_steps
 
 SHOWN_MAX = 200
 
