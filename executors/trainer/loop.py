@@ -15,16 +15,16 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ConfigError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
 from forebay.executors.model_line.link import Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
-from forebay.executors.window_files.scores import ScoreWriter
-from forebay.executors.window_files.steps import Counts, StepSeries
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader
+from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.scores import ScoreWriter
+from forebay.executors.window_files.steps import Counts, StepSeries
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner

@@ -22,13 +22,13 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.window_files.steps import read_steps
 from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import EvaluateResult, PublishResult, SubmitResult
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import PreviousRun
+from forebay.executors.window_files.steps import read_steps
 from forebay.home.paths import Home
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"

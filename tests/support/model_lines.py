@@ -13,8 +13,8 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.window_files.checkpoints import MODEL_FOLDER, SEAL_NAME, Seal
 from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.window_files.checkpoints import MODEL_FOLDER, SEAL_NAME, Seal
 from forebay.home.database import database_of
 from forebay.home.tables import judgements, links, served
 from forebay.home.tables import link_rows as sums

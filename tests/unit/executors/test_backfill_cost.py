@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,7 +111,7 @@ def test_a_reprocess_trains_again_and_leaves_later_windows_stale(project: Stages
     assert cost(project, 0, 2).seconds == 0
     assert cost(project, 0, 2).refused == []
     assert cost(project, 1, 2, reprocess=True).refused == []
-    shutil.rmtree(ModelChain(project.home, "ads").folder(project.window(0).key, 1) / "checkpoints")
+    ModelChain(project.home, "ads").drop_checkpoints(2)
     (refused,) = cost(project, 1, 2, reprocess=True).refused
     assert refused.startswith("window 2026-03-01 cannot be built on")
 

@@ -11,8 +11,8 @@ from support.crashes import disk, tree_at
 
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import InfrastructureError
-from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
 from forebay.executors.model_line.link import Parent
+from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.trees import UNFINISHED_NAME
