@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection
 
-from forebay.config.windows import Interval, Window
+from forebay.config.windows import Interval, Spanned
 from forebay.datatasks import history, plan_rows
 from forebay.datatasks.manifests import manifest_bytes, read_manifests
 from forebay.datatasks.plans import WindowPlan
@@ -45,7 +45,7 @@ class Ledger:
         """Numbers of the generations of a window, ascending."""
         return self.database.read(lambda rows: plan_rows.generations(rows, self.pipeline, window))
 
-    def windows_before(self, window: Window) -> list[str]:
+    def windows_before(self, window: Spanned) -> list[str]:
         """Keys of the windows before this one that have a plan, in order."""
         return self.database.read(
             lambda rows: plan_rows.planned_windows(rows, self.pipeline, window)

@@ -1,0 +1,205 @@
+"""The facts of a window's life, over each kind of database: planned, claimed, linked, judged,
+published, trained anew, forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.links import link
+from support.model_lines import plan_empty
+from support.task_tables import record_tasks
+
+from forebay.datatasks.ledger import Ledger
+from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link, Parent, ReadRows
+from forebay.executors.stages.claims import Claims
+from forebay.home.database import close_databases
+from forebay.home.paths import Home
+from forebay.mixture.row_sums import RowSums
+
+NOW = datetime(2026, 3, 9, tzinfo=UTC)
+FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
+SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def home(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Home]:
+    if request.param == "postgresql":
+        new_database: Callable[[], str] = request.getfixturevalue("new_database")
+        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    yield Home(tmp_path / "home")
+    close_databases()
+
+
+@pytest.fixture
+def ledger(home: Home) -> Ledger:
+    return Ledger(home, "ads")
+
+
+@pytest.fixture
+def chain(home: Home, ledger: Ledger) -> ModelChain:
+    """A line of three windows."""
+    chain = ModelChain(home, "ads")
+    for key, parent in ((FIRST, None), (SECOND, (FIRST, 1)), (THIRD, (SECOND, 1))):
+        plan_empty(ledger, key)
+        chain.record(link(key, {"clicks": 10}, parent=parent))
+    return chain
+
+
+def newest(chain: ModelChain, window: str) -> Link:
+    found = chain.newest(window)
+    assert found is not None
+    return found
+
+
+def test_a_plan_is_read_as_it_was_recorded(ledger: Ledger) -> None:
+    assert ledger.windows() == []
+    plan = record_tasks(ledger, FIRST, SPAN, {"history": [(0, 5)], "clicks": [(1, 7), (2, 8)]})
+    assert ledger.latest_plan(FIRST) == ledger.plan(FIRST, 1) == plan
+    assert ledger.plans({FIRST: 1}) == {FIRST: plan}
+    assert ledger.tasks(FIRST, 1).column("rows").to_pylist() == [5, 7, 8]
+    with pytest.raises(FencedError, match="another process planned"):
+        record_tasks(ledger, FIRST, SPAN, {"history": [(0, 5)]})
+    for missing in ({FIRST: 2}, {SECOND: 1}):
+        with pytest.raises(DataError, match="it was forgotten, plan the window again"):
+            ledger.plans(missing)
+
+
+def test_a_claim_keeps_its_generation(ledger: Ledger) -> None:
+    record_tasks(ledger, FIRST, SPAN, {"history": [(0, 5)]})
+    claims = Claims(ledger, FIRST)
+    assert claims.decide("a#0", renewed=None) == 1
+    assert claims.decide("b#0", renewed=1) == 2, "the same tasks under a new number"
+    assert (claims.decide("a#0", renewed=1), claims.generation("b#0")) == (1, 2)
+    assert ledger.tasks(FIRST, 2) == ledger.tasks(FIRST, 1)
+
+
+def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) -> None:
+    plan_empty(ledger, "2026-03-04")
+    largest = RowSums(rows=2**63 - 1, sum=-(2**63), sum_of_squares=2**63 - 1)
+    recorded = link("2026-03-04", parent=(THIRD, 1)).model_copy(
+        update={
+            "base_seen": {"clicks": RowSums(rows=1), "history": RowSums()},
+            "seen": {"clicks": largest, "history": RowSums(rows=3)},
+            "read": {"clicks": ReadRows(rows=9, dead=2), "history": ReadRows(rows=3)},
+            "scores": ["one", "two"],
+            "finished_at": datetime(2026, 3, 5, 1, 2, 3, 456789, tzinfo=UTC),
+        }
+    )
+    chain.record(recorded)
+    assert newest(chain, "2026-03-04") == recorded
+    assert list(newest(chain, "2026-03-04").seen) == ["clicks", "history"], "in their order"
+    assert chain.links()[-1] == recorded
+    assert ledger.trained("2026-03-04") == 1
+    assert ledger.history("2026-03-04")[-1]["event"] == "trained"
+
+
+def test_a_link_needs_its_plan_and_its_parent(ledger: Ledger, chain: ModelChain) -> None:
+    with pytest.raises(InfrastructureError, match="the window was forgotten meanwhile"):
+        chain.record(link("2026-03-04", parent=(THIRD, 1)))
+    plan_empty(ledger, "2026-03-04")
+    with pytest.raises(InfrastructureError, match="generation 9 of window 2026-03-03 is gone"):
+        chain.record(link("2026-03-04", parent=(THIRD, 9)))
+    assert chain.windows() == [FIRST, SECOND, THIRD]
+    assert [entry["event"] for entry in ledger.history("2026-03-04")] == ["planned"]
+
+
+def test_windows_come_in_the_order_of_time(ledger: Ledger, home: Home) -> None:
+    line = ModelChain(home, "ads", "hours")
+    keys = ["2026-02-01_2026-03-01", "2026-03-01T00", "2026-03-01T09", "2026-03-01T10"]
+    for key in reversed(keys):
+        plan_empty(ledger, key)
+        line.record(link(key))
+    assert line.windows() == ledger.windows() == keys
+    assert [head.name.window for head in line.heads()] == keys
+    first, last = line.first(), line.last(2)
+    assert first is not None
+    assert (first.window, [each.window for each in last]) == (keys[0], keys[2:])
+    assert [
+        found.window if (found := line.before(link(key))) is not None else None for key in keys
+    ] == [None, *keys[:-1]]
+    over = line.over(datetime(2026, 3, 1, 9, 30, tzinfo=UTC))
+    assert over is not None
+    assert over.window == "2026-03-01T09"
+    assert line.over(datetime(2026, 3, 1, 5, tzinfo=UTC)) is None
+    between = line.between(link(keys[1]), link(keys[2]), 1)
+    assert [each.window for each in between] == keys[1:]
+    assert ledger.windows_before(link(keys[2])) == keys[:2]
+
+
+def test_trained_anew_later_windows_are_stale(ledger: Ledger, chain: ModelChain) -> None:
+    assert chain.stale_reasons() == {}
+    plan_empty(ledger, FIRST, 2)
+    chain.record(link(FIRST, generation=2))
+    reason = "stale (built on generation 1 of 2026-03-01)"
+    assert chain.stale_reasons() == {SECOND: reason, THIRD: reason}
+    assert chain.generations(FIRST) == [1, 2]
+    replaced = chain.link(FIRST, 1)
+    assert replaced is not None
+    assert chain.stale_reason(replaced) is None
+
+
+def test_what_serves(ledger: Ledger, chain: ModelChain, tmp_path: Path) -> None:
+    assert chain.published() is None
+    assert chain.publish(newest(chain, SECOND), tmp_path / "two", NOW)
+    assert chain.unfit_to_serve(newest(chain, FIRST)) == f"window {SECOND}, which is later, serves"
+    assert not chain.publish(newest(chain, FIRST), tmp_path / "one", NOW)
+    plan_empty(ledger, SECOND, 2)
+    chain.record(link(SECOND, generation=2, parent=(FIRST, 1)))
+    replaced = chain.link(SECOND, 1)
+    assert replaced is not None
+    assert "trained anew, as generation 2" in chain.unfit_to_serve(replaced)
+    assert "is stale" in chain.unfit_to_serve(newest(chain, THIRD))
+    pointer = chain.published()
+    assert pointer is not None
+    assert (pointer.window, pointer.generation, pointer.published_at) == (SECOND, 1, NOW)
+    assert pointer.path == str(tmp_path / "two")
+
+
+def test_a_judgement_takes_the_place_of_the_one_before(chain: ModelChain) -> None:
+    one = newest(chain, SECOND)
+    assert chain.judgement(one) is None
+    chain.judge(one, {"auc": 0.5})
+    chain.judge(one, {"auc": 0.75})
+    assert chain.judgement(one) == {"auc": 0.75}
+    assert chain.judgement(newest(chain, FIRST)) is None
+
+
+def test_checkpoints_of_the_last_windows_are_kept(ledger: Ledger, chain: ModelChain) -> None:
+    plan_empty(ledger, FIRST, 2)
+    chain.record(link(FIRST, generation=2))
+    chain.drop_checkpoints(2)
+    names = [each.name for each in chain.links()]
+    kept = [(name.window, name.generation) for name in names if chain.has_checkpoint(name)]
+    assert kept == [(SECOND, 1), (THIRD, 1)]
+    assert not chain.has_checkpoint(Parent(window="2026-03-09", generation=1))
+
+
+def test_what_is_forgotten_is_planned_as_a_new_generation(
+    ledger: Ledger, chain: ModelChain
+) -> None:
+    Claims(ledger, SECOND).decide("a#0", renewed=None)
+    assert ledger.forget(SECOND)
+    assert not ledger.forget(SECOND)
+    assert (ledger.windows(), ledger.trained(SECOND)) == ([FIRST, THIRD], None)
+    assert Claims(ledger, SECOND).generation("a#0") is None
+    assert newest(chain, SECOND).generation == 1, "its model stays"
+    assert ledger.next_generation(SECOND) == 2
+
+
+def test_lines_and_pipelines_know_nothing_of_each_other(home: Home, chain: ModelChain) -> None:
+    for other in (ModelChain(home, "ads", "trial"), ModelChain(home, "adz")):
+        assert (other.windows(), other.first(), other.last(), other.stale_reasons()) == (
+            [],
+            None,
+            [],
+            {},
+        )
+        assert other.newest(FIRST) is None
+    assert chain.windows() == [FIRST, SECOND, THIRD]
