@@ -145,7 +145,7 @@ class Run:
         """Publish what a job left unpublished that was killed after its last window was linked."""
         target, chain = self.target.at(last), self.target.chain
         link, serving = chain.newest(last.key), chain.published()
-        if link is None or not chain.saved_model(link.window, link.generation).is_dir():
+        if link is None or "saved_model" not in link.files:
             return
         if serving is None or (serving.window, serving.generation) != (
             link.window,

@@ -13,6 +13,7 @@ from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.window_files.shown_steps import shown_series
+from forebay.home.store import Store, store_of
 
 Json = dict[str, Any]
 
@@ -95,11 +96,11 @@ def build_summary(
         facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
             `storage_calls`, `notes` and `published`.
     """
-    stale = chain.stale_reasons()
+    stale, store = chain.stale_reasons(), store_of(chain.home)
     found = {
         link.window: {
             **window_facts(plans[link.window], link, stale.get(link.window), evaluation),
-            "series": shown_series(chain.folder(link.window, link.generation)),
+            "series": _series(store, link),
         }
         for link in links
     }
@@ -107,7 +108,7 @@ def build_summary(
     windows = [one for key, one in found.items() if not is_warm_start(key)]
     agree, line = rows_verdict(list(found.values()))
     seen = links[-1].seen if links else {}
-    model = chain.saved_model(links[-1].window, links[-1].generation) if links else None
+    model = links[-1].files.get("saved_model") if links else None
     return {
         "pipeline": pipeline.name,
         "line": chain.line,
@@ -116,12 +117,17 @@ def build_summary(
         "warm_start": warm,
         "stale_windows": list(stale),
         "seen": {name: sums.model_dump() for name, sums in seen.items()},
-        "model": str(model) if model is not None and model.is_dir() else "",
+        "model": store.url(model) if model is not None else "",
         "pooled": evaluation.pooled,
         "rows_agree": agree,
         "rows_line": line,
         **facts,
     }
+
+
+def _series(store: Store, link: Link) -> Json | None:
+    steps = link.files.get("steps")
+    return shown_series(store.path(steps)) if steps is not None else None
 
 
 def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:

@@ -17,6 +17,7 @@ from forebay.executors.evaluation.scoreboard import (
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
+from forebay.home.store import store_of
 
 
 @dataclass(frozen=True)
@@ -59,5 +60,5 @@ def label_horizon(pipeline: PipelineSpec) -> int:
 
 
 def _segments(chain: ModelChain, link: Link) -> Segments:
-    folder = chain.folder(link.window, link.generation) / "scores"
-    return Segments(link.window, folder, link.scores)
+    stored = link.files.get("scores")
+    return Segments(link.window, store_of(chain.home).tree(stored) if stored else None)

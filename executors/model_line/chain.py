@@ -17,12 +17,12 @@ from sqlalchemy import Connection
 from forebay.config.windows import Spanned
 from forebay.datatasks import history
 from forebay.errors import ConfigError
-from forebay.executors.model_line import checkpoint_rows, judgement_rows, link_rows, serving
-from forebay.executors.model_line.link import Head, Link, Parent, Published
+from forebay.executors.model_line import file_rows, judgement_rows, link_rows, serving
+from forebay.executors.model_line.link import FileKind, Head, Link, Published
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.system.trees import remove_tree
+from forebay.home.store import Stored, store_of
 
 T = TypeVar("T")
 
@@ -37,12 +37,8 @@ class ModelChain:
         self.line = line
 
     def folder(self, window: str, generation: int) -> Path:
-        """Where the checkpoints, scores and SavedModel of a link are stored."""
+        """Where a window is trained, until its link names what the store has of it."""
         return self.home.model(self.pipeline, self.line, window, generation)
-
-    def saved_model(self, window: str, generation: int) -> Path:
-        """The folder of a link's SavedModel; it exists when the link ended a job."""
-        return self.folder(window, generation) / "saved_model"
 
     def windows(self) -> list[str]:
         """Keys of all windows that have at least one link, in order."""
@@ -124,13 +120,16 @@ class ModelChain:
         """What serves now."""
         return self._read(serving.published)
 
-    def publish(self, link: Link, model: Path, now: datetime) -> bool:
-        """Let a link serve, if nothing speaks against it; see `unfit_to_serve`."""
+    def publish(self, link: Link, model: str, now: datetime) -> bool:
+        """Let a link serve, if nothing speaks against it; see `unfit_to_serve`.
+
+        model: where its SavedModel is.
+        """
 
         def work(rows: Connection, line: int) -> bool:
             if serving.unfit_to_serve(rows, line, link):
                 return False
-            serving.serve(rows, line, link, str(model), now)
+            serving.serve(rows, line, link, model, now)
             return True
 
         return self._change(work)
@@ -149,19 +148,22 @@ class ModelChain:
         found = self._read(lambda rows, line: judgement_rows.document(rows, line, link.name))
         return None if found is None else json.loads(found)
 
-    def has_checkpoint(self, link: Parent) -> bool:
-        """Whether a later window can be started from a link."""
-        return self._read(lambda rows, line: checkpoint_rows.is_kept(rows, line, link))
+    def add_file(self, link: Link, kind: FileKind, stored: Stored) -> Link:
+        """Name something more that is stored of a link; the link with it."""
+
+        def work(rows: Connection, line: int) -> None:
+            of_link = link_rows.require_id(rows, line, link.name)
+            file_rows.store(rows, of_link, kind, stored)
+
+        self._change(work)
+        return link.model_copy(update={"files": {**link.files, kind: stored}})
 
     def drop_checkpoints(self, windows_kept: int) -> None:
-        """Remove checkpoints of all but the newest windows; links, scores and models stay."""
-        names = self._read(lambda rows, line: checkpoint_rows.beyond(rows, line, windows_kept))
-        if not names:
-            return
-        # First the rows: a checkpoint that is said to be there is.
-        self._change(lambda rows, line: checkpoint_rows.drop(rows, line, names))
-        for name in names:
-            remove_tree(self.folder(name.window, name.generation) / "checkpoints")
+        """Remove checkpoints of all but the last windows; links, scores and models stay."""
+        names = self._change(
+            lambda rows, line: file_rows.drop_checkpoints(rows, line, windows_kept)
+        )
+        store_of(self.home).remove(names)
 
     def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:
         """Refuse to continue from a model that was made for other features or towers.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from forebay.home.store import Stored
 from forebay.mixture.row_sums import RowSums
 from forebay.system.message import Message
 
@@ -17,11 +18,16 @@ class Parent(Message):
 
 
 class Head(NamedTuple):
-    """The newest link of a window in short: its place, its name and what it was started from."""
+    """The newest link of a window in short.
+
+    order: its place. parent: what it was started from. has_checkpoint: whether a later window can
+    be started from it.
+    """
 
     order: tuple[datetime, datetime]
     name: Parent
     parent: Parent | None
+    has_checkpoint: bool
 
 
 class ReadRows(Message):
@@ -31,11 +37,16 @@ class ReadRows(Message):
     dead: int = 0
 
 
+FileKind = Literal["checkpoint", "scores", "steps", "saved_model"]
+
+
 class Link(Message):
     """One trained window, whose rows are those of [start, end).
 
     base_seen and seen: the model's row sums before and after this window, by source name.
     read: what data executors read for it, by source name.
+    files: what of it is in the store. The checkpoint is dropped when enough later windows are
+    trained; saved_model is there where a job ended with the window.
     model_fingerprint: fingerprint of everything that decides the model's shape and meaning.
     """
 
@@ -49,7 +60,7 @@ class Link(Message):
     base_seen: dict[str, RowSums]
     seen: dict[str, RowSums]
     read: dict[str, ReadRows]
-    scores: list[str]
+    files: dict[FileKind, Stored]
     resumed_from_step: int
     reread_rows: int
     model_fingerprint: str

@@ -5,7 +5,6 @@ Light: imports neither Arrow nor NumPy.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -15,8 +14,10 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, not
 from forebay.config.windows import Spanned, order_of
 from forebay.datatasks.window_order import IN_ORDER, comes_after, comes_before
 from forebay.errors import InfrastructureError
-from forebay.executors.model_line.link import Head, Link, Parent, ReadRows
+from forebay.executors.model_line import file_rows
+from forebay.executors.model_line.link import FileKind, Head, Link, Parent, ReadRows
 from forebay.home.rows import batches, inserted_id
+from forebay.home.store import Stored
 from forebay.home.tables import lines, link_rows, links, plans, windows
 from forebay.mixture.row_sums import RowSums
 from forebay.system.instants import from_us, now_us, to_us
@@ -41,6 +42,20 @@ def locked_line(connection: Connection, pipeline: str, line: str) -> int:
     if found is None:
         made = connection.execute(insert(lines).values(pipeline=pipeline, line=line))
         found = inserted_id(made)
+    return found
+
+
+def require_id(connection: Connection, line: int, name: Parent) -> int:
+    """The id of a link's row.
+
+    Raises:
+        InfrastructureError: when there is no such link.
+    """
+    found = link_id(connection, line, name)
+    if found is None:
+        raise InfrastructureError(
+            f"generation {name.generation} of window {name.window} has no link any more"
+        )
     return found
 
 
@@ -139,11 +154,9 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
             line_id=line,
             window_id=of_window,
             parent_id=_parent_id(connection, line, link.parent),
-            scores=json.dumps(link.scores),
             started_at=to_us(link.started_at),
             finished_at=to_us(link.finished_at),
             recorded_at=now_us(),
-            has_checkpoint=True,
             **values,
         )
     )
@@ -154,16 +167,20 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
     ]
     if rows:
         connection.execute(insert(link_rows), rows)
+    for kind, stored_file in link.files.items():
+        file_rows.store(connection, stored_id, kind, stored_file)
 
 
 def heads(connection: Connection, line: int | None) -> list[Head]:
     """The newest link of each window in short, in order."""
-    found = connection.execute(_links(line).where(is_newest()).order_by(*_in_order))
+    found = connection.execute(_links(line).where(is_newest()).order_by(*_in_order)).all()
+    kept = file_rows.with_checkpoint(connection, line)
     return [
         Head(
             (from_us(row.ends_at), from_us(row.starts_at)),
             Parent(window=row.window, generation=row.generation),
             _parent(row),
+            row.id in kept,
         )
         for row in found
     ]
@@ -244,10 +261,11 @@ def _all(connection: Connection, query: Select[Any]) -> list[Link]:
         rows = select(link_rows).where(link_rows.c.link_id.in_(ids))
         for row in connection.execute(rows.order_by(link_rows.c.link_id, link_rows.c.position)):
             sums[row.link_id].append(row)
-    return [_link(row, sums[row.id]) for row in found]
+    files = file_rows.files_of(connection, sums)
+    return [_link(row, sums[row.id], files.get(row.id, {})) for row in found]
 
 
-def _link(row: Row[Any], sums: Sequence[Row[Any]]) -> Link:
+def _link(row: Row[Any], sums: Sequence[Row[Any]], files: dict[FileKind, Stored]) -> Link:
     return Link(
         window=row.window,
         start=from_us(row.starts_at),
@@ -256,7 +274,7 @@ def _link(row: Row[Any], sums: Sequence[Row[Any]]) -> Link:
         base_seen={each.source: _sums(each, "base") for each in sums},
         seen={each.source: _sums(each, "seen") for each in sums},
         read={each.source: ReadRows(rows=each.served_rows, dead=each.dead_rows) for each in sums},
-        scores=json.loads(row.scores),
+        files=files,
         started_at=from_us(row.started_at),
         finished_at=from_us(row.finished_at),
         **{name: getattr(row, name) for name in _PLAIN},

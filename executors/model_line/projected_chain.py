@@ -13,20 +13,18 @@ class ProjectedChain:
 
     def __init__(self, chain: ModelChain) -> None:
         """Start with what is there."""
-        self._chain = chain
         self._heads = {head.name.window: head for head in chain.heads()}
-        self._new: set[str] = set()
         self._missing: list[str] = []
 
     def train(self, window: Window, generation: int) -> None:
         """One more window, built on the newest model of the window before it."""
         earlier = [head for head in self._ordered() if head.order < order_of(window)]
-        parent = earlier[-1].name if earlier else None
-        if parent is not None and not self._is_kept(parent):
-            self._missing.append(parent.window)
+        parent = earlier[-1] if earlier else None
+        if parent is not None and not parent.has_checkpoint:
+            self._missing.append(parent.name.window)
         name = Parent(window=window.key, generation=generation)
-        self._heads[window.key] = Head(order_of(window), name, parent)
-        self._new.add(window.key)
+        origin = parent.name if parent is not None else None
+        self._heads[window.key] = Head(order_of(window), name, origin, has_checkpoint=True)
 
     def stale(self) -> list[str]:
         """Windows whose models will not be built on the newest ones, in order."""
@@ -47,6 +45,3 @@ class ProjectedChain:
 
     def _ordered(self) -> list[Head]:
         return sorted(self._heads.values(), key=lambda head: head.order)
-
-    def _is_kept(self, name: Parent) -> bool:
-        return name.window in self._new or self._chain.has_checkpoint(name)

@@ -58,7 +58,7 @@ def serve(connection: Connection, line: int, link: Link, path: str, now: datetim
     connection.execute(
         insert(served).values(
             line_id=line,
-            link_id=link_rows.link_id(connection, line, link.name),
+            link_id=link_rows.require_id(connection, line, link.name),
             path=path,
             published_at=to_us(now),
         )

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget
+from forebay.home.store import store_of
 
 
 def publish_window(target: StageTarget, generation: int) -> PublishResult:
@@ -29,14 +30,16 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
     if spec.job.publish.when == "never":
         reason = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
     reason = reason or chain.unfit_to_serve(link)
-    model = chain.saved_model(key, generation)
+    model = link.files.get("saved_model")
     if not reason:
-        if not model.is_dir():
+        store = store_of(target.home)
+        if model is None or not store.is_there(model):
+            place = "" if model is None else f", and {store.url(model)} is gone"
             raise InfrastructureError(
-                f"{model} is missing: the window was trained in the middle of a longer job, or the "
-                "folder was removed. Train the window again to have it exported"
+                f"window {key} has no exported model: it was trained in the middle of a longer job"
+                f"{place}. Train the window again to have it exported"
             )
-        if not chain.publish(link, model, datetime.now(UTC)):
+        if not chain.publish(link, store.url(model), datetime.now(UTC)):
             reason = chain.unfit_to_serve(link)  # a later one came in between
     serving = chain.published()
     return PublishResult(

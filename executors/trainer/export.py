@@ -1,4 +1,4 @@
-"""Export of what serves, by the trainer that holds the model: written, checked, then named."""
+"""Export of what serves, by the trainer that holds the model: written and checked."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.system.files import make_folder
-from forebay.system.trees import name_tree
 
-# An export that was not checked, or did not pass, has this name in place of its own.
-UNCHECKED_NAME = ".saved_model"
 _LOG = logging.getLogger(__name__)
 
 
@@ -30,23 +27,19 @@ class CheckedExport:
     learner: Learner
     progress: ProgressReporter
 
-    def write(self, target: Path, window: str) -> None:
-        """Write what serves into the folder `target`, unless it is there already.
+    def write(self, folder: Path, window: str) -> None:
+        """Write what serves into a folder; what an earlier call left there is removed.
 
         Raises:
             TrainingError: when the model itself answers with what is not finite.
             ExportError: when what was written answers differently from the model.
         """
-        if target.exists():
-            return
-        unchecked = target.with_name(UNCHECKED_NAME)
-        shutil.rmtree(unchecked, ignore_errors=True)
-        make_folder(unchecked)
+        shutil.rmtree(folder, ignore_errors=True)
+        make_folder(folder)
         with self.progress.phase("export"):
-            self.learner.export(unchecked)
+            self.learner.export(folder)
         with self.progress.phase("check"):
-            self._check(unchecked, window)
-        name_tree(unchecked, target)
+            self._check(folder, window)
 
     def _check(self, directory: Path, window: str) -> None:
         if not self.learner.paradigms:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,20 +14,22 @@ import numpy as np
 
 from forebay.config.feeds import has_stream
 from forebay.datatasks.tasks import TaskProgress
-from forebay.errors import ConfigError, InfrastructureError, TrainingError
+from forebay.errors import InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link, Parent, ReadRows
+from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader
+from forebay.executors.trainer.stored_files import SCORES_FOLDER, WindowArchive
 from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.executors.window_files.steps import Counts, StepSeries
 from forebay.home.paths import Home
+from forebay.home.store import Stored, store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
@@ -82,7 +86,10 @@ class WindowTrainer:
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
-        self._standing: Link | None = None  # the link that the learner's variables are at
+        self._archive = WindowArchive(
+            store_of(home), pipeline.name, request.line, pipeline.job.checkpoint.windows_kept
+        )
+        self._standing: Parent | None = None  # the link that the learner's variables are at
 
     def train(self, window: WindowRequest, position: int) -> None:
         """Train one window to its end, unless an earlier process of this job already did."""
@@ -90,9 +97,10 @@ class WindowTrainer:
         link = self._chain.link(window.key, window.generation)
         if link is None:
             link = self._train_to_end(window, position, export=last)
-        elif last:
+        elif last and "saved_model" not in link.files:
             self._bring_to(link)
-            self._export.write(self._chain.saved_model(window.key, window.generation), window.key)
+            link = self._chain.add_file(link, "saved_model", self._exported(window))
+        self._remove_local(window)
         self._finish(link, publish=last and self._request.publishes)
 
     def close(self) -> None:
@@ -108,12 +116,38 @@ class WindowTrainer:
             self._consume(opened)
             sealed = self._seal(opened, final=True)
         self._reader.sealed(sealed.step, sealed.progress)
+        files = self._stored(opened)
         if export:
-            self._export.write(self._chain.saved_model(window.key, window.generation), window.key)
-        link = self._link(opened, sealed)
+            files["saved_model"] = self._exported(window)
+        link = self._link(opened, sealed, files)
         self._chain.record(link)
-        self._standing = link
+        self._standing = link.name
         return link
+
+    def _stored(self, opened: _Open) -> dict[FileKind, Stored]:
+        """Bytes first: what the link is going to name is in the store before it."""
+        window, generation = opened.request.key, opened.request.generation
+        found = opened.store.newest()
+        if found is None:
+            raise InfrastructureError(f"window {window}: its final checkpoint is gone")
+        checkpoint = found[1].parent
+        with self._progress.phase("store"):
+            local = self._chain.folder(window, generation)
+            return self._archive.put_window(window, generation, local, checkpoint)
+
+    def _exported(self, window: WindowRequest) -> Stored:
+        folder = self._chain.folder(window.key, window.generation) / "saved_model"
+        self._export.write(folder, window.key)
+        with self._progress.phase("store"):
+            return self._archive.put(window.key, window.generation, "saved_model", folder)
+
+    def _remove_local(self, window: WindowRequest) -> None:
+        """The link names what is kept of the window: its own folder has served."""
+        folder = self._chain.folder(window.key, window.generation)
+        if folder.exists():
+            shutil.rmtree(folder)
+        with contextlib.suppress(OSError):  # it holds another generation
+            folder.parent.rmdir()
 
     def _open(self, window: WindowRequest) -> _Open:
         folder = self._chain.folder(window.key, window.generation)
@@ -127,7 +161,7 @@ class WindowTrainer:
         self._learner.set_phase(warm_start=window.warm_start)
         scores = None
         if not window.warm_start:
-            scores = ScoreWriter(folder / "scores", self._learner.paradigms)
+            scores = ScoreWriter(folder / SCORES_FOLDER, self._learner.paradigms)
             scores.restore(seal.scores if seal else [])
         opened = _Open(
             request=window,
@@ -157,15 +191,7 @@ class WindowTrainer:
                 raise InfrastructureError("a window without a parent follows a trained window")
             return
         self._chain.require_same_fingerprint(parent, self._model_fingerprint)
-        if self._standing == parent:
-            return
-        store = CheckpointStore(self._chain.folder(parent.window, parent.generation))
-        if store.load(self._learner) is None:
-            raise ConfigError(
-                f"window {parent.window} cannot be built on any more: its checkpoint is not kept "
-                f"(job.checkpoint.windows_kept is {self._pipeline.job.checkpoint.windows_kept}; "
-                f"{store.folder}). Start from a later window, or raise it and train a new line"
-            )
+        self._bring_to(parent)
 
     def _begin(self, opened: _Open, position: int) -> None:
         sealed: Mapping[str, TaskProgress] = opened.last_seal.progress if opened.last_seal else {}
@@ -256,7 +282,7 @@ class WindowTrainer:
         self._progress.sealed(opened.step)
         return sealed
 
-    def _link(self, opened: _Open, sealed: Seal) -> Link:
+    def _link(self, opened: _Open, sealed: Seal, files: dict[FileKind, Stored]) -> Link:
         trained_rows = int(_rows_of(sealed).sum())
         return Link(
             window=sealed.window,
@@ -269,7 +295,7 @@ class WindowTrainer:
             base_seen=dict(zip(self._names, sealed.base_seen, strict=True)),
             seen=dict(zip(self._names, sealed.seen, strict=True)),
             read=_read_rows(self._names, sealed.progress),
-            scores=sealed.scores,
+            files=files,
             resumed_from_step=opened.counters.value("resumed_from_step"),
             reread_rows=opened.counters.value("used_rows")
             - trained_rows
@@ -281,16 +307,16 @@ class WindowTrainer:
 
     def _finish(self, link: Link, *, publish: bool) -> None:
         if publish and self._pipeline.job.publish.when == "always":
-            model = self._chain.saved_model(link.window, link.generation)
+            model = self._archive.store.url(link.files["saved_model"])
             self._chain.publish(link, model, datetime.now(UTC))
         self._chain.drop_checkpoints(self._pipeline.job.checkpoint.windows_kept)
         self._progress.finished(link.window)
 
     def _bring_to(self, link: Link) -> None:
         """Load a link's model where the learner stands elsewhere."""
-        if self._standing != link:
-            CheckpointStore(self._chain.folder(link.window, link.generation)).load(self._learner)
-            self._standing = link
+        if self._standing != link.name:
+            self._archive.load(self._learner, link)
+            self._standing = link.name
 
 
 def _parent_of(before: Link | None) -> Parent | None:

@@ -129,11 +129,10 @@ class ScoreWriter:
 
 @dataclass(frozen=True)
 class Segments:
-    """Sealed segments of one window. Without `names` every segment in the folder counts."""
+    """The segments of one trained window, in a folder; None where it has no rows with scores."""
 
     window: str
-    folder: Path
-    names: Sequence[str] | None = None
+    folder: Path | None
 
     def scores(self) -> pa.Table | None:
         """Event ids, fresh labels and scores in the order written; None when there are none."""
@@ -148,10 +147,8 @@ class Segments:
         return pa.concat_tables(tables).combine_chunks() if tables else None
 
     def _paths(self, kind: str) -> Iterator[Path]:
-        present = [path.name for path in self.folder.glob("*.arrow")]
-        for name in sorted(present if self.names is None else self.names):
-            if name.startswith(f"{kind}-"):
-                yield self.folder / name
+        if self.folder is not None:
+            yield from sorted(self.folder.glob(f"{kind}-*.arrow"))
 
 
 def paradigms_of(scores: pa.Table) -> tuple[str, ...]:

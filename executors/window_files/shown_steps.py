@@ -11,17 +11,17 @@ from forebay.executors.window_files.steps import StepPoint, read_steps
 SHOWN_MAX = 200
 
 
-def shown_series(model_folder: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | None:
+def shown_series(path: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | None:
     """What the trainer of a window noted; None where it noted nothing.
 
     Args:
-        model_folder: of the window's generation.
+        path: the file of its steps.
         points_max: the most points that are kept, the first and the last among them.
 
     Returns:
         Lists of equal length: `steps`, `seconds`, `lag_seconds`, and `rows` by source.
     """
-    kept = _spread(read_steps(model_folder), points_max)
+    kept = _spread(read_steps(path), points_max)
     if not kept:
         return None
     return {

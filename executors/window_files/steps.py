@@ -1,4 +1,4 @@
-"""How a window's training went, as points over its steps: `steps.jsonl` beside its checkpoints.
+"""How a window's training went, as points over its steps: `steps.jsonl`.
 
 Each line is a JSON object, in order of steps:
 
@@ -40,9 +40,8 @@ class StepPoint(Message):
     lag_seconds: float = 0.0
 
 
-def read_steps(model_folder: Path) -> list[StepPoint]:
-    """The points of a window; none where nothing was sealed yet, or by an older version."""
-    path = model_folder / STEPS_NAME
+def read_steps(path: Path) -> list[StepPoint]:
+    """The points in such a file; none where there is no file."""
     if not path.is_file():
         return []
     return [StepPoint.model_validate_json(line) for line in path.read_text().splitlines()]
@@ -59,7 +58,9 @@ class StepSeries:
 
     def restore(self, step: int, rows: Counts) -> None:
         """Continue from a seal at `step`, where `rows` of each source are trained."""
-        self._points = [point for point in read_steps(self._folder) if point.step <= step]
+        self._points = [
+            point for point in read_steps(self._folder / STEPS_NAME) if point.step <= step
+        ]
         # Points are at multiples of the stride, so the first one is the stride.
         self._stride = self._points[0].step if self._points else 1
         self._step, self._rows, self._lag_seconds = step, rows.copy(), 0.0

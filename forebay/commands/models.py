@@ -9,6 +9,7 @@ import typer
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.home.format import open_home
+from forebay.home.store import store_of
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
 
@@ -30,7 +31,7 @@ def ls(
     from forebay.executors.model_line.link import Link
 
     chain = ModelChain(open_home(), pipeline, line)
-    serving = chain.published()
+    serving, store = chain.published(), store_of(chain.home)
 
     links, stale = chain.links(), chain.stale_reasons()
     newest = {link.window: link.generation for link in links}
@@ -41,7 +42,7 @@ def ls(
             state = "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):
             state += ", serves"
-        model = chain.saved_model(link.window, link.generation)
+        model = link.files.get("saved_model")
         return {
             "window": link.window,
             "generation": link.generation,
@@ -50,7 +51,7 @@ def ls(
             "rows": sum(link.trained(source).rows for source in link.seen),
             "state": state,
             "finished": link.finished_at,
-            "model": str(model) if model.exists() else None,
+            "model": store.url(model) if model is not None else None,
         }
 
     shown = Output(output)

@@ -22,21 +22,13 @@ class Home:
         """FOREBAY_HOME, or `.forebay` in the current folder, as an absolute path."""
         return cls(Path(os.environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME).absolute())
 
-    def ledger(self, pipeline: str) -> Path:
-        """Plans and window states of one pipeline: one folder per window."""
-        return self.root / "ledger" / pipeline
-
     def line(self, pipeline: str, line: str = DEFAULT_LINE) -> Path:
-        """The model chain of one line: one folder per window, one per generation below it."""
-        return self.root / "models" / pipeline / line
+        """What this host trains of a line: its lease, and one folder for each window in work."""
+        return self.root / "training" / pipeline / line
 
     def model(self, pipeline: str, line: str, window: str, generation: int) -> Path:
-        """Checkpoints, scores, metrics and SavedModel of one trained window."""
+        """Checkpoints, scores and steps of a window that is trained: until its link is stored."""
         return self.line(pipeline, line) / window / f"g{generation}"
-
-    def published(self, pipeline: str, line: str = DEFAULT_LINE) -> Path:
-        """The pointer to the model that serves."""
-        return self.root / "published" / pipeline / f"{line}.json"
 
     def dead_letters(self, pipeline: str) -> Path:
         """Dead letters: WINDOW/gGENERATION/*.jsonl."""

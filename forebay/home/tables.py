@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -161,13 +160,10 @@ links = Table(
     _number("resumed_from_step"),
     _number("reread_rows"),
     _text("model_fingerprint"),
-    _text("scores"),
     _number("started_at"),
     _number("finished_at"),
     _number("recorded_at"),
-    Column("has_checkpoint", Boolean, nullable=False),
     UniqueConstraint("line_id", "window_id", "generation"),
-    Index(None, "line_id", "has_checkpoint"),
 )
 # What the model of a link has seen of one source before the window and after it, and what data
 # executors read and refused of it.
@@ -184,6 +180,15 @@ link_rows = Table(
     ),
     _number("served_rows"),
     _number("dead_rows"),
+)
+# What of a link is in the store, by kind: its checkpoint, scores, steps and the model that serves.
+link_files = Table(
+    "link_files",
+    METADATA,
+    Column("link_id", ForeignKey(f"{SCHEMA}.links.id"), primary_key=True),
+    Column("kind", Text, primary_key=True),
+    *_stored(),
+    Index(None, "kind", "link_id"),
 )
 # How good a link is: its newest judgement.
 judgements = Table(

@@ -30,6 +30,7 @@ from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.executors.window_files.steps import read_steps
 from forebay.home.paths import Home
+from forebay.home.store import store_of
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 WARM_START = f"2026-02-28_{FIRST}"
@@ -143,7 +144,7 @@ def test_each_window_trains_what_an_independent_reader_counts(stages: Stages) ->
 
 def test_the_series_of_a_window_ends_with_all_its_rows(stages: Stages) -> None:
     link = stages.newest(SECOND)
-    points = read_steps(stages.chain.folder(SECOND, 1))
+    points = read_steps(store_of(stages.home).path(link.files["steps"]))
     assert points[-1].step == link.steps
     assert points[-1].rows == {name: link.trained(name).rows for name in points[-1].rows}
     assert points[-1].lag_seconds == 0
@@ -152,7 +153,7 @@ def test_the_series_of_a_window_ends_with_all_its_rows(stages: Stages) -> None:
 
 def test_the_job_exports_and_leaves_publication_to_its_stage(stages: Stages) -> None:
     assert stages.chain.published() is None
-    assert stages.chain.saved_model(FIRST, 1).is_dir()
+    assert "saved_model" in stages.newest(FIRST).files
     assert stages.publish(FIRST, 1).state == "published"
     assert stages.publish(SECOND, 1).state == "published"
     assert stages.publish(FIRST, 1).reason == f"window {SECOND}, which is later, serves"
@@ -232,7 +233,7 @@ def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Pa
     assert "of history" in error.message or "of clicks" in error.message
     assert "learning_rate" in error.message
     assert made.chain.newest(FIRST) is None
-    assert not made.chain.saved_model(FIRST, 1).exists()
+    assert "saved_model" not in made.newest(FIRST).files
     why = json.loads(made.made.forebay("why", "ads", FIRST, "--output", "json").stdout)
     assert why["state"] == "failed"
     assert "not finite" in why["reason"]

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 from support.links import link
-from support.model_lines import plan_empty
+from support.model_lines import export, keep_checkpoint, plan_empty
 from support.task_tables import record_tasks
 
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link, Parent, ReadRows
+from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.claims import Claims
 from forebay.home.database import close_databases
 from forebay.home.paths import Home
+from forebay.home.store import Stored, store_of
 from forebay.mixture.row_sums import RowSums
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
@@ -88,7 +89,10 @@ def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) ->
             "base_seen": {"clicks": RowSums(rows=1), "history": RowSums()},
             "seen": {"clicks": largest, "history": RowSums(rows=3)},
             "read": {"clicks": ReadRows(rows=9, dead=2), "history": ReadRows(rows=3)},
-            "scores": ["one", "two"],
+            "files": {
+                "steps": Stored(name="models/steps", checksum="a" * 64, size_bytes=2**40),
+                "scores": Stored(name="models/scores", checksum="b" * 64, size_bytes=0),
+            },
             "finished_at": datetime(2026, 3, 5, 1, 2, 3, 456789, tzinfo=UTC),
         }
     )
@@ -145,11 +149,11 @@ def test_trained_anew_later_windows_are_stale(ledger: Ledger, chain: ModelChain)
     assert chain.stale_reason(replaced) is None
 
 
-def test_what_serves(ledger: Ledger, chain: ModelChain, tmp_path: Path) -> None:
+def test_what_serves(ledger: Ledger, chain: ModelChain) -> None:
     assert chain.published() is None
-    assert chain.publish(newest(chain, SECOND), tmp_path / "two", NOW)
+    assert chain.publish(newest(chain, SECOND), "s3://b/two", NOW)
     assert chain.unfit_to_serve(newest(chain, FIRST)) == f"window {SECOND}, which is later, serves"
-    assert not chain.publish(newest(chain, FIRST), tmp_path / "one", NOW)
+    assert not chain.publish(newest(chain, FIRST), "s3://b/one", NOW)
     plan_empty(ledger, SECOND, 2)
     chain.record(link(SECOND, generation=2, parent=(FIRST, 1)))
     replaced = chain.link(SECOND, 1)
@@ -159,7 +163,7 @@ def test_what_serves(ledger: Ledger, chain: ModelChain, tmp_path: Path) -> None:
     pointer = chain.published()
     assert pointer is not None
     assert (pointer.window, pointer.generation, pointer.published_at) == (SECOND, 1, NOW)
-    assert pointer.path == str(tmp_path / "two")
+    assert pointer.path == "s3://b/two"
 
 
 def test_a_judgement_takes_the_place_of_the_one_before(chain: ModelChain) -> None:
@@ -174,11 +178,16 @@ def test_a_judgement_takes_the_place_of_the_one_before(chain: ModelChain) -> Non
 def test_checkpoints_of_the_last_windows_are_kept(ledger: Ledger, chain: ModelChain) -> None:
     plan_empty(ledger, FIRST, 2)
     chain.record(link(FIRST, generation=2))
+    stored = [keep_checkpoint(chain, each).files["checkpoint"] for each in chain.links()]
+    saved = export(chain, newest(chain, FIRST))
     chain.drop_checkpoints(2)
-    names = [each.name for each in chain.links()]
-    kept = [(name.window, name.generation) for name in names if chain.has_checkpoint(name)]
+    kept = [(each.window, each.generation) for each in chain.links() if "checkpoint" in each.files]
     assert kept == [(SECOND, 1), (THIRD, 1)]
-    assert not chain.has_checkpoint(Parent(window="2026-03-09", generation=1))
+    assert [head.has_checkpoint for head in chain.heads()] == [False, True, True]
+    store = store_of(chain.home)
+    assert [store.is_there(each) for each in stored] == [False, False, True, True]
+    assert store.url(newest(chain, FIRST).files["saved_model"]) == saved
+    assert store.is_there(newest(chain, FIRST).files["saved_model"])
 
 
 def test_what_is_forgotten_is_planned_as_a_new_generation(

@@ -37,7 +37,7 @@ def link(
         "base_seen": sums(rows_before or {}),
         "seen": sums(rows or {}),
         "read": {},
-        "scores": [],
+        "files": {},
         "resumed_from_step": 0,
         "reread_rows": 0,
         "model_fingerprint": "same",

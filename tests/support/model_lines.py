@@ -10,13 +10,13 @@ from sqlalchemy import Connection, delete, update
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
-from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
-from forebay.executors.window_files.checkpoints import MODEL_FOLDER, SEAL_NAME, Seal
 from forebay.home.database import database_of
-from forebay.home.tables import judgements, links, served
+from forebay.home.paths import Home
+from forebay.home.store import Stored, store_of
+from forebay.home.tables import judgements, link_files, links, served
 from forebay.home.tables import link_rows as sums
 from forebay.mixture.row_sums import RowSums
 from support.links import AT, link, window_of
@@ -99,32 +99,24 @@ def replace_link(chain: ModelChain, trained: Link) -> None:
         rows.execute(update(links).where(links.c.parent_id == old).values(parent_id=new))
         for table in (served, judgements):
             rows.execute(update(table).where(table.c.link_id == old).values(link_id=new))
-        rows.execute(delete(sums).where(sums.c.link_id == old))
+        for table in (sums, link_files):
+            rows.execute(delete(table).where(table.c.link_id == old))
         rows.execute(delete(links).where(links.c.id == old))
 
     database_of(chain.home).transact(work)
 
 
-def read(rows: int, dead: int = 0) -> TaskProgress:
-    """A task that was read to its end."""
-    return TaskProgress(position=Position(0, rows), rows_read=rows, dead_rows=dead, ended=True)
+def keep_checkpoint(chain: ModelChain, trained: Link) -> Link:
+    """Something in the store in place of a final checkpoint."""
+    return chain.add_file(trained, "checkpoint", put(chain.home))
 
 
-def keep_checkpoint(chain: ModelChain, link: Link) -> None:
-    """A final checkpoint of a link, with a model of no files."""
-    folder = chain.folder(link.window, link.generation) / "checkpoints" / f"{link.steps:012d}-final"
-    (folder / MODEL_FOLDER).mkdir(parents=True)
-    seal = Seal(
-        window=link.window,
-        generation=link.generation,
-        step=link.step,
-        window_step=link.steps,
-        final=True,
-        parent=link.parent,
-        progress={f"{name}/0": read(each.rows) for name, each in link.read.items()},
-        base_seen=list(link.base_seen.values()),
-        seen=list(link.seen.values()),
-        scores=link.scores,
-        sealed_at=link.finished_at,
-    )
-    (folder / SEAL_NAME).write_text(seal.model_dump_json())
+def export(chain: ModelChain, trained: Link) -> str:
+    """Something in the store in place of a model that serves; where it is."""
+    stored = put(chain.home)
+    chain.add_file(trained, "saved_model", stored)
+    return store_of(chain.home).url(stored)
+
+
+def put(home: Home) -> Stored:
+    return store_of(home).put("models", "some", b"bytes")

@@ -117,16 +117,6 @@ def test_a_seal_without_new_rows_writes_no_file(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_only_named_segments_are_read(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    stream(writer, [1], [0], [[0.5, 0.5]])
-    sealed = writer.seal()
-    stream(writer, [2], [0], [[0.5, 0.5]])
-    writer.seal()
-    board = score_windows([Segments("w", tmp_path, sealed)], PARADIGMS)[0]
-    np.testing.assert_array_equal(board.event_ids, [1])
-
-
 def test_a_missing_or_broken_sealed_segment_is_an_error(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     with pytest.raises(DataError, match=r"scores-000000\.arrow is missing"):

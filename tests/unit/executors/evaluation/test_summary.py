@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.jobs import ToldJob
 from support.links import window_of
-from support.model_lines import record_link
+from support.model_lines import export, record_link
 from support.stages import pipeline
 from support.task_tables import record_tasks
 
@@ -81,7 +81,7 @@ def home(tmp_path: Path) -> Home:
         span = window_of(key)
         record_tasks(ledger, key, (span.start, span.end), tasks)
     record_link(chain, WARM, {"a": 100, "ab": 7})
-    record_link(chain, FIRST, {"a": 10, "ab": 3}, parent=WARM, scores=[])
+    record_link(chain, FIRST, {"a": 10, "ab": 3}, parent=WARM)
     record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST, resumed_from_step=2)
     return home
 
@@ -118,17 +118,16 @@ def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
 
 def test_the_model_of_the_last_window_is_named_when_it_is_there(home: Home) -> None:
     chain = ModelChain(home, "ads")
-    chain.saved_model(FIRST, 1).mkdir(parents=True)
+    export(chain, newest(home, FIRST))
     assert summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST, SECOND], {})["model"] == ""
-    model = chain.saved_model(SECOND, 1)
-    model.mkdir(parents=True)
+    model = export(chain, newest(home, SECOND))
     found = summarise_windows(TOWERS, ModelChain(home, "ads"), [FIRST, SECOND], {})
-    assert (found["model"], found["paradigms"]) == (str(model), ["mixture"])
+    assert (found["model"], found["paradigms"]) == (model, ["mixture"])
     link = chain.newest(SECOND)
     assert link is not None
     chain.publish(link, model, START)
     published = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND], {})["published"]
-    assert (published["window"], published["path"]) == (SECOND, str(model))
+    assert (published["window"], published["path"]) == (SECOND, model)
 
 
 def test_a_line_without_a_warm_start_and_with_stale_windows(home: Home) -> None:

@@ -15,6 +15,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.home.format import record_format
 from forebay.home.paths import Home
+from forebay.home.store import store_of
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 
@@ -44,13 +45,15 @@ def chain(tmp_path: Path) -> ModelChain:
     record_format(Home(tmp_path))
     chain = ModelChain(Home(tmp_path), "ads")
     for number, key in enumerate(KEYS):
-        writer = ScoreWriter(chain.folder(key, 1) / "scores", ("mixture",))
+        writer = ScoreWriter(tmp_path / key, ("mixture",))
         scores = np.array([[0.2], [0.8]], np.float32)
         writer.append(labelled("stream", [2 * number, 2 * number + 1], [0, 0]), scores)
         late = range(2 * number) if key == KEYS[-1] else range(2 * number - 2, 2 * number)
         ids = [event for event in late if event >= 0]
         writer.append(labelled("batch", ids, [event % 2 for event in ids]), None)
-        record_link(chain, key, {"a": 2}, scores=writer.seal())
+        writer.seal()
+        stored = store_of(chain.home).put_tree("models", "scores", tmp_path / key)
+        record_link(chain, key, {"a": 2}, files={"scores": stored})
     return chain
 
 

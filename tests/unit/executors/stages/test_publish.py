@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import LineTarget
 from forebay.home.paths import Home
+from forebay.home.store import store_of
 
 NOW = datetime(2026, 3, 5, tzinfo=UTC)
 
@@ -28,8 +30,16 @@ def pipeline(**job: Any) -> PipelineSpec:
 
 
 def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, int] | None) -> None:
-    model_lines.record(chain, link(window, generation=generation, parent=parent))
-    chain.saved_model(window, generation).mkdir(parents=True)
+    trained = link(window, generation=generation, parent=parent)
+    model_lines.record(chain, trained)
+    model_lines.export(chain, trained)
+
+
+def model(home: Home, window: str) -> str:
+    """Where the model of a window is."""
+    found = ModelChain(home, "ads").newest(window)
+    assert found is not None
+    return store_of(home).url(found.files["saved_model"])
 
 
 def publish(
@@ -61,7 +71,7 @@ def home(tmp_path: Path) -> Home:
 def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
     second = publish(home, "2026-03-02", 1)
     assert (second.state, second.reason) == ("published", "")
-    assert second.path == str(ModelChain(home, "ads").saved_model("2026-03-02", 1))
+    assert second.path == model(home, "2026-03-02")
     first = publish(home, "2026-03-01", 1)
     assert first.state == "kept"
     assert first.reason == "window 2026-03-02, which is later, serves"
@@ -89,7 +99,10 @@ def test_a_pipeline_may_publish_nothing(home: Home) -> None:
 def test_what_is_not_there_is_an_error(home: Home) -> None:
     with pytest.raises(UsageError, match="generation 3 of window 2026-03-02 is not trained"):
         publish(home, "2026-03-02", 3)
-    model = ModelChain(home, "ads").saved_model("2026-03-02", 1)
-    model.rmdir()
-    with pytest.raises(InfrastructureError, match="is missing"):
+    shutil.rmtree(Path(model(home, "2026-03-02")).parent)
+    with pytest.raises(InfrastructureError, match=r"has no exported model.*some-.* is gone"):
         publish(home, "2026-03-02", 1)
+    inner = link("2026-03-03", parent=("2026-03-02", 1))
+    model_lines.record(ModelChain(home, "ads"), inner)
+    with pytest.raises(InfrastructureError, match=r"in the middle of a longer job\. Train"):
+        publish(home, "2026-03-03", 1)

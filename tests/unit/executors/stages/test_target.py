@@ -37,7 +37,9 @@ def test_a_line_that_a_folder_declares(tmp_path: Path, monkeypatch: pytest.Monke
     target = LineTarget.load(tmp_path / "config", "ads", "trial")
     assert (target.pipeline.name, target.line) == ("ads", "trial")
     assert (target.ledger.home.root, target.ledger.pipeline) == (tmp_path / "home", "ads")
-    assert target.chain.folder(KEY, 1).parents[1] == tmp_path / "home" / "models" / "ads" / "trial"
+    assert (
+        target.chain.folder(KEY, 1).parents[1] == tmp_path / "home" / "training" / "ads" / "trial"
+    )
     with pytest.raises(ConfigError, match="adz"):
         LineTarget.load(tmp_path / "config", "adz", "main")
 

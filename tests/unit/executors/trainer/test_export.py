@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.crashes import disk, tree_at
 from support.projects import ads_pipeline, clicks_source, history_source
 
 from forebay.config.columns import declared_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
-from forebay.errors import ExportError, TrainingError
+from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer import export as export_module
-from forebay.executors.trainer.export import UNCHECKED_NAME, CheckedExport
+from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
@@ -48,43 +47,9 @@ def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
     export = export_of(tmp_path, CountingLearner(1))
     export.write(target, "w")
     assert (target / "counts.json").is_file()
-    (target / "counts.json").write_text("kept")
+    (target / "left.json").write_text("by an earlier attempt")
     export.write(target, "w")
-    assert (target / "counts.json").read_text() == "kept"
-    assert not target.with_name(UNCHECKED_NAME).exists()
-
-
-def test_an_exported_model_survives_a_power_loss_with_its_sub_folders(tmp_path: Path) -> None:
-    class Nested(CountingLearner):
-        def export(self, directory: Path) -> None:
-            (directory / "variables").mkdir()
-            super().export(directory / "variables")
-
-    target = tmp_path / "g1" / "saved_model"
-    with disk(tmp_path) as watched:
-        export_of(tmp_path, Nested(1)).write(target, "w")
-        assert watched.after_power_loss(target) == tree_at(target)
-        assert (target / "variables" / "counts.json").is_file()
-
-
-def test_what_is_not_fit_to_serve_never_gets_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "g1" / "saved_model"
-    export = export_of(tmp_path, _Learner(1))
-
-    def unfit(directory: Path, *_: Any) -> float:
-        raise ExportError(f"exported model {directory} is not fit to serve")
-
-    monkeypatch.setattr(export_module, "check_served", unfit)
-    for _ in range(2):
-        with pytest.raises(ExportError, match="not fit to serve"):
-            export.write(target, "w")
-    assert not target.exists()
-    assert (target.with_name(UNCHECKED_NAME) / "counts.json").is_file(), "to be looked at"
-    monkeypatch.setattr(export_module, "check_served", lambda *_: 0.0)
-    export.write(target, "w")
-    assert (target / "counts.json").is_file()
+    assert [path.name for path in target.iterdir()] == ["counts.json"]
 
 
 def test_a_broken_model_is_told_with_its_window(

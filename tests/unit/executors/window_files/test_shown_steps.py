@@ -20,7 +20,7 @@ def write(folder: Path, steps: int) -> None:
 
 def test_a_few_steps_stay_as_they_are(tmp_path: Path) -> None:
     write(tmp_path, 3)
-    assert shown_series(tmp_path) == {
+    assert shown_series(tmp_path / STEPS_NAME) == {
         "steps": [1, 2, 3],
         "seconds": [0.33, 0.67, 1.0],
         "lag_seconds": [2, 1, 0],
@@ -30,7 +30,7 @@ def test_a_few_steps_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_many_steps_are_thinned_evenly_between_the_first_and_the_last(tmp_path: Path) -> None:
     write(tmp_path, 570)
-    found = shown_series(tmp_path, points_max=200)
+    found = shown_series(tmp_path / STEPS_NAME, points_max=200)
     assert found is not None
     steps = found["steps"]
     assert len(steps) == len(found["rows"]["b"]) == 200
@@ -40,4 +40,4 @@ def test_many_steps_are_thinned_evenly_between_the_first_and_the_last(tmp_path: 
 
 
 def test_a_model_without_steps_has_no_series(tmp_path: Path) -> None:
-    assert shown_series(tmp_path) is None
+    assert shown_series(tmp_path / STEPS_NAME) is None

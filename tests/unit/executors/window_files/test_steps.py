@@ -21,7 +21,7 @@ def test_a_short_window_keeps_every_step(tmp_path: Path) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, 5)
     series.write(final=True)
-    points = read_steps(tmp_path)
+    points = read_steps(tmp_path / STEPS_NAME)
     assert [point.step for point in points] == [1, 2, 3, 4, 5]
     assert [point.rows["history"] for point in points] == [3, 6, 9, 12, 15]
     assert [point.lag_seconds for point in points] == [60.0, 60.0, 60.0, 60.0, 0.0]
@@ -35,7 +35,7 @@ def test_a_long_window_is_thinned_evenly_and_ends_with_its_last_step(
     series = StepSeries(tmp_path, NAMES)
     stepped(series, steps)
     series.write(final=True)
-    points = read_steps(tmp_path)
+    points = read_steps(tmp_path / STEPS_NAME)
     assert POINTS_MAX // 2 <= len(points) <= POINTS_MAX
     assert points[-1].step == steps
     assert points[-1].rows == {"history": 3 * steps, "clicks": steps}
@@ -50,7 +50,7 @@ def test_points_beyond_the_seal_are_dropped_and_counts_go_on_from_it(tmp_path: P
     again.restore(4, np.array([12, 4]))
     stepped(again, 2)
     again.write(final=True)
-    points = read_steps(tmp_path)
+    points = read_steps(tmp_path / STEPS_NAME)
     assert [point.step for point in points] == [1, 2, 3, 4, 5, 6]
     assert [point.rows["clicks"] for point in points] == [1, 2, 3, 4, 5, 6]
     assert sorted(point.seconds for point in points) == [point.seconds for point in points]
@@ -64,7 +64,7 @@ def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
     again.restore(2 * POINTS_MAX, np.array([6 * POINTS_MAX, 2 * POINTS_MAX]))
     stepped(again, 10)
     again.write(final=True)
-    points = read_steps(tmp_path)
+    points = read_steps(tmp_path / STEPS_NAME)
     assert len(points) <= POINTS_MAX
     assert points[-1].step == 2 * POINTS_MAX + 10
     assert len(set(np.diff([point.step for point in points[:-1]]).tolist())) == 1
@@ -73,7 +73,7 @@ def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
 def test_a_window_without_rows_has_an_empty_series(tmp_path: Path) -> None:
     StepSeries(tmp_path, NAMES).write(final=True)
     assert (tmp_path / STEPS_NAME).read_text() == ""
-    assert read_steps(tmp_path) == []
+    assert read_steps(tmp_path / STEPS_NAME) == []
     assert read_steps(tmp_path / "nowhere") == []
 
 
@@ -81,7 +81,7 @@ def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
     first = StepSeries(tmp_path, NAMES)
     stepped(first, 1)
     first.write(final=False)
-    (point,) = read_steps(tmp_path)
+    (point,) = read_steps(tmp_path / STEPS_NAME)
     assert point.seconds < 1
     spent = [point.model_copy(update={"step": n, "seconds": 10.0 * n}) for n in (1, 2, 3)]
     lines = "".join(f"{each.model_dump_json()}\n" for each in spent)
@@ -90,4 +90,4 @@ def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
     again.restore(2, np.array([6, 2]))
     stepped(again, 1)
     again.write(final=False)
-    assert 20 <= read_steps(tmp_path)[-1].seconds < 25
+    assert 20 <= read_steps(tmp_path / STEPS_NAME)[-1].seconds < 25

@@ -1,0 +1,64 @@
+"""What of a link is in the store, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, delete, insert, select
+
+from forebay.datatasks.window_order import IN_ORDER
+from forebay.executors.model_line.link import FileKind
+from forebay.home.rows import batches
+from forebay.home.store import Stored
+from forebay.home.tables import link_files, links, windows
+
+
+def store(connection: Connection, link: int, kind: FileKind, stored: Stored) -> None:
+    """Name what is stored of a link; what was named before is forgotten."""
+    connection.execute(
+        delete(link_files).where(link_files.c.link_id == link, link_files.c.kind == kind)
+    )
+    connection.execute(insert(link_files).values(link_id=link, kind=kind, **stored.model_dump()))
+
+
+def files_of(
+    connection: Connection, links_wanted: Iterable[int]
+) -> dict[int, dict[FileKind, Stored]]:
+    """What is stored of each of these links; those without anything are left out."""
+    found: dict[int, dict[FileKind, Stored]] = {}
+    for ids in batches(links_wanted):
+        for row in connection.execute(select(link_files).where(link_files.c.link_id.in_(ids))):
+            stored = Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
+            found.setdefault(row.link_id, {})[row.kind] = stored
+    return found
+
+
+def with_checkpoint(connection: Connection, line: int | None) -> set[int]:
+    """Links of a line whose checkpoint is there."""
+    rows = select(links.c.id).join(link_files, link_files.c.link_id == links.c.id)
+    return set(
+        connection.scalars(rows.where(links.c.line_id == line, link_files.c.kind == "checkpoint"))
+    )
+
+
+def drop_checkpoints(connection: Connection, line: int, windows_kept: int) -> list[str]:
+    """Forget the checkpoints of all but the last windows; the names that nobody needs any more."""
+    kept = (
+        select(links.c.window_id)
+        .join(windows, windows.c.id == links.c.window_id)
+        .where(links.c.line_id == line)
+        .group_by(links.c.window_id, *IN_ORDER)
+        .order_by(*(each.desc() for each in IN_ORDER))
+        .limit(windows_kept)
+    )
+    checkpoints = link_files.c.kind == "checkpoint"
+    rows = (
+        select(link_files.c.link_id, link_files.c.name)
+        .join(links, links.c.id == link_files.c.link_id)
+        .where(checkpoints, links.c.line_id == line)
+        .where(links.c.window_id.not_in(list(connection.scalars(kept))))
+    )
+    dropped = {row.link_id: row.name for row in connection.execute(rows)}
+    for ids in batches(dropped):
+        connection.execute(delete(link_files).where(checkpoints, link_files.c.link_id.in_(ids)))
+    return list(dropped.values())

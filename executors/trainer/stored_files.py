@@ -1,0 +1,70 @@
+"""What a trained window leaves in the store, before its link names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from forebay.errors import ConfigError, DataError
+from forebay.executors.model_line.link import FileKind, Link
+from forebay.executors.window_files.checkpoints import MODEL_FOLDER
+from forebay.executors.window_files.steps import STEPS_NAME
+from forebay.home.store import Store, Stored
+from forebay.mixture.learner import Learner
+
+SCORES_FOLDER = "scores"
+
+
+@dataclass(frozen=True)
+class WindowArchive:
+    """Stores and loads what the links of one line name."""
+
+    store: Store
+    pipeline: str
+    line: str
+    windows_kept: int
+
+    def put(self, window: str, generation: int, kind: FileKind, source: Path) -> Stored:
+        """Store one file or folder; on return it is durable.
+
+        Raises:
+            InfrastructureError: when the store is full or cannot be reached.
+        """
+        folder = f"models/{self.pipeline}/{self.line}/{window}"
+        stem = f"g{generation}-{kind}"
+        if source.is_dir():
+            return self.store.put_tree(folder, stem, source)
+        return self.store.put(folder, stem, source.read_bytes())
+
+    def put_window(
+        self, window: str, generation: int, local: Path, checkpoint: Path
+    ) -> dict[FileKind, Stored]:
+        """Store what the folder of a window holds at its end, but for the exported model."""
+        found: dict[FileKind, Path] = {"checkpoint": checkpoint, "steps": local / STEPS_NAME}
+        scores = local / SCORES_FOLDER
+        if scores.is_dir() and any(scores.iterdir()):
+            found["scores"] = scores
+        return {kind: self.put(window, generation, kind, path) for kind, path in found.items()}
+
+    def load(self, learner: Learner, link: Link) -> None:
+        """Bring a learner to where a link's window ended.
+
+        Raises:
+            ConfigError: when its checkpoint is not kept any more.
+            DataError: when it is not what was stored.
+        """
+        stored = link.files.get("checkpoint")
+        if stored is None:
+            raise ConfigError(
+                f"window {link.window} cannot be built on any more: its checkpoint is not kept "
+                f"(job.checkpoint.windows_kept is {self.windows_kept}). Start from a later window, "
+                "or raise it and train a new line"
+            )
+        try:
+            folder = self.store.tree(stored)
+        except DataError as error:
+            command = f"forebay run {self.pipeline} --from {link.window} --to {link.window}"
+            raise DataError(
+                f"{error}; or train window {link.window} again ({command} --reprocess)"
+            ) from error
+        learner.load(folder / MODEL_FOLDER)
