@@ -7,6 +7,7 @@ InfrastructureError that names the place.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -20,15 +21,24 @@ from forebay.errors import DataError, InfrastructureError
 
 PRIVATE = 0o600
 _SHARED = 0o666  # less what the umask of the process takes away
+_WAYS_OUT = {
+    errno.ENOSPC: ": free some space and run again",
+    errno.EDQUOT: ": free some space, or ask for a larger quota, and run again",
+    errno.EACCES: ": make it accessible for this user",
+    errno.EPERM: ": make it accessible for this user",
+    errno.EROFS: ": make the file system writable, or use another one",
+    errno.EIO: ": look after the disk and run again",
+}
 
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Turn what the disk refuses inside the block into our error, with the place of the write."""
+    """Turn what the disk refuses inside the block into our error, with place and way out."""
     try:
         yield
     except OSError as error:
-        raise InfrastructureError(f"{place}: {error}") from error
+        way_out = _WAYS_OUT.get(error.errno or 0, "")
+        raise InfrastructureError(f"{place}: {error}{way_out}") from error
 
 
 def sync(path: Path) -> None:
