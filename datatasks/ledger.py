@@ -20,7 +20,7 @@ from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError
 from forebay.home.database import Database, database_of
 from forebay.home.paths import Home
-from forebay.home.store import FolderStore
+from forebay.home.store import Store, store_of
 
 
 class Ledger:
@@ -30,7 +30,11 @@ class Ledger:
         """Nothing is read or created yet."""
         self.home = home
         self.pipeline = pipeline
-        self.store = FolderStore(home)
+
+    @property
+    def store(self) -> Store:
+        """Where manifests are kept."""
+        return store_of(self.home)
 
     @property
     def database(self) -> Database:

@@ -2,66 +2,151 @@
 
 Bytes come first, durable and with a checksum; the row that names them comes second. Nothing is
 overwritten: a name is used once. What no row names is garbage.
+
+A folder by default; FOREBAY_STORE names another folder, or a bucket. Light: what Airflow parses
+imports this module, and the kinds of store are imported when one is opened.
 """
 
 from __future__ import annotations
 
-import hashlib
-import uuid
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
-from urllib.parse import quote
 
-from forebay.errors import DataError
+from forebay.errors import ConfigError
 from forebay.home.paths import Home
-from forebay.system.files import file_digest, new_file
+from forebay.system.extras import require_extra
 from forebay.system.message import Message
+
+STORE_NAME = "FOREBAY_STORE"
 
 
 class Stored(Message):
-    """Bytes in the store. name: below its root; checksum: SHA-256 of the content."""
+    """What is in the store. name: below its root.
+
+    A file: checksum is the SHA-256 of its bytes, size_bytes their number. A tree: checksum is the
+    SHA-256 of the index of its files, size_bytes what the files hold together.
+    """
 
     name: str
     checksum: str
     size_bytes: int
 
 
-class FolderStore:
-    """A store in a folder."""
+class Leftover(Message):
+    """What a writer began and did not finish, or a removal. changed_at: microseconds since 1970."""
 
-    def __init__(self, home: Home) -> None:
-        """Nothing is made yet."""
-        self.root = home.root / "store"
+    name: str
+    changed_at: int
 
+
+class Store(ABC):
+    """Files and trees of one home, for any number of threads, processes and hosts.
+
+    A name is visible once all that belongs to it is durable. Each method raises
+    InfrastructureError when the store is full, refuses, or cannot be reached in time; it names the
+    place and the way out. The bytes that were given are untouched then, and the call can be
+    repeated: what it left is a leftover.
+    """
+
+    @abstractmethod
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
-        """Store bytes; on return they are on disk.
+        """Store bytes under a new name; on return they are durable.
 
         Args:
             folder: where they go, names with slashes between them.
-            stem: what the name begins with, for people who look.
+            stem: what the name begins with, for people who look. Any text.
             content: the bytes.
+        """
+
+    @abstractmethod
+    def put_tree(self, folder: str, stem: str, source: Path) -> Stored:
+        """Store a folder with all that is below it under a new name; on return it is durable.
+
+        The files of `source` must not change any more, then or later: a store on the same file
+        system links them. The source itself may be removed.
+
+        Args:
+            folder: see `put`.
+            stem: see `put`.
+            source: holds files and folders, and no links.
 
         Raises:
-            InfrastructureError: when the disk refuses them.
+            DataError: when the source is no folder, or holds something else.
         """
-        name = f"{folder}/{quote(stem, safe='')}-{uuid.uuid4().hex}"
-        with new_file(self.root / name) as stream:
-            stream.write(content)
-        checksum = hashlib.sha256(content).hexdigest()
-        return Stored(name=name, checksum=checksum, size_bytes=len(content))
 
+    @abstractmethod
     def path(self, stored: Stored) -> Path:
-        """A file with the content.
+        """A local file with the content, verified. It must not be changed.
 
         Raises:
-            DataError: when it is not there, or not as it was stored.
+            DataError: when the content is missing, or not as it was stored.
         """
-        path = self.root / stored.name
-        try:
-            found = file_digest(path)
-        except (FileNotFoundError, NotADirectoryError):
-            raise DataError(f"{path} is missing: restore it from a backup") from None
-        if found != stored.checksum:
-            raise DataError(
-                f"{path} is damaged: it is not what was stored (checksum). Restore it from a backup"
-            )
-        return path
+
+    @abstractmethod
+    def tree(self, stored: Stored) -> Path:
+        """A local folder with the content of a tree, verified. It must not be changed.
+
+        Raises:
+            DataError: when something of it is missing, or not as it was stored; it is named.
+        """
+
+    @abstractmethod
+    def is_there(self, stored: Stored) -> bool:
+        """Whether the name is in the store. Cheap: the content is not read."""
+
+    @abstractmethod
+    def url(self, stored: Stored) -> str:
+        """Where the content is, for people and servers of models: a path, or an s3:// URL."""
+
+    @abstractmethod
+    def names(self) -> Iterator[str]:
+        """Every name that is in the store, a tree as one; read as it is asked for, in pages."""
+
+    @abstractmethod
+    def leftovers(self) -> Iterator[Leftover]:
+        """What is half written. A folder omits what a living process of this host writes.
+
+        An object store does not know whether a writer lives: judge by age there.
+        """
+
+    @abstractmethod
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove names and leftovers. What is not there is removed already.
+
+        A tree disappears whole; a process that dies meanwhile leaves a leftover.
+
+        Raises:
+            DataError: when something is no name of a store; nothing is removed then.
+        """
+
+
+def store_of(home: Home) -> Store:
+    """The store of a home, as FOREBAY_STORE says; the same object for the same answer.
+
+    Raises:
+        ConfigError: when FOREBAY_STORE is neither a folder nor a URL that is supported.
+        MissingExtraError: when what it needs is not installed.
+    """
+    return _opened(str(home.root.absolute()), os.environ.get(STORE_NAME, ""))
+
+
+@lru_cache(maxsize=16)
+def _opened(root: str, address: str) -> Store:
+    home = Home(Path(root))
+    if address.startswith("s3:"):
+        require_extra("s3")
+        from forebay.home.object_store import object_store
+
+        return object_store(address, home.cache / "store")
+    from forebay.home.folder_store import FolderStore
+
+    if address and not address.startswith("/"):
+        # Not quoted: it may hold a password.
+        raise ConfigError(
+            f"{STORE_NAME}: the absolute path of a folder, or an address such as "
+            "s3://BUCKET/FOLDER is expected; without it, the store is a folder below FOREBAY_HOME"
+        )
+    return FolderStore(Path(address) if address else home.root / "store")

@@ -20,7 +20,7 @@ from forebay.system import trees
 # Nested: folders are dicts, files their content.
 Tree = dict[str, Any]
 _OPEN = os.open
-OPERATIONS = ("open", "mkdir", "fsync", "rename", "replace", "unlink", "rmdir", "write")
+OPERATIONS = ("open", "mkdir", "fsync", "rename", "replace", "unlink", "rmdir", "write", "link")
 
 
 class Died(BaseException):

@@ -1,50 +1,87 @@
-"""The store: what was put is found as it was, or named."""
+"""A store in a folder: a writer that dies, and a loss of power, leave all of a name or nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from support.crashes import deaths
+from support.crashes import deaths, disk, tree_at
 
-from forebay.errors import DataError
-from forebay.home.paths import Home
-from forebay.home.store import FolderStore, Stored
+from forebay.home.folder_store import FolderStore
+from forebay.home.store import Stored
+
+CONTENT = {"variables": {"data": b"weights"}, "empty": {}, "plan": b"plan"}
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> FolderStore:
-    return FolderStore(Home(tmp_path))
+    return FolderStore(tmp_path / "store")
 
 
-def test_what_is_put_is_found(store: FolderStore) -> None:
-    stored = store.put("plans/ads/2026-03-01", "g1-../odd stream/", b"tasks")
-    assert store.path(stored).read_bytes() == b"tasks"
-    assert stored.size_bytes == 5
-    assert stored.name.startswith("plans/ads/2026-03-01/g1-..%2Fodd%20stream%2F-")
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "variables").mkdir(parents=True)
+    (folder / "empty").mkdir()
+    (folder / "variables" / "data").write_bytes(b"weights")
+    (folder / "plan").write_bytes(b"plan")
+    return folder
 
 
-def test_no_name_is_used_twice(store: FolderStore) -> None:
-    one, other = (store.put("f", "same", content) for content in (b"1", b"2"))
-    assert store.path(one).read_bytes() == b"1"
-    assert store.path(other).read_bytes() == b"2"
+def test_a_file_is_there_after_a_power_loss(store: FolderStore, tmp_path: Path) -> None:
+    with disk(tmp_path) as watched:
+        stored = store.put("f/g", "x", b"content")
+        assert watched.after_power_loss(store.root / stored.name) == b"content"
+        assert watched.after_power_loss(store.root / "f" / "g") is not None
+        assert watched.after_power_loss(store.root) is not None
 
 
-def test_damage_is_named(store: FolderStore) -> None:
-    stored = store.put("f", "x", b"content")
-    path = store.path(stored)
-    path.write_bytes(b"Content")
-    with pytest.raises(DataError, match=rf"{path} is damaged"):
-        store.path(stored)
-    path.unlink()
-    with pytest.raises(DataError, match=rf"{path} is missing"):
-        store.path(stored)
-
-
-def test_a_writer_that_dies_at_any_moment_overwrites_nothing(
-    store: FolderStore, tmp_path: Path
+def test_a_tree_is_there_after_a_power_loss(
+    store: FolderStore, source: Path, tmp_path: Path
 ) -> None:
+    with disk(tmp_path) as watched:
+        stored = store.put_tree("f/g", "x", source)
+        kept = watched.after_power_loss(store.root / stored.name)
+        assert isinstance(kept, dict)
+        assert kept["content"] == CONTENT
+        assert isinstance(kept["index.json"], bytes)
+
+
+def test_a_writer_of_a_file_dies_at_any_moment(store: FolderStore, tmp_path: Path) -> None:
     kept: list[Stored] = [store.put("f", "x", b"before")]
     for _ in deaths(tmp_path, lambda _: kept.append(store.put("f", "x", b"after"))):
         assert store.path(kept[0]).read_bytes() == b"before"
+        for name in store.names():
+            assert (store.root / name).read_bytes() in {b"before", b"after"}
     assert store.path(kept[-1]).read_bytes() == b"after"
+
+
+def test_a_writer_of_a_tree_dies_at_any_moment(
+    store: FolderStore, source: Path, tmp_path: Path
+) -> None:
+    kept: list[Stored] = []
+    for _ in deaths(tmp_path, lambda _: kept.append(store.put_tree("f", "x", source))):
+        for name in store.names():
+            assert tree_at(store.root / name / "content") == CONTENT
+        left = [each.name for each in store.leftovers()]
+        assert set(left) == {f".writing/{path.name}" for path in store.root.glob(".writing/*")}
+        store.remove(left)
+        assert list(store.leftovers()) == []
+        assert tree_at(source) == CONTENT
+    assert tree_at(store.tree(kept[-1])) == CONTENT
+
+
+def test_a_removal_that_dies_leaves_a_tree_or_a_leftover(
+    store: FolderStore, source: Path, tmp_path: Path
+) -> None:
+    stored = store.put_tree("f", "x", source)
+    for watched in deaths(tmp_path, lambda _: store.remove([stored.name])):
+        if store.is_there(stored):
+            assert tree_at(store.tree(stored)) == CONTENT
+        else:
+            assert list(store.names()) == []
+        lost_power = watched.after_power_loss(store.root / stored.name)
+        if isinstance(lost_power, dict) and not store.is_there(stored):
+            assert lost_power["content"] == CONTENT  # the name may come back, but whole
+    store.remove([each.name for each in store.leftovers()])
+    assert list(store.names()) == list(store.leftovers()) == []

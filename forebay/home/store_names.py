@@ -1,0 +1,70 @@
+"""Names in a store: used once, plain on every file system and in every URL, and recognised.
+
+A name is FOLDER/STEM-ID, and that of a tree FOLDER/STEM-ID.tree, where ID has 32 hexadecimal
+digits and is never used again. No part of a folder ends like that.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import NamedTuple
+
+from forebay.errors import DataError
+
+TREE_SUFFIX = ".tree"
+_ODD = re.compile(r"[^A-Za-z0-9_.=-]+")
+_ID = re.compile(r"-[0-9a-f]{32}(?:\.tree)?$")
+_PLAIN = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*")
+_PART_CHARACTERS = 120  # with the id after it, far below what file systems take
+
+
+class Place(NamedTuple):
+    """A name, and what comes after it inside a tree ("" for a file and for the tree itself)."""
+
+    name: str
+    inside: str
+
+
+def new_name(folder: str, stem: str, *, tree: bool = False) -> str:
+    """A name that nothing has. Odd characters become underscores."""
+    parts = [_part(part) for part in folder.split("/")]
+    suffix = TREE_SUFFIX if tree else ""
+    return "/".join([*parts, f"{_part(stem)}-{uuid.uuid4().hex}{suffix}"])
+
+
+def is_tree(name: str) -> bool:
+    """Whether a name is one of a tree."""
+    return name.endswith(TREE_SUFFIX)
+
+
+def ends_name(part: str) -> bool:
+    """Whether this part of a path is the last one of a name."""
+    return _ID.search(part) is not None
+
+
+def place_of(path: str) -> Place | None:
+    """Which name a path below the store's root belongs to; None for what is not ours."""
+    parts = path.split("/")
+    for count, part in enumerate(parts, 1):
+        if ends_name(part):
+            return Place("/".join(parts[:count]), "/".join(parts[count:]))
+    return None
+
+
+def require_name(name: str) -> str:
+    """The name itself, when it is one.
+
+    Raises:
+        DataError: when it is not: it might lead anywhere.
+    """
+    *folders, leaf = name.split("/")
+    plain = all(_PLAIN.fullmatch(part) for part in (*folders, leaf))
+    if not plain or not folders or not ends_name(leaf) or any(map(ends_name, folders)):
+        raise DataError(f"{name!r} is no name of a store: the row that names it is damaged")
+    return name
+
+
+def _part(text: str) -> str:
+    plain = _ODD.sub("_", text).lstrip(".")[:_PART_CHARACTERS]
+    return f"{plain}_" if not plain or ends_name(plain) else plain

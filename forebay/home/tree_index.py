@@ -1,0 +1,164 @@
+"""The index of a tree in a store: every file with size and checksum, and every folder.
+
+The checksum of a tree is that of its index, so a row that names the index names all bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from forebay.errors import DataError
+from forebay.home.store import STORE_NAME, Stored
+from forebay.system.files import file_digest, writing
+from forebay.system.message import Message
+
+# What a tree holds below its own name.
+INDEX_NAME, CONTENT_NAME = "index.json", "content"
+RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
+
+
+class TreeFile(Message):
+    """One file. path: relative, with slashes; checksum: SHA-256."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+
+
+class TreeIndex(Message):
+    """All files and folders of a tree, in order."""
+
+    folders: tuple[str, ...]
+    files: tuple[TreeFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """What the files hold together."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class Listed(Message):
+    """Paths of a folder's files and of the folders in it, relative; a folder before its own."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def list_tree(source: Path) -> Listed:
+    """What is below a folder.
+
+    Raises:
+        DataError: when it is no folder, or holds what no store can keep.
+    """
+    folders: list[str] = []
+    files: list[str] = []
+    if not source.is_dir():
+        raise DataError(f"{source} is no folder: nothing is stored")
+    _list(source, "", folders, files)
+    return Listed(folders=tuple(folders), files=tuple(files))
+
+
+def indexed(folder: Path, path: str) -> TreeFile:
+    """One file of a folder, read to its end."""
+    file = folder / path
+    return TreeFile(path=path, size_bytes=file.stat().st_size, checksum=file_digest(file))
+
+
+def stored_tree(name: str, index: TreeIndex, content: bytes) -> Stored:
+    """What names a tree. content: the bytes of its index."""
+    checksum = hashlib.sha256(content).hexdigest()
+    return Stored(name=name, checksum=checksum, size_bytes=index.size_bytes)
+
+
+def index_bytes(index: TreeIndex) -> bytes:
+    """An index as it is stored."""
+    return index.model_dump_json().encode()
+
+
+def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
+    """The index of a tree.
+
+    Raises:
+        DataError: when these are not the bytes that were stored.
+    """
+    if hashlib.sha256(content).hexdigest() != stored.checksum:
+        raise _damaged(f"{place}/{INDEX_NAME}")
+    try:
+        return TreeIndex.model_validate_json(content)
+    except ValidationError as error:
+        raise DataError(
+            f"{place}/{INDEX_NAME} is of another version of Forebay: use that version"
+        ) from error
+
+
+def verify_file(path: Path, checksum: str, place: str) -> None:
+    """See that a file is as it was stored. place: what a person is told.
+
+    Raises:
+        DataError: when it is missing or damaged.
+    """
+    with writing(path):
+        try:
+            found = file_digest(path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise missing(place) from None
+    if found != checksum:
+        raise _damaged(place)
+
+
+def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
+    """See that a tree is as it was stored; the folder with its content.
+
+    Raises:
+        DataError: naming the first file that is missing or damaged.
+    """
+    with writing(folder):
+        try:
+            content = (folder / INDEX_NAME).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise missing(f"{place}/{INDEX_NAME}" if folder.is_dir() else place) from None
+    index = read_index(content, stored, place)
+    for path in index.folders:
+        if not (folder / CONTENT_NAME / path).is_dir():
+            raise missing(f"{place}/{CONTENT_NAME}/{path}")
+    for file in index.files:
+        where = f"{place}/{CONTENT_NAME}/{file.path}"
+        verify_file(folder / CONTENT_NAME / file.path, file.checksum, where)
+    return folder / CONTENT_NAME
+
+
+def missing(place: str) -> DataError:
+    """The error of what is not in the store."""
+    return DataError(f"{place} is missing. {RESTORE}")
+
+
+def _damaged(place: str) -> DataError:
+    return DataError(f"{place} is damaged: it is not what was stored (checksum). {RESTORE}")
+
+
+def _list(folder: Path, prefix: str, folders: list[str], files: list[str]) -> None:
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = prefix + entry.name
+        if not _is_text(entry.name):
+            raise DataError(f"{entry.path!r} has a name that is no UTF-8: rename it")
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(path)
+            _list(folder / entry.name, f"{path}/", folders, files)
+        elif entry.is_file(follow_symlinks=False):
+            files.append(path)
+        else:
+            raise DataError(f"{entry.path} is neither a file nor a folder: nothing is stored")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,31 @@
+"""Names in a store: any text makes one, it is recognised, and it leads nowhere else."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from forebay.home.store_names import is_tree, new_name, place_of, require_name
+
+TEXT = st.text(max_size=400)
+NAME = f"f/x-{'0' * 32}"
+
+
+@given(folder=TEXT, stem=TEXT, tree=st.booleans(), inside=st.sampled_from(["", "a", "a/b.tree"]))
+@example(folder="..", stem="../..", tree=False, inside="")
+@example(folder=f"{NAME}/{NAME}.tree", stem=NAME, tree=True, inside="a")
+def test_any_text_makes_a_name(folder: str, stem: str, tree: bool, inside: str) -> None:
+    name = new_name(folder, stem, tree=tree)
+    assert require_name(name) == name
+    assert is_tree(name) is tree
+    assert os.path.normpath(name) == name
+    assert max(map(len, name.split("/"))) < 200
+    place = place_of(f"{name}/{inside}" if inside else name)
+    assert place == (name, inside)
+
+
+@given(folder=TEXT, stem=TEXT)
+def test_no_name_is_made_twice(folder: str, stem: str) -> None:
+    assert len({new_name(folder, stem) for _ in range(3)}) == 3
