@@ -11,6 +11,7 @@ pytest.register_assert_rewrite("support")
 pytest_plugins = (
     "support.kafka_broker",
     "support.postgres_server",
+    "support.s3_server",
     "support.health",
     "support.airflow_plugin",
 )

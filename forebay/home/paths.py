@@ -39,6 +39,11 @@ class Home:
         return self.root / "failed_runs" / dag_id
 
     @property
+    def cache(self) -> Path:
+        """Copies of what is kept elsewhere, on this host alone: they may go at any time."""
+        return self.root / "cache"
+
+    @property
     def jobs(self) -> Path:
         """All jobs' folders."""
         return self.root / "jobs"

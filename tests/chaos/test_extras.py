@@ -33,7 +33,9 @@ from forebay.system.extras import EXTRAS
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 CORE = ""
-USERS_EXTRAS = ("airflow", "demo", "embedded", "iceberg", "kafka", "postgres", "report", "train")
+USERS_EXTRAS = (
+    *("airflow", "demo", "embedded", "iceberg", "kafka", "postgres", "report", "s3", "train"),
+)
 WINDOW = "2026-03-01"
 ROWS = 2_000
 NO_BROKER = Topic("127.0.0.1:9", "clicks")

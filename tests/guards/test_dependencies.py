@@ -28,12 +28,15 @@ MODULES = {
     "pandas": "pandas",
     "matplotlib": "matplotlib",
     "grpcio": "grpc",
+    "boto3": "boto3",
 }
 FOLDERS = ("config", "dags", "datatasks", "executors", "mixture", "operators", "forebay")
 # Modules of a distribution that pyproject.toml names by another one.
 BROUGHT_BY = {
     "airflow": "apache-airflow",
     "attrs": "apache-airflow",
+    "botocore": "boto3",
+    "s3transfer": "boto3",
     "pendulum": "apache-airflow",
     "pydantic-core": "pydantic",
 }

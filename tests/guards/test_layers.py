@@ -32,7 +32,7 @@ KINDS = sorted(path.parent.name for path in Path("datatasks/sources").glob("*/ki
 # Packages that only a few files may import: what the command line starts must stay light.
 GUARDED = {
     *("airflow", "tensorflow", "kafka", "pyiceberg"),
-    *("pandas", "matplotlib", "jinja2", "scipy"),
+    *("pandas", "matplotlib", "jinja2", "scipy", "boto3"),
 }
 
 

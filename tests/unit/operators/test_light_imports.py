@@ -11,7 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-HEAVY = {"grpc", "kafka", "numpy", "pandas", "pyarrow", "pyiceberg", "scipy", "tensorflow"}
+HEAVY = {
+    *("boto3", "grpc", "kafka", "numpy", "pandas", "pyarrow", "pyiceberg", "scipy", "tensorflow")
+}
 IMPORT = """
 import json, sys
 from importlib import import_module

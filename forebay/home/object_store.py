@@ -1,0 +1,178 @@
+"""A store in a bucket of an S3 server, through boto3.
+
+A file is one object, which is visible when all of it is there. A tree is one object for each file
+and an index that comes last: without it, the tree is not there. What is read is copied once to a
+folder of this host, and verified there.
+
+Of pyarrow's S3 file system four things were missing: it neither lists nor ends the parts that a
+killed writer left, it makes an object for the folder of each object that it removes, it removes one
+by one, and its errors are texts in which a bucket that is missing reads like an object that is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from forebay.errors import DataError
+from forebay.home.s3_address import S3Address, s3_address
+from forebay.home.s3_client import calling, client_of, transfers
+from forebay.home.s3_listing import S3Listing
+from forebay.home.store import Leftover, Store, Stored
+from forebay.home.store_cache import StoreCache
+from forebay.home.store_names import is_tree, new_name, require_name
+from forebay.home.tree_index import (
+    CONTENT_NAME,
+    INDEX_NAME,
+    TreeIndex,
+    index_bytes,
+    indexed,
+    list_tree,
+    read_index,
+    stored_tree,
+    verify_file,
+    verify_tree,
+)
+from forebay.system.files import writing
+
+
+class ObjectStore(Store):
+    """See `Store`."""
+
+    def __init__(self, address: S3Address, cache: StoreCache) -> None:
+        """Nothing is opened yet."""
+        self._address = address
+        self._cache = cache
+        self._opened: tuple[int, Any] | None = None
+
+    def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
+        """See `Store.put`."""
+        name = new_name(folder, stem)
+        self._upload([(name, io.BytesIO(content))])
+        checksum = hashlib.sha256(content).hexdigest()
+        return Stored(name=name, checksum=checksum, size_bytes=len(content))
+
+    def put_tree(self, folder: str, stem: str, source: Path) -> Stored:
+        """See `Store.put_tree`."""
+        name = new_name(folder, stem, tree=True)
+        below = f"{name}/{CONTENT_NAME}"
+        with writing(source):
+            listed = list_tree(source)
+            files = tuple(indexed(source, path) for path in listed.files)
+            self._upload((f"{below}/{file.path}", str(source / file.path)) for file in files)
+        index = TreeIndex(folders=listed.folders, files=files)
+        content = index_bytes(index)
+        self._upload([(f"{name}/{INDEX_NAME}", io.BytesIO(content))])
+        return stored_tree(name, index, content)
+
+    def path(self, stored: Stored) -> Path:
+        """See `Store.path`."""
+        name, url = require_name(stored.name), self.url(stored)
+        return self._cache.copy(
+            name,
+            lambda copy: verify_file(copy, stored.checksum, url),
+            lambda copy: self._download([(name, str(copy))]),
+        )
+
+    def tree(self, stored: Stored) -> Path:
+        """See `Store.tree`."""
+        url = self._address.url(require_name(stored.name))
+        copy = self._cache.copy(
+            stored.name,
+            lambda copy: verify_tree(copy, stored, url),
+            lambda copy: self._download_tree(stored, copy),
+        )
+        return copy / CONTENT_NAME
+
+    def is_there(self, stored: Stored) -> bool:
+        """See `Store.is_there`."""
+        name = require_name(stored.name)
+        key = self._key(f"{name}/{INDEX_NAME}" if is_tree(name) else name)
+        try:
+            with calling(self._address.url(name)):
+                self._client.head_object(Bucket=self._address.bucket, Key=key)
+        except DataError:
+            return False
+        return True
+
+    def url(self, stored: Stored) -> str:
+        """See `Store.url`."""
+        name = require_name(stored.name)
+        return self._address.url(f"{name}/{CONTENT_NAME}" if is_tree(name) else name)
+
+    def names(self) -> Iterator[str]:
+        """See `Store.names`."""
+        return self._listing.names()
+
+    def leftovers(self) -> Iterator[Leftover]:
+        """See `Store.leftovers`."""
+        return self._listing.leftovers()
+
+    def remove(self, names: Iterable[str]) -> None:
+        """See `Store.remove`."""
+        self._listing.remove([require_name(name) for name in names])
+
+    @property
+    def _client(self) -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
+        """The client of this process: a forked child shares no connection with its parent."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = os.getpid(), client_of(self._address)
+        return self._opened[1]
+
+    @property
+    def _listing(self) -> S3Listing:
+        return S3Listing(self._client, self._address)
+
+    def _key(self, name: str) -> str:
+        return self._address.prefix + name
+
+    def _upload(self, files: Iterable[tuple[str, str | io.BytesIO]]) -> None:
+        """Several at once; a name with the path of its content, or the content."""
+        bucket = self._address.bucket
+        with calling(self._address.url()), transfers(self._client) as manager:
+            begun = [
+                (name, manager.upload(content, bucket, self._key(name))) for name, content in files
+            ]
+            for name, future in begun:
+                with calling(self._address.url(name)):
+                    future.result()
+
+    def _download(self, files: Iterable[tuple[str, str | io.BytesIO]]) -> None:
+        """Several at once: a name with the path or the buffer that gets its content."""
+        bucket = self._address.bucket
+        with calling(self._address.url()), transfers(self._client) as manager:
+            begun = [
+                (name, manager.download(bucket, self._key(name), target)) for name, target in files
+            ]
+            for name, future in begun:
+                with calling(self._address.url(name)):
+                    future.result()
+
+    def _download_tree(self, stored: Stored, copy: Path) -> None:
+        index = self._read_index(stored)
+        below = copy / CONTENT_NAME
+        for folder in (copy, below, *(below / path for path in index.folders)):
+            folder.mkdir()
+        (copy / INDEX_NAME).write_bytes(index_bytes(index))
+        self._download(
+            (f"{stored.name}/{CONTENT_NAME}/{file.path}", str(below / file.path))
+            for file in index.files
+        )
+
+    def _read_index(self, stored: Stored) -> TreeIndex:
+        content = io.BytesIO()
+        self._download([(f"{stored.name}/{INDEX_NAME}", content)])
+        return read_index(content.getvalue(), stored, self._address.url(stored.name))
+
+
+def object_store(url: str, cache_folder: Path) -> ObjectStore:
+    """The store at an address, with its copies in a folder of this host.
+
+    Raises:
+        ConfigError: when the address is none.
+    """
+    return ObjectStore(s3_address(url), StoreCache(cache_folder))

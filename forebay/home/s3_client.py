@@ -1,0 +1,121 @@
+"""The client of an S3 server: deadlines, bounded retries, and errors that name the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import boto3
+from boto3.s3.transfer import TransferConfig, create_transfer_manager
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+from s3transfer.exceptions import RetriesExceededError
+
+from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.home.s3_address import S3Address
+from forebay.home.store import STORE_NAME
+from forebay.home.tree_index import missing
+
+CONNECT_SECONDS = 5.0
+# Of silence, not of a whole transfer: gigabytes may take longer.
+READ_SECONDS = 15.0
+ATTEMPTS = 3
+# Of a download whose bytes stopped coming, each with as many attempts to begin.
+_DOWNLOADS = 2
+REQUESTS_AT_ONCE = 8
+_PART_BYTES = 16 << 20
+_MISSING = frozenset({"404", "NoSuchKey", "NoSuchUpload"})
+_WAYS_OUT = {
+    "NoSuchBucket": f"make the bucket, or correct {STORE_NAME}",
+    "SlowDown": "it is overloaded, run again",
+    "ServiceUnavailable": "it is overloaded, run again",
+    "503": "it is overloaded, run again",
+    "InsufficientCapacity": "free some space and run again",
+    "QuotaExceeded": "free some space, or ask for a larger quota, and run again",
+    "XMinioStorageFull": "free some space and run again",
+    "507": "free some space and run again",
+    "EntityTooLarge": "ask for a larger limit",
+}
+_CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source that boto3 reads"
+
+
+def client_of(address: S3Address) -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
+    """A client, for any number of threads of this process.
+
+    Raises:
+        ConfigError: when the endpoint is none.
+    """
+    config = Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        max_pool_connections=REQUESTS_AT_ONCE + 2,
+        user_agent_extra="forebay",
+        # Whoever reads verifies a checksum of ours; this also spares each download a request.
+        response_checksum_validation="when_required",
+    )
+    try:
+        # A session of its own: the default one is not for several threads.
+        return boto3.session.Session().client(
+            "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
+        )
+    except (ValueError, BotoCoreError) as error:
+        raise ConfigError(f"{STORE_NAME}, or an AWS_* variable: {error}") from error
+
+
+def transfers(client: Any) -> Any:  # noqa: ANN401 - s3transfer has no types
+    """A manager of uploads and downloads, for a `with`: an error cancels what is not done.
+
+    Files beyond a size go in parts, which become visible together.
+    """
+    config = TransferConfig(
+        multipart_threshold=2 * _PART_BYTES,
+        multipart_chunksize=_PART_BYTES,
+        max_concurrency=REQUESTS_AT_ONCE,
+        num_download_attempts=_DOWNLOADS,
+    )
+    return create_transfer_manager(client, config)
+
+
+@contextmanager
+def calling(place: str) -> Iterator[None]:
+    """Turn what the server or the way to it refuses into our error.
+
+    Raises:
+        DataError: when the object is missing.
+        InfrastructureError: for everything else.
+    """
+    try:
+        yield
+    except ClientError as error:
+        raise _refused(place, error) from error
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise InfrastructureError(f"{place}: {error}: set {_CREDENTIALS}") from error
+    except (BotoCoreError, RetriesExceededError) as error:
+        reason = getattr(error, "last_exception", error)
+        raise InfrastructureError(
+            f"{place} cannot be reached ({reason}): look after the server or the network, or "
+            f"correct {STORE_NAME}, and run again"
+        ) from error
+
+
+def refused(place: str, code: str, reason: str) -> DataError | InfrastructureError:
+    """The error of a request that the server answered with an error code."""
+    if code in _MISSING:
+        return missing(place)
+    way_out = _WAYS_OUT.get(code, "look after the server, and run again")
+    if code in {"401", "403"} or any(word in code for word in ("Access", "Signature", "Token")):
+        way_out = f"give this user the right to read, write, list and delete: {_CREDENTIALS}"
+    return InfrastructureError(f"{place}: the server refused ({code}: {reason}): {way_out}")
+
+
+def _refused(place: str, error: ClientError) -> DataError | InfrastructureError:
+    found = error.response.get("Error", {})
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
+    return refused(place, str(found.get("Code") or status), str(found.get("Message", "no reason")))

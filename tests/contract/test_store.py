@@ -1,0 +1,602 @@
+"""The store of a home: what every kind of it promises, and what only one of them does."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.s3_server import S3Server, refusing_server, s3_url, silent_server
+from support.small_disk import grow, may_mount, tiny_file_system
+
+from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.home import s3_client
+from forebay.home.folder_store import FolderStore
+from forebay.home.paths import Home
+from forebay.home.store import Leftover, Store, Stored, store_of
+from forebay.system.instants import now_us
+
+NEVER = Stored(name=f"a/b-{'0' * 32}", checksum="0" * 64, size_bytes=1)
+NEVER_A_TREE = Stored(name=f"a/b-{'0' * 32}.tree", checksum="0" * 64, size_bytes=1)
+PLACES = ["content/variables/data-0", "content/plan.pb", "index.json"]
+
+
+def make_tree(root: Path, files: int = 3) -> Path:
+    """A folder as a SavedModel is: folders in folders, empty ones and files, odd names."""
+    (root / "variables" / "deep").mkdir(parents=True)
+    (root / "assets").mkdir()
+    (root / "plan.pb").write_bytes(b"plan")
+    (root / "empty").touch()
+    (root / ".hidden è ü +&?#%20 $").write_bytes(b"odd")
+    (root / "variables" / "deep" / "one").write_bytes(b"deep")
+    for number in range(files):
+        (root / "variables" / f"data-{number}").write_bytes(f"content {number}".encode() * 9)
+    return root
+
+
+def read_tree(folder: Path) -> dict[str, bytes | None]:
+    return {
+        path.relative_to(folder).as_posix(): None if path.is_dir() else path.read_bytes()
+        for path in folder.rglob("*")
+    }
+
+
+def put_in_child(root: str, size_bytes: int) -> None:
+    store_of(Home(Path(root))).put("f", "big", bytes(size_bytes))
+
+
+def put_tree_in_child(root: str, source: str) -> None:
+    store_of(Home(Path(root))).put_tree("f", "model", Path(source))
+
+
+def fetch_in_child(root: str, stored: Stored, found: Any) -> None:
+    folder = store_of(Home(Path(root))).tree(stored)
+    found.put(hashlib.sha256(repr(sorted(read_tree(folder).items())).encode()).hexdigest())
+
+
+def killed_when(begun: Callable[[], object], work: Callable[..., None], *arguments: object) -> None:
+    """`work` in a process that gets SIGKILL as soon as something is there."""
+    child = multiprocessing.get_context("spawn").Process(target=work, args=arguments)
+    child.start()
+    deadline = time.monotonic() + 60
+    while not begun():
+        assert child.is_alive(), "it ended before it was killed"
+        assert time.monotonic() < deadline
+    os.kill(child.pid or 0, signal.SIGKILL)
+    child.join(30)
+    assert child.exitcode == -signal.SIGKILL
+    child.close()
+
+
+class StoreSuite(ABC):
+    """Tests of every kind."""
+
+    # What a writer has to have to be killed in the middle of it.
+    big_bytes: int
+    many_files: int
+    very_many_files: int
+
+    @abstractmethod
+    def change(self, store: Store, path: str, content: bytes | None) -> None:
+        """Change what is stored behind the store's back; None removes it."""
+
+    @abstractmethod
+    def begun(self, store: Store) -> Callable[[], bool]:
+        """Says whether a writer that does not end has stored something."""
+
+    def is_new(self, left: Leftover) -> bool:
+        return abs(left.changed_at - now_us()) < 60_000_000
+
+    @pytest.fixture
+    def store(self, home: Home) -> Store:
+        return store_of(home)
+
+    @pytest.mark.parametrize("content", [b"tasks", b"", memoryview(b"view")])
+    def test_what_is_put_is_found(self, store: Store, content: bytes | memoryview) -> None:
+        stored = store.put("plans/ads/2026-03-01", "g1", content)
+        assert store.path(stored).read_bytes() == content
+        assert stored.size_bytes == len(content)
+        assert stored.checksum == hashlib.sha256(content).hexdigest()
+        assert stored.name.startswith("plans/ads/2026-03-01/g1-")
+
+    def test_an_empty_store_has_no_names(self, store: Store) -> None:
+        assert list(store.names()) == list(store.leftovers()) == []
+
+    def test_the_same_bytes_twice_are_two_names(self, store: Store, tmp_path: Path) -> None:
+        files = [store.put("f", "same", b"same") for _ in "12"]
+        source = make_tree(tmp_path / "source")
+        trees = [store.put_tree("f", "same", source) for _ in "12"]
+        names = {stored.name for stored in (*files, *trees)}
+        assert len(names) == 4
+        assert set(store.names()) == names
+        assert files[0].checksum == files[1].checksum
+        assert trees[0].checksum == trees[1].checksum
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "..",
+            "/",
+            "../../etc/passwd",
+            "a\0b",
+            "x" * 300,
+            "è漢字🙂",
+            "",
+            ".hidden",
+            "a\nb",
+            "-%2F?#",
+        ],
+    )
+    def test_any_text_makes_a_name(self, store: Store, text: str, tmp_path: Path) -> None:
+        kept = store.put("f", "kept", b"kept")
+        stored = store.put(f"f/{text}", text, b"content")
+        tree = store.put_tree(text, text, make_tree(tmp_path / "source"))
+        assert store.path(stored).read_bytes() == b"content"
+        assert (store.tree(tree) / "plan.pb").read_bytes() == b"plan"
+        assert sorted(store.names()) == sorted([kept.name, stored.name, tree.name])
+
+    def test_a_folder_that_is_called_as_a_name_is_none(self, store: Store) -> None:
+        first = store.put("f", "x", b"1")
+        second = store.put(f"{first.name}/{NEVER_A_TREE.name}", "x", b"2")
+        assert sorted(store.names()) == sorted([first.name, second.name])
+        assert store.path(second).read_bytes() == b"2"
+
+    def test_a_tree_is_found_as_it_was(self, store: Store, tmp_path: Path) -> None:
+        source = make_tree(tmp_path / "source")
+        before = read_tree(source)
+        stored = store.put_tree("models/ads", "g1", source)
+        shutil.rmtree(source)
+        assert read_tree(store.tree(stored)) == before
+        assert read_tree(store.tree(stored)) == before  # again, now from a copy where there is one
+        assert stored.size_bytes == sum(len(content or b"") for content in before.values())
+        assert list(store.leftovers()) == []
+
+    def test_an_empty_tree_is_one(self, store: Store, tmp_path: Path) -> None:
+        (tmp_path / "source").mkdir()
+        stored = store.put_tree("f", "x", tmp_path / "source")
+        assert list(store.tree(stored).iterdir()) == []
+        assert list(store.names()) == [stored.name]
+        assert store.is_there(stored)
+
+    def test_a_tree_of_many_files_is_one_name(self, store: Store, tmp_path: Path) -> None:
+        source = make_tree(tmp_path / "source", self.very_many_files)
+        file = store.put("f", "a", b"before")
+        stored = store.put_tree("f", "b", source)
+        assert sorted(store.names()) == sorted([file.name, stored.name])
+        assert read_tree(store.tree(stored)) == read_tree(source)
+        store.remove([stored.name])
+        assert list(store.names()) == [file.name]
+        assert list(store.leftovers()) == []
+
+    def test_what_is_no_tree_is_refused(self, store: Store, tmp_path: Path) -> None:
+        source = make_tree(tmp_path / "source")
+        with pytest.raises(DataError, match=r"plan\.pb is no folder"):
+            store.put_tree("f", "x", source / "plan.pb")
+        with pytest.raises(DataError, match="missing is no folder"):
+            store.put_tree("f", "x", tmp_path / "missing")
+        (source / "zz").symlink_to("plan.pb")
+        with pytest.raises(DataError, match="zz is neither a file nor a folder"):
+            store.put_tree("f", "x", source)
+        assert list(store.names()) == list(store.leftovers()) == []
+
+    @pytest.mark.parametrize("content", [b"Tasks", b"task", None, b""])
+    def test_a_damaged_file_is_named(self, store: Store, content: bytes | None) -> None:
+        stored = store.put("f", "x", b"tasks")
+        self.change(store, stored.name, content)
+        word = "missing" if content is None else "damaged"
+        with pytest.raises(DataError, match=rf"{stored.name} is {word}.* FOREBAY_STORE"):
+            store.path(stored)
+        assert store.is_there(stored) is (content is not None)
+
+    @pytest.mark.parametrize("content", [b"plaN", b"p", None, b""])
+    @pytest.mark.parametrize("place", PLACES)
+    def test_a_damaged_tree_is_named(
+        self, store: Store, tmp_path: Path, place: str, content: bytes | None
+    ) -> None:
+        stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
+        self.change(store, f"{stored.name}/{place}", content)
+        word = "missing" if content is None else "damaged"
+        with pytest.raises(DataError, match=rf"{stored.name}/{place} is {word}.* FOREBAY_STORE"):
+            store.tree(stored)
+        assert store.is_there(stored) is (content is not None or place != "index.json")
+
+    def test_what_was_never_stored_is_named(self, store: Store) -> None:
+        with pytest.raises(DataError, match=f"{NEVER.name} is missing"):
+            store.path(NEVER)
+        with pytest.raises(DataError, match=rf"{NEVER_A_TREE.name}.* is missing"):
+            store.tree(NEVER_A_TREE)
+        assert not store.is_there(NEVER)
+        assert not store.is_there(NEVER_A_TREE)
+
+    def test_removing_is_done_once(self, store: Store, tmp_path: Path) -> None:
+        kept = store.put("f", "kept", b"kept")
+        file = store.put("f", "file", b"1")
+        tree = store.put_tree("f", "tree", make_tree(tmp_path / "source"))
+        for _ in "12":
+            store.remove([file.name, tree.name, NEVER.name, NEVER_A_TREE.name])
+            assert list(store.names()) == [kept.name]
+            assert not store.is_there(tree)
+        store.remove([])
+        assert list(store.leftovers()) == []
+
+    @pytest.mark.parametrize(
+        "name", ["", "/", ".", "..", "f", "../kept", "f/kept", f"../{NEVER.name}", f"/{NEVER.name}"]
+    )
+    def test_what_is_no_name_is_refused(self, store: Store, name: str) -> None:
+        kept = store.put("f", "kept", b"kept")
+        with pytest.raises(DataError, match="is no name of a store"):
+            store.remove([kept.name, name])
+        with pytest.raises(DataError, match="is no name of a store"):
+            store.path(NEVER.model_copy(update={"name": name}))
+        assert list(store.names()) == [kept.name]
+
+    def test_what_is_not_ours_is_no_name(self, store: Store) -> None:
+        stored = store.put("f", "x", b"ours")
+        for path in ("README", "f/notes", "f/.hidden", "other/deep/file-1234"):
+            self.change(store, path, b"somebody's")
+        assert list(store.names()) == [stored.name]
+        assert list(store.leftovers()) == []
+
+    def test_a_put_that_is_killed_leaves_no_name(self, store: Store, home: Home) -> None:
+        kept = store.put("f", "kept", b"kept")
+        killed_when(self.begun(store), put_in_child, str(home.root), self.big_bytes)
+        self.check_leftovers(store, [kept.name])
+
+    def test_a_tree_that_is_killed_leaves_no_name(
+        self, store: Store, home: Home, tmp_path: Path
+    ) -> None:
+        kept = store.put("f", "kept", b"kept")
+        source = make_tree(tmp_path / "source", self.many_files)
+        killed_when(self.begun(store), put_tree_in_child, str(home.root), str(source))
+        self.check_leftovers(store, [kept.name])
+        again = store.put_tree("f", "model", source)
+        assert read_tree(store.tree(again)) == read_tree(source)
+
+    def check_leftovers(self, store: Store, names: list[str]) -> None:
+        assert list(store.names()) == names
+        (left,) = store.leftovers()
+        assert self.is_new(left)
+        for _ in "12":
+            store.remove([left.name])
+            assert list(store.leftovers()) == []
+        assert list(store.names()) == names
+
+    def test_processes_fetch_a_tree_at_once(self, store: Store, home: Home, tmp_path: Path) -> None:
+        stored = store.put_tree("f", "x", make_tree(tmp_path / "source", files=50))
+        start = multiprocessing.get_context("spawn")
+        found = start.Queue()
+        arguments = (str(home.root), stored, found)
+        children = [start.Process(target=fetch_in_child, args=arguments) for _ in "12"]
+        for child in children:
+            child.start()
+        tree = read_tree(tmp_path / "source")
+        expected = hashlib.sha256(repr(sorted(tree.items())).encode()).hexdigest()
+        assert [found.get(timeout=60) for _ in children] == [expected] * 2
+        for child in children:
+            child.join(30)
+            child.close()
+        found.close()
+        found.join_thread()
+
+    def test_a_forked_child_uses_it(self, store: Store) -> None:
+        stored = store.put("f", "x", b"content")
+        child = os.fork()
+        if not child:
+            found = store.path(stored).read_bytes()
+            store.put("f", "child", b"child")
+            os._exit(0 if found == b"content" else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(list(store.names())) == 2
+
+
+class TestFolder(StoreSuite):
+    big_bytes = 400 << 20
+    many_files = 3000
+    very_many_files = 2000
+
+    @pytest.fixture
+    def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+        monkeypatch.delenv("FOREBAY_STORE", raising=False)
+        return Home(tmp_path / "home")
+
+    def change(self, store: Store, path: str, content: bytes | None) -> None:
+        assert isinstance(store, FolderStore)
+        place = store.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        if content is not None:
+            place.write_bytes(content)
+
+    def begun(self, store: Store) -> Callable[[], bool]:
+        assert isinstance(store, FolderStore)
+        return lambda: any((store.root / ".writing").glob("*"))
+
+    def test_a_person_is_told_a_path(self, store: Store, home: Home, tmp_path: Path) -> None:
+        file = store.put("f", "x", b"1")
+        tree = store.put_tree("f", "x", make_tree(tmp_path / "source"))
+        assert store.url(file) == str(store.path(file)) == str(home.root / "store" / file.name)
+        assert store.url(tree) == str(store.tree(tree))
+
+    def test_a_tree_of_the_same_disk_takes_no_space(self, store: Store, tmp_path: Path) -> None:
+        source = make_tree(tmp_path / "source")
+        stored = store.put_tree("f", "x", source)
+        assert (store.tree(stored) / "plan.pb").samefile(source / "plan.pb")
+
+    def test_a_file_that_cannot_be_linked_is_copied(
+        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(18, "Invalid cross-device link")
+
+        monkeypatch.setattr(os, "link", refuse)
+        source = make_tree(tmp_path / "source")
+        tree = store.tree(store.put_tree("f", "x", source))
+        assert read_tree(tree) == read_tree(source)
+        assert not (tree / "plan.pb").samefile(source / "plan.pb")
+
+    def test_another_folder_is_named_by_the_environment(
+        self, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("FOREBAY_STORE", str(tmp_path / "shared"))
+        stored = store_of(home).put("f", "x", b"1")
+        assert (tmp_path / "shared" / stored.name).read_bytes() == b"1"
+
+    def test_what_is_being_written_is_no_leftover(self, store: Store) -> None:
+        assert isinstance(store, FolderStore)
+        with store._new_file(f"x-{'1' * 32}"), store._new_folder(f"x-{'2' * 32}.tree"):
+            assert list(store.leftovers()) == []
+
+    @pytest.mark.parametrize("tree", [False, True])
+    def test_a_full_disk_loses_nothing(self, tmp_path: Path, tree: bool) -> None:
+        folder = tmp_path / "disk"
+        store = FolderStore(folder / "store")
+        source = tmp_path / "source"
+        source.mkdir()
+        (source / "data").write_bytes(bytes(1 << 20))
+
+        def put() -> Stored:
+            return store.put_tree("f", "x", source) if tree else store.put("f", "x", bytes(1 << 20))
+
+        with full_disk(folder) as make_room:
+            kept = store.put("f", "kept", b"kept")
+            with pytest.raises(
+                InfrastructureError, match=rf"{folder}/store.*(free some space|big)"
+            ):
+                put()
+            assert list(store.names()) == [kept.name]
+            assert list(store.leftovers()) == []
+            make_room()
+            stored = put()
+            assert store.is_there(stored)
+            assert store.path(kept).read_bytes() == b"kept"
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[Callable[[], None]]:
+    """No room for a MiB in this folder until the function that it gives is called."""
+    if may_mount():
+        with tiny_file_system(folder, 256 << 10):
+            yield lambda: grow(folder, 16 << 20)
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 10, hard))
+    try:
+        yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+class TestS3(StoreSuite):
+    big_bytes = 100 << 20
+    many_files = 200
+    very_many_files = 1100  # more than one page
+
+    @pytest.fixture
+    def home(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        new_s3_address: Callable[[], str],
+        s3_server: S3Server,
+    ) -> Home:
+        address = new_s3_address()
+        monkeypatch.setenv("FOREBAY_STORE", address)
+        self.bucket = address.split("/")[2]
+        self.client = s3_server.client
+        return Home(tmp_path / "home")
+
+    def change(self, store: Store, path: str, content: bytes | None) -> None:
+        key = {"Bucket": self.bucket, "Key": f"some/folder/{path}"}
+        if content is None:
+            self.client.delete_object(**key)
+        else:
+            self.client.put_object(**key, Body=content)
+
+    def keys(self) -> list[str]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        return [each["Key"] for page in pages for each in page.get("Contents", [])]
+
+    def uploads(self) -> list[dict[str, Any]]:
+        return list(self.client.list_multipart_uploads(Bucket=self.bucket).get("Uploads", []))
+
+    def begun(self, store: Store) -> Callable[[], bool]:
+        before = self.keys()
+        return lambda: self.keys() != before or bool(self.uploads())
+
+    def is_new(self, left: Leftover) -> bool:
+        # The server says the same of every upload in parts: that it began in 2010.
+        return bool(self.uploads()) or super().is_new(left)
+
+    def test_a_person_is_told_a_url(self, store: Store, tmp_path: Path) -> None:
+        file = store.put("f", "x", b"1")
+        tree = store.put_tree("f", "x", make_tree(tmp_path / "source"))
+        assert store.url(file) == f"s3://{self.bucket}/some/folder/{file.name}"
+        assert store.url(tree) == f"s3://{self.bucket}/some/folder/{tree.name}/content"
+        assert f"some/folder/{tree.name}/content/plan.pb" in self.keys()
+
+    def test_what_is_removed_leaves_no_object(self, store: Store, tmp_path: Path) -> None:
+        stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
+        store.remove([stored.name, store.put("f", "x", b"1").name])
+        assert self.keys() == []
+
+    def test_a_large_file_goes_in_parts(self, store: Store, tmp_path: Path) -> None:
+        content = os.urandom(40 << 20)
+        assert store.path(store.put("f", "x", content)).read_bytes() == content
+        (tmp_path / "source").mkdir()
+        (tmp_path / "source" / "data").write_bytes(content)
+        tree = store.tree(store.put_tree("f", "x", tmp_path / "source"))
+        assert (tree / "data").read_bytes() == content
+        assert self.uploads() == []
+
+    def test_a_damaged_copy_is_fetched_again(self, store: Store, tmp_path: Path) -> None:
+        stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
+        for damage in (b"plaN", None):
+            copy = store.tree(stored) / "plan.pb"
+            copy.unlink()
+            if damage:
+                copy.write_bytes(damage)
+            assert (store.tree(stored) / "plan.pb").read_bytes() == b"plan"
+
+    def test_a_copy_needs_no_server(
+        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
+        store.tree(stored)
+        monkeypatch.setattr(type(store), "_download", None)
+        assert (store.tree(stored) / "plan.pb").read_bytes() == b"plan"
+
+    def test_a_full_disk_below_the_copies_is_named(
+        self, store: Store, home: Home, tmp_path: Path
+    ) -> None:
+        stored = store.put("f", "x", bytes(1 << 20))
+        with full_disk(home.root) as make_room:
+            with pytest.raises(InfrastructureError, match=rf"{home.root}.*(free some space|big)"):
+                store.path(stored)
+            make_room()
+            assert store.path(stored).stat().st_size == 1 << 20
+
+
+@pytest.mark.usefixtures("s3_access")
+class TestS3Refuses:
+    """A server that does not do what it is asked: named, with the way out, in bounded time."""
+
+    @pytest.fixture(autouse=True)
+    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(s3_client, "ATTEMPTS", 2)
+        monkeypatch.setattr(s3_client, "READ_SECONDS", 0.5)
+
+    @pytest.mark.parametrize(
+        ("status", "code", "way_out"),
+        [
+            (403, "AccessDenied", "AWS_ACCESS_KEY_ID"),
+            (403, "SignatureDoesNotMatch", "AWS_ACCESS_KEY_ID"),
+            (404, "NoSuchBucket", "make the bucket, or correct FOREBAY_STORE"),
+            (500, "InternalError", "look after the server"),
+            (503, "SlowDown", "overloaded, run again"),
+            (507, "XMinioStorageFull", "free some space and run again"),
+            (400, "QuotaExceeded", "free some space"),
+        ],
+    )
+    def test_what_it_refuses_is_named(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        status: int,
+        code: str,
+        way_out: str,
+    ) -> None:
+        with refusing_server(status, code) as endpoint:
+            self.check(tmp_path, monkeypatch, endpoint, rf"s3://bucket/.*{code}.*{way_out}")
+
+    def test_a_server_that_is_not_there_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            endpoint = f"127.0.0.1:{closed.getsockname()[1]}"
+        self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*correct FOREBAY_STORE")
+
+    def test_a_silent_server_is_no_wait_for_ever(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with silent_server() as endpoint:
+            self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*[Tt]imeout")
+
+    def check(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, says: str
+    ) -> None:
+        monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
+        store = store_of(Home(tmp_path / "home"))
+        source = make_tree(tmp_path / "source")
+        before = read_tree(source)
+        for call in (
+            lambda: store.put("f", "x", b"content"),
+            lambda: store.put_tree("f", "x", source),
+            lambda: store.path(NEVER),
+            lambda: store.tree(NEVER_A_TREE),
+            lambda: list(store.names()),
+            lambda: store.remove([NEVER.name]),
+        ):
+            began = time.monotonic()
+            with pytest.raises(InfrastructureError, match=says):
+                call()
+            assert time.monotonic() - began < 20
+        assert read_tree(source) == before
+
+    def test_an_endpoint_of_the_environment_that_is_none_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
+        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/endpoint")
+        with pytest.raises(ConfigError, match=r"FOREBAY_STORE, or an AWS_.*nonsense"):
+            store_of(Home(tmp_path)).put("f", "x", b"1")
+
+    def test_missing_credentials_are_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/without")
+        with pytest.raises(InfrastructureError, match=r"s3://bucket/.* set AWS_ACCESS_KEY_ID"):
+            store_of(Home(tmp_path)).put("f", "x", b"1")
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("gs://bucket/folder", "s3://BUCKET/FOLDER is expected"),
+        ("relative/folder", "the absolute path of a folder"),
+        ("s3://", "correct the bucket"),
+        ("s3:/bucket", "correct the bucket"),
+        ("s3://b/f?endpoint=h", "correct the bucket"),
+        ("s3://bucket/f?endpoint=h", "no parameter 'endpoint': there are endpoint_override"),
+        ("s3://bucket/f?nonsense", "s3://BUCKET/FOLDER is expected"),
+        ("s3://bucket/f?scheme=http", "needs endpoint_override"),
+        ("s3://bucket/f?endpoint_override=h&scheme=ftp", "scheme must be http or https"),
+        ("s3://bucket/f?endpoint_override=u:p%40h", "must be HOST or HOST:PORT"),
+        ("s3://bucket/f?endpoint_override=h:port", "must be HOST or HOST:PORT"),
+        ("s3://bucket/a//b", "must not hold //"),
+        ("s3://user:hunter2@bucket/f", "must not hold a user and a password: set AWS_ACCESS_KEY"),
+        ("https://user:hunter2@host/bucket", "is expected"),
+        ("s3://[bad/f", "is expected"),
+    ],
+)
+@pytest.mark.usefixtures("s3_access")
+def test_what_is_no_store_is_refused_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, says: str
+) -> None:
+    monkeypatch.setenv("FOREBAY_STORE", address)
+    with pytest.raises(ConfigError, match=says) as raised:
+        store_of(Home(tmp_path)).put("f", "x", b"1")
+    assert "FOREBAY_STORE" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
