@@ -107,7 +107,7 @@ def test_many_rows_are_written_in_larger_pieces(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     for first in range(0, 20_000, 500):
         score(writer, *range(first, first + 500))
-    names = writer.seal()
+    writer.seal()
     assert ids_of(tmp_path)[0] == list(range(20_000))
 
 
