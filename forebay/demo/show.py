@@ -32,6 +32,7 @@ from forebay.demo.through_airflow import ThroughAirflow
 from forebay.demo.topic import Topic
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.errors import InfrastructureError, RowsLostError
+from forebay.home.identity import MARKER_NAME
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 
@@ -108,8 +109,11 @@ class Demo:
         """Killing needs something to train, so this home's models and runs do not stay."""
         home = self.settings.home
         Embedded(home).stop()
-        for name in ("ledger", "models", "jobs", "published", "dead", "airflow"):
+        for name in ("store", "training", "jobs", "dead", "locks", "airflow"):
             shutil.rmtree(home.root / name, ignore_errors=True)
+        for file in home.root.glob("forebay.db*"):
+            file.unlink()
+        (home.root / MARKER_NAME).unlink(missing_ok=True)
 
     def _kills(self, stored: dict[str, Stored]) -> Kills:
         return Kills(self.settings.home, PIPELINE, _expected(stored), say)

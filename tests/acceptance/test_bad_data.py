@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.kills import no_process_left
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
+from support.truth_rows import serves
 
 BEFORE = FIRST_DAY - DAY
 ROWS = 2_000
@@ -53,7 +54,7 @@ def test_a_corrupt_file_is_red_and_named(project: Project, damage: Any) -> None:
     done = failed(project)
     assert done.returncode == 3, done.stderr
     assert "part-1.parquet" in done.stderr
-    assert not (project.home / "published").exists()
+    assert not serves(project.home, "ads")
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_middle])

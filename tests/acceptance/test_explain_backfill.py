@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support.projects import Project, ads_pipeline, ads_project, history_source
+
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.paths import Home
 
 DAYS = 5
 ROWS = 1_000
@@ -94,8 +96,7 @@ def test_another_line_trains_what_the_first_one_planned(trained: Project) -> Non
 
 
 def test_a_checkpoint_that_is_not_kept(trained: Project) -> None:
-    kept = trained.home / "models" / "ads" / "main" / "2026-03-02" / "g1" / "checkpoints"
-    shutil.rmtree(kept)
+    ModelChain(Home(trained.home), "ads").drop_checkpoints(1)
     cost = explain(trained, "2026-03-03", "2026-03-03", "--reprocess")
     (refused,) = cost["refused"]
     assert refused.startswith("window 2026-03-02 cannot be built on: its checkpoint is not kept")

@@ -14,6 +14,7 @@ from support.kill_cases import WINDOW, expected
 from support.kills import no_process_left, summary_of
 from support.projects import Project, ads_pipeline, ads_project
 from support.small_disk import grow, limited, may_mount, tiny_file_system
+from support.truth_rows import serves
 
 ROWS = 60_000
 DISK_BYTES = 640 << 10  # the labels of all rows need more
@@ -30,7 +31,7 @@ def refuse(project: Project, command: list[str] | None = None) -> None:
     assert str(project.home) in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
     assert no_process_left(project)
-    assert not (project.home / "published").exists()
+    assert not serves(project.home, "ads")
 
 
 def finish(project: Project) -> int:

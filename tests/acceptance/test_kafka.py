@@ -24,6 +24,7 @@ from support.projects import (
     publish_day,
     topic_source,
 )
+from support.truth_rows import serves
 
 from forebay.datatasks.sources.kafka.producer import publish
 
@@ -64,7 +65,7 @@ def test_a_poison_message_is_red_and_named(project: Project) -> None:
     assert done.returncode == 3, done.stderr
     assert project.topic is not None
     assert f"topic {project.topic.name}, partition 1, offset {offset}" in done.stderr
-    assert not (project.home / "published").exists()
+    assert not serves(project.home, "ads")
 
 
 def test_a_poison_message_is_a_dead_letter_by_policy(project: Project) -> None:

@@ -11,6 +11,7 @@ import pytest
 from support import independent
 from support.kills import no_process_left
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, write_history
+from support.truth_rows import forget_what_serves, served_of
 
 DAYS = 4
 ROWS = 3_000
@@ -88,14 +89,14 @@ def test_reprocessing_a_middle_window_starts_from_the_window_before(
     trained: tuple[Project, dict[str, Any]],
 ) -> None:
     project, _ = trained
-    published = (project.home / "published" / "ads" / "main.json").read_text()
+    served = served_of(project.home, "ads")
     summary = project.run("2026-03-02", "2026-03-02", "--reprocess")
     window = summary["windows"][0]
     assert window["generation"] == 2
     assert window["parent"] == {"window": "2026-03-01", "generation": 1}
     assert summary["seen"] == all_sums(project, 2)
     assert summary["stale_windows"] == ["2026-03-03", "2026-03-04"]
-    assert (project.home / "published" / "ads" / "main.json").read_text() == published
+    assert served_of(project.home, "ads") == served
     listed = json.loads(project.forebay("models", "ls", "ads", "--output", "json").stdout)
     states = {(row["window"], row["generation"]): row["state"] for row in listed}
     assert states["2026-03-02", 1] == "replaced"
@@ -122,13 +123,11 @@ def test_a_model_that_a_killed_job_left_unpublished_is_published_by_the_next_run
 ) -> None:
     project = ads_project(tmp_path, days=1, rows=200)
     project.run("2026-03-01", "2026-03-01")
-    pointer = project.home / "published" / "ads" / "main.json"
-    before = json.loads(pointer.read_text())
-    pointer.unlink()
+    before = served_of(project.home, "ads")
+    forget_what_serves(project.home)
     summary = project.run("2026-03-01", "2026-03-01")
     assert summary["trained_windows"] == []
-    after = json.loads(pointer.read_text())
-    assert (after["window"], after["path"]) == (before["window"], before["path"])
+    assert served_of(project.home, "ads") == before
 
 
 def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_again(

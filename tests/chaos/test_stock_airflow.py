@@ -14,7 +14,7 @@ import pytest
 from support import independent
 from support.projects import ads_pipeline, ads_project
 from support.stock_airflow import StockAirflow, database, wait_until
-from support.truth_rows import links_of
+from support.truth_rows import links_of, stored_of
 from support.wheels import built_wheel, installed, run
 
 from forebay.embedded.airflow.rest import AirflowApi
@@ -109,4 +109,6 @@ def test_a_window_trains(stock: StockAirflow) -> None:
         "history": ROWS,
         "clicks": ROWS,
     }
-    assert (root / "state/models/ads/main" / WINDOW / "g1/saved_model/saved_model.pb").is_file()
+    model = stored_of(root / "state", "ads", WINDOW, "saved_model")
+    assert model is not None
+    assert (model / "saved_model.pb").is_file()

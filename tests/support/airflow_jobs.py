@@ -18,6 +18,7 @@ import psutil
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import Pipeline
 from support.kills import is_alive, job_processes
+from support.truth_rows import trained_rows
 
 Json = dict[str, Any]
 # The window of time in which a job of some 100,000 rows is in its middle is short.
@@ -52,10 +53,11 @@ class WindowJob:
 
     def used_rows(self) -> int:
         """Rows that this generation's trainers have used so far, from the mapped counter."""
-        window = self.airflow.project.home / "models" / self.pipeline.name / "main"
+        window = self.airflow.project.home / "training" / self.pipeline.name / "main"
         counters = window / self.pipeline.key(self.number) / f"g{self.generation}" / "counters.bin"
         if not counters.exists() or counters.stat().st_size < 8:
-            return 0
+            home, key = self.airflow.project.home, self.pipeline.key(self.number)
+            return trained_rows(home, self.pipeline.name, key, self.generation)
         return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
 
     def trainers(self) -> list[int]:

@@ -25,6 +25,7 @@ from support.kills import (
     wait_for_rows,
 )
 from support.projects import DAY, FIRST_DAY, Project
+from support.truth_rows import stored_of
 
 WINDOW = "2026-03-01"
 CHECKPOINT_STEPS = 50
@@ -183,8 +184,11 @@ def committed(project: Project) -> dict[int, int]:
 
 def sealed_offsets(project: Project, window: str = WINDOW, generation: int = 1) -> dict[int, int]:
     """For each partition the first offset that the newest checkpoint does not hold as a whole."""
-    model = project.home / "models" / "ads" / "main" / window / f"g{generation}"
-    seals = sorted((model / "checkpoints").glob("[0-9]*/seal.json"))
+    local = project.home / "training" / "ads" / "main" / window / f"g{generation}"
+    seals = sorted((local / "checkpoints").glob("[0-9]*/seal.json"))
+    final = stored_of(project.home, "ads", window, "checkpoint")
+    if final is not None:
+        seals.append(final / "seal.json")
     if not seals:
         return {}
     progress = json.loads(seals[-1].read_text())["progress"]

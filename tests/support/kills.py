@@ -16,13 +16,15 @@ import numpy as np
 import psutil
 
 from support.projects import Project
+from support.truth_rows import trained_rows
 
 
 def used_rows(project: Project, window: str, generation: int = 1) -> int:
     """Rows that trainers of this window have used so far, straight from the mapped counter."""
-    counters = project.home / "models" / "ads" / "main" / window / f"g{generation}" / "counters.bin"
+    folder = project.home / "training" / "ads" / "main" / window / f"g{generation}"
+    counters = folder / "counters.bin"
     if not counters.exists() or counters.stat().st_size < 8:
-        return 0
+        return trained_rows(project.home, "ads", window, generation)
     return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
 
 

@@ -27,6 +27,12 @@ _SERVED = """
     JOIN links ON links.id = served.link_id JOIN windows ON windows.id = links.window_id
     JOIN lines ON lines.id = served.line_id WHERE lines.pipeline = ? AND lines.line = ?
 """
+_STORED = """
+    SELECT link_files.name FROM link_files JOIN links ON links.id = link_files.link_id
+    JOIN windows ON windows.id = links.window_id JOIN lines ON lines.id = links.line_id
+    WHERE lines.pipeline = ? AND lines.line = 'main' AND windows.key = ? AND link_files.kind = ?
+    ORDER BY links.generation
+"""
 
 
 def rows_of(home: Path, statement: str, *values: object) -> list[sqlite3.Row]:
@@ -41,6 +47,18 @@ def links_of(home: Path, pipeline: str, window: str, line: str = "main") -> list
     return [_link(home, row) for row in rows_of(home, _LINKS, pipeline, line, window)]
 
 
+def trained_rows(home: Path, pipeline: str, window: str, generation: int) -> int:
+    """Rows that a window's link holds; 0 before it has one."""
+    if not (home / "forebay.db").exists():
+        return 0
+    found = [each for each in links_of(home, pipeline, window) if each["generation"] == generation]
+    return sum(
+        each["seen"][name]["rows"] - each["base_seen"][name]["rows"]
+        for each in found
+        for name in each["seen"]
+    )
+
+
 def plan_of(home: Path, pipeline: str, window: str, generation: int) -> str:
     """The document of a plan."""
     ((document,),) = rows_of(home, _PLAN, pipeline, window, generation)
@@ -51,6 +69,23 @@ def served_of(home: Path, pipeline: str, line: str = "main") -> tuple[str, int, 
     """Window, generation and model of the link that serves."""
     ((window, generation, path),) = rows_of(home, _SERVED, pipeline, line)
     return window, generation, Path(path)
+
+
+def serves(home: Path, pipeline: str, line: str = "main") -> bool:
+    """Whether some model of the line serves."""
+    return bool(rows_of(home, _SERVED, pipeline, line)) if (home / "forebay.db").exists() else False
+
+
+def forget_what_serves(home: Path) -> None:
+    """As if a job had been killed before it published."""
+    with sqlite3.connect(home / "forebay.db") as database:
+        database.execute("DELETE FROM served")
+
+
+def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:
+    """Where the store has this of a window's newest link; None where it has nothing."""
+    found = rows_of(home, _STORED, pipeline, window, kind)
+    return home / "store" / found[-1]["name"] if found else None
 
 
 def _link(home: Path, row: sqlite3.Row) -> Json:
