@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
+from forebay.home.folder_changes import entries, link_tree, new_file_in, new_folder_in, removed
 from forebay.home.store import Leftover, Store, Stored
 from forebay.home.store_names import ends_name, is_tree, new_name, require_name
-from forebay.home.tree_index import (
-    CONTENT_NAME,
-    INDEX_NAME,
-    TreeIndex,
-    index_bytes,
-    indexed,
-    list_tree,
-    stored_tree,
-    verify_file,
-    verify_tree,
-)
+from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, index_bytes, stored_tree
+from forebay.home.verified import verify_file, verify_tree
 from forebay.system.files import make_folder, sync, writing
 from forebay.system.locks import is_held
 from forebay.system.trees import name_tree
 
 WRITING_NAME = ".writing"
-# Another file system, another owner's file, too many links, a file system without links.
-_NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
 
 
 class FolderStore(Store):
@@ -48,7 +33,7 @@ class FolderStore(Store):
         target = self.root / name
         with writing(target):
             make_folder(target.parent)
-            with self._new_file(target.name) as stream:
+            with new_file_in(self._writing, target.name) as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -63,8 +48,8 @@ class FolderStore(Store):
         target = self.root / name
         with writing(target):
             make_folder(target.parent)
-            with self._new_folder(target.name) as unfinished:
-                index = _linked(source, unfinished / CONTENT_NAME)
+            with new_folder_in(self._writing, target.name) as unfinished:
+                index = link_tree(source, unfinished / CONTENT_NAME)
                 content = index_bytes(index)
                 (unfinished / INDEX_NAME).write_bytes(content)
                 name_tree(unfinished, target)
@@ -98,7 +83,7 @@ class FolderStore(Store):
 
     def leftovers(self) -> Iterator[Leftover]:
         """See `Store.leftovers`."""
-        for path in _entries(self._writing):
+        for path in entries(self._writing):
             if is_held(path):
                 continue
             try:
@@ -112,7 +97,7 @@ class FolderStore(Store):
         changed: set[Path] = set()
         for place in [self._removable(name) for name in names]:
             with writing(place):
-                if _removed(place, self._writing):
+                if removed(place, self._writing):
                     changed.add(place.parent)
         for folder in changed:
             sync(folder)
@@ -126,97 +111,10 @@ class FolderStore(Store):
             return self._writing / leaf
         return self.root / require_name(name)
 
-    @contextmanager
-    def _new_file(self, name: str) -> Iterator[BinaryIO]:
-        """A file in `.writing`, locked; it goes unless the block renames it."""
-        path = self._writing / name
-        make_folder(self._writing)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
-            with os.fdopen(os.open(path, flags, 0o666), "wb") as stream:
-                fcntl.flock(stream, fcntl.LOCK_EX)
-                yield stream
-        finally:
-            path.unlink(missing_ok=True)
-
-    @contextmanager
-    def _new_folder(self, name: str) -> Iterator[Path]:
-        """A folder in `.writing`, locked; it goes unless the block renames it."""
-        path = self._writing / name
-        make_folder(self._writing)
-        path.mkdir()
-        try:
-            with _lock_on(path):
-                yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-@contextmanager
-def _lock_on(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _linked(source: Path, target: Path) -> TreeIndex:
-    """Link or copy everything below a folder, and read it once."""
-    listed = list_tree(source)
-    target.mkdir()
-    for path in listed.folders:
-        (target / path).mkdir()
-    files = []
-    for path in listed.files:
-        _link(source / path, target / path)
-        files.append(indexed(target, path))
-    return TreeIndex(folders=listed.folders, files=tuple(files))
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        target.hardlink_to(source)
-    except OSError as error:
-        if error.errno not in _NO_LINK:
-            raise
-        shutil.copyfile(source, target)
-
 
 def _names(folder: Path, prefix: str) -> Iterator[str]:
-    for path in _entries(folder):
+    for path in entries(folder):
         if ends_name(path.name):
             yield prefix + path.name
         elif not path.name.startswith(".") and path.is_dir():
             yield from _names(path, f"{prefix}{path.name}/")
-
-
-def _entries(folder: Path) -> list[Path]:
-    with writing(folder):
-        try:
-            return sorted(folder.iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-
-
-def _removed(place: Path, bin_folder: Path) -> bool:
-    """Whether a file or a folder was there until now. A folder's name goes in one step."""
-    try:
-        if not place.is_dir():
-            place.unlink()
-            return True
-        if place.parent != bin_folder:
-            make_folder(bin_folder)
-            folder, place = place.parent, place.rename(bin_folder / place.name)
-            sync(folder)  # first: a name that came back after a loss of power would be half a tree
-        shutil.rmtree(place, onerror=_unless_gone)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _unless_gone(_call: object, _path: str, raised: tuple[type, BaseException, object]) -> None:
-    """Another process may remove the same folder."""
-    if not isinstance(raised[1], FileNotFoundError):
-        raise raised[1]

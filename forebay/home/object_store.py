@@ -20,8 +20,9 @@ from typing import Any
 
 from forebay.errors import DataError
 from forebay.home.s3_address import S3Address, s3_address
-from forebay.home.s3_client import calling, client_of, transfers
+from forebay.home.s3_client import calling, client_of
 from forebay.home.s3_listing import S3Listing
+from forebay.home.s3_transfers import S3Transfers
 from forebay.home.store import Leftover, Store, Stored
 from forebay.home.store_cache import StoreCache
 from forebay.home.store_names import is_tree, new_name, require_name
@@ -32,11 +33,9 @@ from forebay.home.tree_index import (
     index_bytes,
     indexed,
     list_tree,
-    read_index,
     stored_tree,
-    verify_file,
-    verify_tree,
 )
+from forebay.home.verified import read_index, verify_file, verify_tree
 from forebay.system.files import writing
 
 
@@ -52,7 +51,7 @@ class ObjectStore(Store):
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
         """See `Store.put`."""
         name = new_name(folder, stem)
-        self._upload([(name, io.BytesIO(content))])
+        self._transfers.upload([(name, io.BytesIO(content))])
         checksum = hashlib.sha256(content).hexdigest()
         return Stored(name=name, checksum=checksum, size_bytes=len(content))
 
@@ -63,10 +62,12 @@ class ObjectStore(Store):
         with writing(source):
             listed = list_tree(source)
             files = tuple(indexed(source, path) for path in listed.files)
-            self._upload((f"{below}/{file.path}", str(source / file.path)) for file in files)
+            self._transfers.upload(
+                (f"{below}/{file.path}", str(source / file.path)) for file in files
+            )
         index = TreeIndex(folders=listed.folders, files=files)
         content = index_bytes(index)
-        self._upload([(f"{name}/{INDEX_NAME}", io.BytesIO(content))])
+        self._transfers.upload([(f"{name}/{INDEX_NAME}", io.BytesIO(content))])
         return stored_tree(name, index, content)
 
     def path(self, stored: Stored) -> Path:
@@ -75,7 +76,7 @@ class ObjectStore(Store):
         return self._cache.copy(
             name,
             lambda copy: verify_file(copy, stored.checksum, url),
-            lambda copy: self._download([(name, str(copy))]),
+            lambda copy: self._transfers.download([(name, str(copy))]),
         )
 
     def tree(self, stored: Stored) -> Path:
@@ -91,7 +92,7 @@ class ObjectStore(Store):
     def is_there(self, stored: Stored) -> bool:
         """See `Store.is_there`."""
         name = require_name(stored.name)
-        key = self._key(f"{name}/{INDEX_NAME}" if is_tree(name) else name)
+        key = self._address.key(f"{name}/{INDEX_NAME}" if is_tree(name) else name)
         try:
             with calling(self._address.url(name)):
                 self._client.head_object(Bucket=self._address.bucket, Key=key)
@@ -124,49 +125,25 @@ class ObjectStore(Store):
         return self._opened[1]
 
     @property
+    def _transfers(self) -> S3Transfers:
+        return S3Transfers(self._client, self._address)
+
+    @property
     def _listing(self) -> S3Listing:
         return S3Listing(self._client, self._address)
 
-    def _key(self, name: str) -> str:
-        return self._address.prefix + name
-
-    def _upload(self, files: Iterable[tuple[str, str | io.BytesIO]]) -> None:
-        """Several at once; a name with the path of its content, or the content."""
-        bucket = self._address.bucket
-        with calling(self._address.url()), transfers(self._client) as manager:
-            begun = [
-                (name, manager.upload(content, bucket, self._key(name))) for name, content in files
-            ]
-            for name, future in begun:
-                with calling(self._address.url(name)):
-                    future.result()
-
-    def _download(self, files: Iterable[tuple[str, str | io.BytesIO]]) -> None:
-        """Several at once: a name with the path or the buffer that gets its content."""
-        bucket = self._address.bucket
-        with calling(self._address.url()), transfers(self._client) as manager:
-            begun = [
-                (name, manager.download(bucket, self._key(name), target)) for name, target in files
-            ]
-            for name, future in begun:
-                with calling(self._address.url(name)):
-                    future.result()
-
     def _download_tree(self, stored: Stored, copy: Path) -> None:
-        index = self._read_index(stored)
+        content = io.BytesIO()
+        self._transfers.download([(f"{stored.name}/{INDEX_NAME}", content)])
+        index = read_index(content.getvalue(), stored, self._address.url(stored.name))
         below = copy / CONTENT_NAME
         for folder in (copy, below, *(below / path for path in index.folders)):
             folder.mkdir()
-        (copy / INDEX_NAME).write_bytes(index_bytes(index))
-        self._download(
+        (copy / INDEX_NAME).write_bytes(content.getvalue())
+        self._transfers.download(
             (f"{stored.name}/{CONTENT_NAME}/{file.path}", str(below / file.path))
             for file in index.files
         )
-
-    def _read_index(self, stored: Stored) -> TreeIndex:
-        content = io.BytesIO()
-        self._download([(f"{stored.name}/{INDEX_NAME}", content)])
-        return read_index(content.getvalue(), stored, self._address.url(stored.name))
 
 
 def object_store(url: str, cache_folder: Path) -> ObjectStore:

@@ -28,6 +28,10 @@ class S3Address:
     endpoint: str | None
     region: str | None
 
+    def key(self, name: str) -> str:
+        """Of the object that has a name below the folder."""
+        return self.prefix + name
+
     def url(self, name: str = "") -> str:
         """What a person is told."""
         return f"s3://{self.bucket}/{self.prefix}{name}"

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import boto3
-from boto3.s3.transfer import TransferConfig, create_transfer_manager
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
@@ -20,17 +19,14 @@ from s3transfer.exceptions import RetriesExceededError
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.home.s3_address import S3Address
 from forebay.home.store import STORE_NAME
-from forebay.home.tree_index import missing
+from forebay.home.verified import missing
 
 CONNECT_SECONDS = 5.0
 # Of silence, not of a whole transfer: gigabytes may take longer.
 READ_SECONDS = 15.0
 ATTEMPTS = 3
-# Of a download whose bytes stopped coming, each with as many attempts to begin.
-_DOWNLOADS = 2
 REQUESTS_AT_ONCE = 8
-_PART_BYTES = 16 << 20
-_MISSING = frozenset({"404", "NoSuchKey", "NoSuchUpload"})
+_MISSING = frozenset({"404", "NoSuchKey"})
 _WAYS_OUT = {
     "NoSuchBucket": f"make the bucket, or correct {STORE_NAME}",
     "SlowDown": "it is overloaded, run again",
@@ -67,20 +63,6 @@ def client_of(address: S3Address) -> Any:  # noqa: ANN401 - boto3 makes its clas
         )
     except (ValueError, BotoCoreError) as error:
         raise ConfigError(f"{STORE_NAME}, or an AWS_* variable: {error}") from error
-
-
-def transfers(client: Any) -> Any:  # noqa: ANN401 - s3transfer has no types
-    """A manager of uploads and downloads, for a `with`: an error cancels what is not done.
-
-    Files beyond a size go in parts, which become visible together.
-    """
-    config = TransferConfig(
-        multipart_threshold=2 * _PART_BYTES,
-        multipart_chunksize=_PART_BYTES,
-        max_concurrency=REQUESTS_AT_ONCE,
-        num_download_attempts=_DOWNLOADS,
-    )
-    return create_transfer_manager(client, config)
 
 
 @contextmanager

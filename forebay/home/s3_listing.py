@@ -7,7 +7,6 @@ from contextlib import suppress
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
-from forebay.errors import DataError
 from forebay.home.s3_address import S3Address
 from forebay.home.s3_client import calling, refused
 from forebay.home.store import Leftover
@@ -110,5 +109,6 @@ class S3Listing:
                 raise refused(place, error.get("Code", ""), error.get("Message", ""))
 
     def _abort(self, identity: dict[str, str]) -> None:
-        with suppress(DataError), calling(self._address.url()):  # another process was first
+        another_was_first = suppress(self._client.exceptions.NoSuchUpload)
+        with calling(self._address.url()), another_was_first:
             self._client.abort_multipart_upload(Bucket=self._address.bucket, **identity)

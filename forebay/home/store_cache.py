@@ -60,9 +60,11 @@ class StoreCache:
             make_folder(unfinished.parent)
             make_folder(self._root / _LOCKS_NAME)
             with locked(self._lock(leaf), _LOCK_SECONDS):
-                if not _is_good(place, verify):
+                found = _is_good(place, verify)
+                if not found:
                     self._fetch(place, unfinished, verify, fetch)
-            self._evict()
+            if not found:
+                self._evict()
         return place
 
     def _fetch(

@@ -22,8 +22,10 @@ from support.small_disk import grow, may_mount, tiny_file_system
 
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.home import s3_client
+from forebay.home.folder_changes import new_file_in, new_folder_in
 from forebay.home.folder_store import FolderStore
 from forebay.home.paths import Home
+from forebay.home.s3_transfers import S3Transfers
 from forebay.home.store import Leftover, Store, Stored, store_of
 from forebay.system.instants import now_us
 
@@ -301,8 +303,8 @@ class StoreSuite(ABC):
 
 
 class TestFolder(StoreSuite):
-    big_bytes = 400 << 20
-    many_files = 3000
+    big_bytes = 200 << 20
+    many_files = 1000
     very_many_files = 2000
 
     @pytest.fixture
@@ -354,7 +356,9 @@ class TestFolder(StoreSuite):
 
     def test_what_is_being_written_is_no_leftover(self, store: Store) -> None:
         assert isinstance(store, FolderStore)
-        with store._new_file(f"x-{'1' * 32}"), store._new_folder(f"x-{'2' * 32}.tree"):
+        folder = store.root / ".writing"
+        with new_file_in(folder, f"x-{'1' * 32}"), new_folder_in(folder, f"x-{'2' * 32}.tree"):
+            assert len(list(folder.iterdir())) == 2
             assert list(store.leftovers()) == []
 
     @pytest.mark.parametrize("tree", [False, True])
@@ -473,7 +477,7 @@ class TestS3(StoreSuite):
     ) -> None:
         stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
         store.tree(stored)
-        monkeypatch.setattr(type(store), "_download", None)
+        monkeypatch.setattr(S3Transfers, "download", None)
         assert (store.tree(stored) / "plan.pb").read_bytes() == b"plan"
 
     def test_a_full_disk_below_the_copies_is_named(

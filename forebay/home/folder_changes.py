@@ -1,0 +1,108 @@
+"""How a store in a folder changes: what is not finished is apart and locked by its writer."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from forebay.home.tree_index import TreeIndex, indexed, list_tree
+from forebay.system.files import make_folder, sync, writing
+
+# Another file system, another owner's file, too many links, a file system without links.
+_NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
+
+
+@contextmanager
+def new_file_in(folder: Path, name: str) -> Iterator[BinaryIO]:
+    """A new file, locked; it is removed unless the block renames it."""
+    path = folder / name
+    make_folder(folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(path, flags, 0o666), "wb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield stream
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder_in(folder: Path, name: str) -> Iterator[Path]:
+    """A new folder, locked; it is removed unless the block renames it."""
+    path = folder / name
+    make_folder(folder)
+    path.mkdir()
+    try:
+        with _lock_on(path):
+            yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def link_tree(source: Path, target: Path) -> TreeIndex:
+    """Link or copy everything below a folder, and read it once."""
+    listed = list_tree(source)
+    target.mkdir()
+    for path in listed.folders:
+        (target / path).mkdir()
+    files = []
+    for path in listed.files:
+        _link(source / path, target / path)
+        files.append(indexed(target, path))
+    return TreeIndex(folders=listed.folders, files=tuple(files))
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(source)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        shutil.copyfile(source, target)
+
+
+def entries(folder: Path) -> list[Path]:
+    """What is in a folder, in order; nothing where none is."""
+    with writing(folder):
+        try:
+            return sorted(folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+def removed(place: Path, bin_folder: Path) -> bool:
+    """Whether a file or a folder was there until now. A folder's name goes in one step."""
+    try:
+        if not place.is_dir():
+            place.unlink()
+            return True
+        if place.parent != bin_folder:
+            make_folder(bin_folder)
+            folder, place = place.parent, place.rename(bin_folder / place.name)
+            sync(folder)  # first: a name that came back after a loss of power would be half a tree
+        shutil.rmtree(place, onerror=_unless_gone)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _unless_gone(_call: object, _path: str, raised: tuple[type, BaseException, object]) -> None:
+    """Another process may remove the same folder."""
+    if not isinstance(raised[1], FileNotFoundError):
+        raise raised[1]
+
+
+@contextmanager
+def _lock_on(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

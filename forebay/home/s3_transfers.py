@@ -1,0 +1,68 @@
+"""Uploads and downloads, several at once; a large file goes in parts, which appear together."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from boto3.s3.transfer import TransferConfig, create_transfer_manager
+
+from forebay.home.s3_address import S3Address
+from forebay.home.s3_client import REQUESTS_AT_ONCE, calling
+
+# A name, and the path or the buffer of its content.
+Files = Iterable[tuple[str, str | io.BytesIO]]
+_PART_BYTES = 16 << 20
+# Of a download whose bytes stop coming; each begins with the attempts of any request.
+_DOWNLOADS = 2
+
+
+class S3Transfers:
+    """Transfers of one client. An error cancels what is not done yet."""
+
+    def __init__(self, client: Any, address: S3Address) -> None:  # noqa: ANN401 - boto3's
+        """Nothing is opened yet."""
+        self._client = client
+        self._address = address
+
+    def upload(self, files: Files) -> None:
+        """Store objects; on return all of them are durable."""
+        with self._manager() as manager:
+            self._finish(
+                (name, manager.upload(content, self._address.bucket, self._address.key(name)))
+                for name, content in files
+            )
+
+    def download(self, files: Files) -> None:
+        """Fetch objects.
+
+        Raises:
+            DataError: when one of them is missing.
+        """
+        with self._manager() as manager:
+            self._finish(
+                (name, manager.download(self._address.bucket, self._address.key(name), target))
+                for name, target in files
+            )
+
+    @contextmanager
+    def _manager(self) -> Iterator[Any]:
+        config = TransferConfig(
+            multipart_threshold=2 * _PART_BYTES,
+            multipart_chunksize=_PART_BYTES,
+            max_concurrency=REQUESTS_AT_ONCE,
+            num_download_attempts=_DOWNLOADS,
+        )
+        with (
+            calling(self._address.url()),
+            create_transfer_manager(self._client, config) as manager,
+        ):
+            yield manager
+
+    def _finish(self, transfers: Iterable[tuple[str, Any]]) -> None:
+        """Begin all of them, and wait for each."""
+        for name, future in list(transfers):
+            with calling(self._address.url(name)):
+                future.result()

@@ -1,0 +1,76 @@
+"""What is in a store, compared with what was stored: verified, or named as missing or damaged."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from forebay.errors import DataError
+from forebay.home.store import STORE_NAME, Stored
+from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, TreeIndex
+from forebay.system.files import file_digest, writing
+
+_RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
+
+
+def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
+    """The index of a tree.
+
+    Raises:
+        DataError: when these are not the bytes that were stored.
+    """
+    if hashlib.sha256(content).hexdigest() != stored.checksum:
+        raise _damaged(f"{place}/{INDEX_NAME}")
+    try:
+        return TreeIndex.model_validate_json(content)
+    except ValidationError as error:
+        raise DataError(
+            f"{place}/{INDEX_NAME} is of another version of Forebay: use that version"
+        ) from error
+
+
+def verify_file(path: Path, checksum: str, place: str) -> None:
+    """See that a file is as it was stored. place: what a person is told.
+
+    Raises:
+        DataError: when it is missing or damaged.
+    """
+    with writing(path):
+        try:
+            found = file_digest(path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise missing(place) from None
+    if found != checksum:
+        raise _damaged(place)
+
+
+def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
+    """See that a tree is as it was stored; the folder with its content.
+
+    Raises:
+        DataError: naming the first file that is missing or damaged.
+    """
+    with writing(folder):
+        try:
+            content = (folder / INDEX_NAME).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise missing(f"{place}/{INDEX_NAME}" if folder.is_dir() else place) from None
+    index = read_index(content, stored, place)
+    for path in index.folders:
+        if not (folder / CONTENT_NAME / path).is_dir():
+            raise missing(f"{place}/{CONTENT_NAME}/{path}")
+    for file in index.files:
+        where = f"{place}/{CONTENT_NAME}/{file.path}"
+        verify_file(folder / CONTENT_NAME / file.path, file.checksum, where)
+    return folder / CONTENT_NAME
+
+
+def missing(place: str) -> DataError:
+    """The error of what is not in the store."""
+    return DataError(f"{place} is missing. {_RESTORE}")
+
+
+def _damaged(place: str) -> DataError:
+    return DataError(f"{place} is damaged: it is not what was stored (checksum). {_RESTORE}")
