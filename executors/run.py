@@ -21,11 +21,12 @@ from forebay.errors import (
     error_of,
 )
 from forebay.executors.evaluation.summary import Json
-from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import JobHandle, submit
+from forebay.executors.job.handle import GONE_SECONDS, JobHandle
 from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.executors.job.stored_jobs import find_job
+from forebay.executors.job.submit import submit
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
@@ -41,6 +42,7 @@ class Watch:
     planned: Callable[[PlanReport, Sequence[WindowPlan]], None] = lambda _report, _todo: None
     submitted: Callable[[str, Path], None] = lambda _job_id, _folder: None
     progress: Callable[[Progress, JobStatus], None] = lambda _progress, _status: None
+    away: Callable[[InfrastructureError], None] = lambda _error: None
 
 
 @dataclass
@@ -100,15 +102,14 @@ class Run:
 
     def _is_unfinished(self, job_id: str) -> bool:
         """Whether a job was cut off, and nothing else has trained or planned its windows since."""
-        folder = JobFolder(self.target.home.job(job_id))
-        status = folder.status()
-        if status is None or status.state == "succeeded":
+        job = find_job(self.target.home, job_id)
+        if job is None or job.status.state == "succeeded":
             return False
         return any(
             (plan := self.target.ledger.latest_plan(window.key)) is not None
             and plan.generation == window.generation
             and not self.target.is_trained(window.key, window.generation)
-            for window in JobRequest.read(folder.path).windows
+            for window in job.windows
         )
 
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
@@ -154,8 +155,22 @@ class Run:
             publish_window(target, link.generation)
 
     def _follow(self, handle: JobHandle, job_dir: Path) -> JobStatus:
+        """Watch the job to its end; it goes on while the database is away, and so does this.
+
+        Raises:
+            InfrastructureError: when the database is away for longer than the job waits for it.
+        """
+        read_at = time.monotonic()
         while True:
-            status = handle.status()
+            try:
+                status = handle.status()
+            except InfrastructureError as error:
+                if time.monotonic() - read_at > GONE_SECONDS:
+                    raise
+                self.watch.away(error)
+                time.sleep(POLL_SECONDS)
+                continue
+            read_at = time.monotonic()
             progress = read_progress(job_dir)
             if progress is not None:
                 self.watch.progress(progress, status)

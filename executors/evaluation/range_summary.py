@@ -11,8 +11,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.errors import ConfigError
 from forebay.executors.evaluation.summary import Json, build_summary
 from forebay.executors.evaluation.windows import evaluate
-from forebay.executors.job.folders import jobs_of
-from forebay.executors.job.progress import read_progress
+from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 
@@ -75,9 +74,9 @@ def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:
     restarts: dict[str, int] = {}
     phases: dict[str, float] = {}
     for job in jobs_of(chain.home, chain.pipeline, chain.line):
-        if not any((each.key, each.generation) in wanted for each in job.request.windows):
+        if not any((each.key, each.generation) in wanted for each in job.windows):
             continue
-        status, progress = job.status, read_progress(job.folder.path)
+        status, progress = job.status, job.progress
         for role, count in (status.restarts).items():
             restarts[role] = restarts.get(role, 0) + count
         for name, seconds in (progress.phases_seconds if progress else {}).items():

@@ -1,33 +1,26 @@
-"""The folder of one job: which files it has and how they change hands.
+"""The folder of one job on the host that runs it: request, token, logs, sockets and locks.
 
-Who writes what: submitters `job.json`, `token`, `epoch`, `cancel.json` and the status `submitted`,
-under `launch.lock`; the supervisor, which holds `supervisor.lock` for its life, every later status.
+The state of the job is not here but in the database. `supervisor.lock` is held from the moment a
+submitter prepares the folder until the supervisor is gone: the submitter hands it on to the process
+that it starts, so it is free only when nobody runs the job.
 """
 
 from __future__ import annotations
 
 import secrets
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.executors.job.request import JobRequest, JobStatus
-from forebay.system.files import write_atomically, write_private
-from forebay.system.locks import is_held, locked
-from forebay.system.message import Message
+from forebay.executors.job.request import JobRequest
+from forebay.home.paths import Home
+from forebay.system.files import write_private
+from forebay.system.locks import is_held
 
-STATUS_NAME = "status.json"
 PROGRESS_NAME = "progress.json"
-# Longer than a start of a supervisor, which happens under this lock.
-LAUNCH_LOCK_SECONDS = 90.0
-# A submitted job without a supervisor is starting, not lost, for this long.
-START_SECONDS = 15.0
-
-
-class CancelRequest(Message):
-    """Somebody with this epoch wants the job to end."""
-
-    epoch: int
+# What a supervisor writes into its lock; a submitter that holds it for the next one does not.
+SUPERVISOR = "supervisor"
+_POKE_NAME = "poke"
+_PRIVATE = 0o700
+_OTHERS = 0o077
 
 
 class JobFolder:
@@ -37,95 +30,68 @@ class JobFolder:
         """`path` is `jobs/<job id>` below FOREBAY_HOME."""
         self.path = path
         self.supervisor_lock = path / "supervisor.lock"
-        self.launch_lock_path = path / "launch.lock"
         self.supervisor_log = path / "logs" / "supervisor.log"
-        self._status = path / STATUS_NAME
         self._progress = path / PROGRESS_NAME
-        self._epoch = path / "epoch"
-        self._cancel = path / "cancel.json"
+        self._poke = path / _POKE_NAME
         self._token = path / "token"
+
+    @property
+    def home(self) -> Home:
+        """The home that the folder is in."""
+        return Home(self.path.parent.parent)
+
+    @property
+    def job_id(self) -> str:
+        """The job's id, which names its folder."""
+        return self.path.name
 
     def create(self) -> None:
         """Make the folder, closed to other users."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.mkdir(mode=0o700, exist_ok=True)
+        self.path.mkdir(mode=_PRIVATE, exist_ok=True)
+        if self.path.stat().st_mode & _OTHERS:
+            self.path.chmod(_PRIVATE)
         for name in ("logs", "failures", "endpoints", "journal"):
             (self.path / name).mkdir(exist_ok=True)
-
-    def launch_lock(self) -> AbstractContextManager[None]:
-        """Held while a submitter or canceller changes the folder.
-
-        Raises:
-            InfrastructureError: when another holds it for `LAUNCH_LOCK_SECONDS`.
-        """
-        return locked(self.launch_lock_path, LAUNCH_LOCK_SECONDS)
 
     def log_path(self, role: str, index: int) -> Path:
         """Where a process's stdout and stderr go."""
         return self.path / "logs" / f"{role}-{index}.log"
 
-    def epoch(self) -> int:
-        """The newest owner's epoch; 0 before the first."""
-        return int(self._epoch.read_text()) if self._epoch.is_file() else 0
+    def is_supervised(self) -> bool:
+        """Whether a supervisor runs the job here: not a submitter, which is about to start one."""
+        return is_held(self.supervisor_lock) and self.supervisor_lock.read_text() == SUPERVISOR
 
-    def next_epoch(self) -> int:
-        """Make the caller the newest owner. Under the launch lock."""
-        epoch = self.epoch() + 1
-        write_atomically(self._epoch, str(epoch))
-        return epoch
+    def progress_written_at(self) -> float | None:
+        """When the trainer reported last, by the clock of the file system; None before."""
+        try:
+            return self._progress.stat().st_mtime
+        except FileNotFoundError:
+            return None
 
-    def stored_status(self) -> JobStatus | None:
-        """The status as it was written last; None before the first submission."""
-        return JobStatus.of_file(self._status)
+    def prepare(self, request: JobRequest, *, continues: bool) -> None:
+        """Make everything ready for a new supervisor. Only for the holder of its lock.
 
-    def write_status(self, status: JobStatus) -> None:
-        """Replace the status."""
-        write_atomically(self._status, status.model_dump_json(indent=1))
-
-    def status(self) -> JobStatus | None:
-        """The stored status as it is true now: that of a dead supervisor becomes `lost`."""
-        status = self.stored_status()
-        if status is None or status.ended or is_held(self.supervisor_lock):
-            return status
-        again = self.stored_status()  # it may have ended between the two reads
-        if again is None or again.ended:
-            return again
-        waited = (datetime.now(UTC) - again.submitted_at).total_seconds()
-        if again.state == "submitted" and waited < START_SECONDS:
-            return again
-        return again.model_copy(update={"state": "lost"})
-
-    def prepare(self, request: JobRequest, epoch: int) -> None:
-        """Make everything ready for a new supervisor. Under both locks."""
-        before = self.stored_status()
-        if before is None or before.ended:
-            self._progress.unlink(missing_ok=True)  # an earlier run's
+        Args:
+            request: what it is to do.
+            continues: whether it continues what an earlier one was doing when it was lost.
+        """
+        if not continues:
+            self._progress.unlink(missing_ok=True)
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
-        status = JobStatus(
-            job_id=request.job_id,
-            state="submitted",
-            epoch=epoch,
-            submitted_at=datetime.now(UTC),
-        )
-        if before is not None and not before.ended:
-            restarts = dict(before.restarts)
-            # One that was submitted but never ran lost no supervisor.
-            restarts["supervisor"] += before.started_at is not None
-            status = status.model_copy(update={"restarts": restarts, "ends": before.ends})
-        self.drop_cancel()
         write_private(self._token, secrets.token_urlsafe(32))
         request.write(self.path)
-        self.write_status(status)
 
-    def request_cancel(self, epoch: int) -> None:
-        """Ask the supervisor to end the job. Under the launch lock."""
-        write_atomically(self._cancel, CancelRequest(epoch=epoch).model_dump_json())
+    def poke(self) -> None:
+        """Let the supervisor look into the database now; it does so every second in any case."""
+        if self.path.is_dir():
+            self._poke.touch()
 
-    def cancel_request(self) -> CancelRequest | None:
-        """The open request, if any."""
-        return CancelRequest.of_file(self._cancel)
-
-    def drop_cancel(self) -> None:
-        """The request is answered. Under the launch lock."""
-        self._cancel.unlink(missing_ok=True)
+    def take_poke(self) -> bool:
+        """Whether somebody has poked since the last call."""
+        try:
+            self._poke.unlink()
+        except FileNotFoundError:
+            return False
+        return True

@@ -1,7 +1,9 @@
-"""What a job has to do and what state it is in, as stored in its folder."""
+"""What a job has to do, as stored in its folder, and what state it is in."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +18,7 @@ from forebay.errors import UsageError
 from forebay.executors.job.job_id import JOB_ID_PATTERN
 from forebay.home.paths import DEFAULT_LINE
 from forebay.system.error_report import ErrorReport
-from forebay.system.files import write_atomically
+from forebay.system.files import write_private
 from forebay.system.message import Message
 
 REQUEST_NAME = "job.json"
@@ -108,8 +110,14 @@ class JobRequest(Message):
         return request
 
     def write(self, job_dir: Path) -> None:
-        """Store the request in the job's folder."""
-        write_atomically(job_dir / REQUEST_NAME, self.model_dump_json(indent=1))
+        """Store the request in the job's folder. It holds values of the environment: secrets."""
+        write_private(job_dir / REQUEST_NAME, self.model_dump_json(indent=1))
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for requests that differ in nothing but their windows."""
+        requested = self.model_dump(mode="json", exclude={"windows"})
+        return hashlib.sha256(json.dumps(requested, sort_keys=True).encode()).hexdigest()
 
 
 class JobStatus(Message):

@@ -9,9 +9,9 @@ from forebay.config.windows import Window
 from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.plans import WindowPlan
 from forebay.errors import LineBusyError, UsageError
-from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.job.job_id import window_job_id
+from forebay.executors.job.stored_jobs import find_job
+from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.model_line.lease import line_holder
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.claims import Claims
@@ -21,7 +21,12 @@ from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, de
 
 
 def submit_window(
-    target: StageTarget, *, claim: str, again: bool, previous: PreviousRun
+    target: StageTarget,
+    *,
+    claim: str,
+    again: bool,
+    previous: PreviousRun,
+    run: str | None = None,
 ) -> SubmitResult:
     """Submit the job of one window, or attach to it, once it is the window's turn.
 
@@ -33,25 +38,27 @@ def submit_window(
             calls with it attach to that one's job, or start it again from its newest seal.
         again: train a window that is trained already once more, from the same tasks.
         previous: what the caller knows of the run of the window before.
+        run: of a scheduler, which owns the job from then on.
 
     Raises:
         ConfigError: for a gap in the line, a window before that cannot become trained by waiting,
             a declaration that no longer fits the line, or a window without a plan.
         ForebayError: when the job cannot be started.
     """
-    return _Submission(target, claim, again=again).submit(previous)
+    return _Submission(target, claim, run, again=again).submit(previous)
 
 
 class _Submission:
     """One call. The methods are in the order in which `submit` calls them."""
 
-    def __init__(self, target: StageTarget, claim: str, *, again: bool) -> None:
+    def __init__(self, target: StageTarget, claim: str, run: str | None, *, again: bool) -> None:
         """Nothing is read or created yet."""
         self.target = target
         self.spec, self.window = target.pipeline, target.window
         self.ledger, self.chain = target.ledger, target.chain
         self._claims = Claims(self.ledger, self.window.key)
         self._claim = claim
+        self._run = run
         self._again = again
 
     def submit(self, previous: PreviousRun) -> SubmitResult:
@@ -83,10 +90,11 @@ class _Submission:
         """The answer where nothing has to be started; None where something has to."""
         if self._is_trained(generation):
             return self._trained(generation)
-        status = JobFolder(self.target.home.job(self._job_id(generation))).status()
-        if status is None or not status.is_active:
+        job = find_job(self.target.home, self._job_id(generation))
+        if job is None or not job.status.is_active:
             return None
-        return self._submitted(generation, attach(self.target.home, self._job_id(generation)).epoch)
+        handle = attach(self.target.home, job.job_id, self._run)
+        return self._submitted(generation, handle.epoch)
 
     def _is_trained(self, generation: int) -> bool:
         return self.target.is_trained(self.window.key, generation)
@@ -122,7 +130,8 @@ class _Submission:
         request = self.target.job_request(self._job_id(generation), plans, publishes=False)
         python = self.spec.job.roles.data.runtime.python or sys.executable
         try:
-            handle = submit(self.target.home, request, (python, *SUPERVISOR_ARGUMENTS))
+            command = (python, *SUPERVISOR_ARGUMENTS)
+            handle = submit(self.target.home, request, command, self._run)
         except LineBusyError as error:  # another job took it after the check
             return self._waiting(str(error))
         return self._submitted(generation, handle.epoch)

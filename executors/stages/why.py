@@ -9,8 +9,7 @@ from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import LineBusyError
-from forebay.executors.job.folders import StoredJob, jobs_with_window
-from forebay.executors.job.progress import read_progress
+from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import DEFAULT_LINE
@@ -59,7 +58,7 @@ def why_window(target: StageTarget, clock: Clock) -> Why:
 
 def _running(window: str, job: StoredJob) -> Why:
     folder, restarts = job.folder.path, sum(job.status.restarts.values())
-    progress = read_progress(folder)
+    progress = job.progress
     place = "it is starting"
     if progress is not None and progress.window:
         rows = ", ".join(f"{name} {count:,}" for name, count in progress.rows.items())
@@ -123,9 +122,9 @@ def _ended(target: StageTarget, job: StoredJob) -> Why:
 def _again(target: StageTarget, job: StoredJob) -> str:
     """How a person starts a job again that did not succeed."""
     note = f"(it continues from the newest checkpoint; logs: {job.folder.path / 'logs'})"
-    if not job.request.publishes:  # a run in Airflow publishes by a stage of its own
+    if not job.row.publishes:  # a run in Airflow publishes by a stage of its own
         return f"clear this window's run in Airflow, from its training on {note}"
-    first, last = job.request.windows[0].key, job.request.windows[-1].key
+    first, last = job.windows[0].key, job.windows[-1].key
     return f"{_run_command(target, first_window_key(first), last)} {note}"
 
 

@@ -1,10 +1,11 @@
 """The supervisor: one process per job that owns all others, restarts them and ends with them.
 
-Run as `python -m forebay.executors.supervisor --job DIR` by `forebay.executors.job.handle`.
+Run as `python -m forebay.executors.supervisor --job DIR` by `forebay.executors.job.submit`.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import signal
@@ -16,15 +17,18 @@ from types import FrameType
 from typing import Any
 
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.processes import processes_of_job
+from forebay.executors.job import job_rows
+from forebay.executors.job.folder import SUPERVISOR, JobFolder
+from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
-from forebay.executors.role import role_arguments
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
 from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
+from forebay.executors.supervisor.reporter import StateReporter
+from forebay.home.database import database_of
+from forebay.home.runtime import processes_of_job
 from forebay.system.error_report import ErrorReport
 from forebay.system.locks import FileLock
 from forebay.system.process_log import set_up_logging
@@ -32,8 +36,10 @@ from forebay.system.processes import kill_all
 
 STOP_GRACE_SECONDS = 5.0
 _TICK_SECONDS = 0.05
-# Submitters and observers take this lock for moments, a second supervisor for good.
+# Observers take this lock for moments, a second supervisor for good.
 _LOCK_SECONDS = 2.0
+# Whoever told the supervisor to stop does not wait for a database that is away.
+_STOPPED_SECONDS = 20.0
 # What a job fails of; anything else is a bug, which leaves the job `lost` and a traceback.
 EXPECTED = (ForebayError, OSError, ValueError)
 _LOG = logging.getLogger(__name__)
@@ -48,12 +54,17 @@ class Supervisor:
         plane: Plane,
         modules: Mapping[Role, str] = ROLE_MODULES,
         grace_seconds: float = STOP_GRACE_SECONDS,
+        lock: int | None = None,
     ) -> None:
-        """`modules` are run with `python -m`, one per role."""
+        """`modules` are run with `python -m`, one per role; `lock`: the descriptor of an own one.
+
+        The submitter leaves the lock to the process that it starts.
+        """
         self._folder = JobFolder(job_dir)
         self._plane = plane
         self._modules = modules
         self._grace_seconds = grace_seconds
+        self._descriptor = lock
         self._terminated = False
 
     def run(self) -> int:
@@ -63,18 +74,31 @@ class Supervisor:
         The job's lock is never released here: the kernel does it once this process is gone, so
         whoever finds it free finds no process either.
         """
-        lock = FileLock(self._folder.supervisor_lock)
-        if not lock.acquire(_LOCK_SECONDS):
+        lock = self._locked()
+        if lock is None:
             _LOG.info("another supervisor runs this job")
             return 0
-        status = self._folder.stored_status()
-        if status is None or status.state != "submitted":
+        lock.write(SUPERVISOR)
+        row = database_of(self._folder.home).read(
+            lambda rows: job_rows.find(rows, self._folder.job_id)
+        )
+        if row is None or row.state != "submitted":
             _LOG.info("nothing is submitted")
             return 0
-        return self._run_submitted(status)
+        return self._run_submitted(row.status)
+
+    def _locked(self) -> FileLock | None:
+        if self._descriptor is not None:
+            lock = FileLock.inherited(self._folder.supervisor_lock, self._descriptor)
+            if lock is not None:
+                return lock
+        # It was started by hand, or something between did not hand the descriptor on.
+        lock = FileLock(self._folder.supervisor_lock)
+        return lock if lock.acquire(_LOCK_SECONDS) else None
 
     def _run_submitted(self, status: JobStatus) -> int:
         lease = None
+        reporter = StateReporter(self._folder, status)
         try:
             request = JobRequest.read(self._folder.path)
             lease = take_lease(request)
@@ -82,10 +106,10 @@ class Supervisor:
         except EXPECTED as error:
             _LOG.exception("the job cannot start")
             failed = self._changed(status, state="failed", error=ErrorReport.of(error))
-            self._finish(failed, status.phases)
+            self._finish(reporter, failed, status.phases)
             return ErrorReport.of(error).exit_code
         else:
-            return self._run_processes(status, processes)
+            return self._run_processes(status, processes, reporter)
         finally:
             if lease is not None:
                 lease.release()
@@ -102,17 +126,17 @@ class Supervisor:
             self._folder, request, self._plane, commands, status.restarts, status.ends
         )
 
-    def _run_processes(self, status: JobStatus, processes: JobProcesses) -> int:
+    def _run_processes(
+        self, status: JobStatus, processes: JobProcesses, reporter: StateReporter
+    ) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._terminate)
         now = datetime.now(UTC)
         waited = max(0.0, (now - status.submitted_at).total_seconds())
         status = self._changed(status, state="running", started_at=now, phases={"start": waited})
-        status = self._with_processes(status, processes)
-        self._folder.write_status(status)
         began = time.monotonic()
         try:
-            end = self._supervise(processes, status)
+            end = self._supervise(processes, status, reporter)
         except EXPECTED as error:
             _LOG.exception("the job fails")
             end = self._changed(status, state="failed", error=ErrorReport.of(error))
@@ -121,25 +145,34 @@ class Supervisor:
             self._plane.stop(self._grace_seconds)
         stopped = time.monotonic() - began - ran
         end = self._with_processes(end, processes)
-        self._finish(end, {**status.phases, "run": ran, "stop": stopped})
+        self._finish(reporter, end, {**status.phases, "run": ran, "stop": stopped})
         return end.error.exit_code if end.error is not None else 0
 
-    def _supervise(self, processes: JobProcesses, status: JobStatus) -> JobStatus:
+    def _supervise(
+        self, processes: JobProcesses, status: JobStatus, reporter: StateReporter
+    ) -> JobStatus:
         """Tick until the job is over; the result is the status without its last facts."""
         while True:
             changed, outcome = processes.tick()
-            if changed:
-                status = self._with_processes(status, processes)
-                self._folder.write_status(status)
             if outcome is not None:
-                return self._ended(status, outcome)
-            if self._terminated:
-                error = InfrastructureError("the supervisor was told to stop by a signal")
+                return self._ended(self._with_processes(status, processes), outcome)
+            if changed:  # at first when all processes were started
+                status = self._with_processes(status, processes)
+                reporter.report(status)
+            error = self._stopped_by() or reporter.problem
+            if error is not None:
+                _LOG.error("the job fails: %s", error)
                 return self._changed(status, state="failed", error=ErrorReport.of(error))
-            epoch = self._accepted_cancel(status)
-            if epoch is not None:
-                return self._changed(status, state="cancelled", cancelled_by=epoch)
+            if reporter.cancelled_by is not None:
+                return self._changed(status, state="cancelled", cancelled_by=reporter.cancelled_by)
+            if self._folder.take_poke():
+                reporter.look()
             time.sleep(_TICK_SECONDS)
+
+    def _stopped_by(self) -> ForebayError | None:
+        if not self._terminated:
+            return None
+        return InfrastructureError("the supervisor was told to stop by a signal")
 
     def _ended(self, status: JobStatus, outcome: JobOutcome) -> JobStatus:
         if outcome.error is None:
@@ -147,29 +180,7 @@ class Supervisor:
         _LOG.error("the job fails: %s", outcome.error.message)
         return self._changed(status, state="failed", error=outcome.error)
 
-    def _accepted_cancel(self, status: JobStatus) -> int | None:
-        """The epoch of an open cancel request that comes from the newest owner."""
-        if self._folder.cancel_request() is None:
-            return None
-        lock = FileLock(self._folder.launch_lock_path)
-        if not lock.acquire(_TICK_SECONDS):
-            return None  # the next tick looks again
-        try:
-            request = self._folder.cancel_request()
-            accepted = request is not None and request.epoch >= self._folder.epoch()
-            if request is not None and accepted:
-                # Stored before it is done: a later attachment cannot take it back.
-                told = self._changed(status, cancelled_by=request.epoch)
-                self._folder.write_status(told)
-            self._folder.drop_cancel()
-        finally:
-            lock.release()
-        if request is None:
-            return None
-        _LOG.info("cancel by epoch %d: %s", request.epoch, "accepted" if accepted else "refused")
-        return request.epoch if accepted else None
-
-    def _finish(self, end: JobStatus, phases: dict[str, float]) -> None:
+    def _finish(self, reporter: StateReporter, end: JobStatus, phases: dict[str, float]) -> None:
         """Store the last status of this run: no process is left but this one."""
         end = self._changed(
             end,
@@ -178,7 +189,8 @@ class Supervisor:
             phases={name: round(seconds, 3) for name, seconds in phases.items()},
         )
         _LOG.info("the job is over: %s", end.state)
-        self._folder.write_status(end)
+        if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else GONE_SECONDS):
+            _LOG.error("that could not be stored: the job counts as lost, and may be run again")
 
     def _with_processes(self, status: JobStatus, processes: JobProcesses) -> JobStatus:
         return self._changed(
@@ -196,8 +208,22 @@ class Supervisor:
         return status.model_copy(update=changes)
 
 
+def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]:
+    """The job's folder and the descriptor of its lock, from a command line; None: this process's.
+
+    Raises:
+        SystemExit: when it is another one.
+    """
+    parser = argparse.ArgumentParser(prog="forebay.executors.supervisor")
+    parser.add_argument("--job", type=Path, required=True)
+    parser.add_argument("--lock", type=int)
+    found = parser.parse_args(arguments)
+    return found.job, found.lock
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the job in a folder."""
-    job_dir: Path = role_arguments("supervisor", arguments).job
+    job_dir, lock = supervisor_arguments(arguments)
     set_up_logging("supervisor")
-    raise SystemExit(Supervisor(job_dir, LocalPlane(adopts_orphans=True)).run())
+    plane = LocalPlane(adopts_orphans=True)
+    raise SystemExit(Supervisor(job_dir, plane, lock=lock).run())

@@ -24,11 +24,11 @@ def cancel(
 
     The same `run` continues from the newest checkpoint.
     """
-    from forebay.executors.job.folders import jobs_of
-    from forebay.executors.job.handle import attach
+    from forebay.executors.job.stored_jobs import jobs_of
+    from forebay.executors.job.submit import attach
 
     home = open_home()
-    for job in jobs_of(home, pipeline, line):
+    for job in jobs_of(home, pipeline, line, unended=True):
         if job.status.is_active:
             handle = attach(home, job.job_id)
             handle.cancel()

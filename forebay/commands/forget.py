@@ -29,7 +29,7 @@ def forget(
     Its models stay until they are replaced; later windows are stale then.
     """
     from forebay.datatasks.ledger import Ledger
-    from forebay.executors.job.folders import jobs_with_window
+    from forebay.executors.job.stored_jobs import jobs_with_window
 
     spec = load_project(config).pipeline(pipeline)
     home = open_home()

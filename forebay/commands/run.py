@@ -17,6 +17,7 @@ from forebay.commands.output import Form, Output, OutputFormat, is_terminal, opt
 if TYPE_CHECKING:
     from forebay.datatasks.planning import PlanReport
     from forebay.datatasks.plans import WindowPlan
+    from forebay.errors import InfrastructureError
     from forebay.executors.job.progress import Progress
     from forebay.executors.job.request import JobStatus
 
@@ -49,7 +50,7 @@ def run(
 
     target = LineTarget.load(config, pipeline, line)
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout)
-    watch = Watch(shown.planned, shown.submitted, shown.progress)
+    watch = Watch(shown.planned, shown.submitted, shown.progress, shown.away)
     try:
         facts = Run(target, watch).execute(first, last, reprocess=reprocess)
     except KeyboardInterrupt:
@@ -102,6 +103,12 @@ class _Shown:
         elif now - self._shown_at >= LINE_EVERY_SECONDS:
             self._line(text)
             self._shown_at = now
+        self._text = text
+
+    def away(self, error: InfrastructureError) -> None:
+        text = f"the job goes on, its state cannot be read now: {error}"
+        if text != self._text:
+            self._line(text)
         self._text = text
 
     def interrupted(self) -> None:

@@ -119,6 +119,7 @@ def submit(
         str, option("--previous", help="The run of the window before: none, active, done, failed.")
     ],
     again: Again = False,
+    run: Annotated[str | None, option("--run", help="Of a scheduler; it owns the job.")] = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
@@ -129,7 +130,8 @@ def submit(
     if previous not in set(PreviousRun):
         raise UsageError(f"--previous is one of {', '.join(PreviousRun)}, not {previous!r}")
     target = _target(config, pipeline, line, window)
-    result = submit_window(target, claim=claim, again=again, previous=PreviousRun(previous))
+    before = PreviousRun(previous)
+    result = submit_window(target, claim=claim, again=again, previous=before, run=run)
     _print(result, f"window {result.window}: {result.state} {result.reason or result.job_id}")
 
 

@@ -15,7 +15,7 @@ from forebay.demo.jobs import unfinished_jobs
 from forebay.demo.mode import Json
 from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
 from forebay.errors import error_of
-from forebay.executors.job.handle import attach
+from forebay.executors.job.submit import attach
 
 _POLL_SECONDS = 0.1
 _CANCEL_SECONDS = 30.0

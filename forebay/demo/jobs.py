@@ -1,13 +1,13 @@
-"""Jobs of the demo's pipeline, from their folders."""
+"""Jobs of the demo's pipeline that have not ended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.executors.job.folders import jobs_of
-from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus
+from forebay.executors.job.stored_jobs import jobs_of
 from forebay.home.paths import Home
 
 
@@ -22,17 +22,14 @@ class RunningJob:
 
 def unfinished_jobs(home: Home, pipeline: str) -> list[Path]:
     """Folders of jobs that were submitted and have not come to an end."""
-    return [job.folder.path for job in jobs_of(home, pipeline) if not job.status.ended]
+    return [job.folder.path for job in jobs_of(home, pipeline, unended=True)]
 
 
 def running_jobs(home: Home, pipeline: str) -> list[RunningJob]:
     """Jobs whose trainer has begun."""
     found = []
-    for job in jobs_of(home, pipeline):
-        status = job.folder.stored_status()
-        if status is None or status.state != "running":
-            continue
-        progress = read_progress(job.folder.path)
-        if progress is not None:
-            found.append(RunningJob(job.folder.path, status, progress))
+    for job in jobs_of(home, pipeline, unended=True):
+        progress = job.progress
+        if job.row.state == "running" and progress is not None:
+            found.append(RunningJob(job.folder.path, job.row.status, progress))
     return found

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from forebay.demo.jobs import RunningJob, running_jobs
-from forebay.executors.job.processes import processes_of_job
 from forebay.home.paths import Home
+from forebay.home.runtime import processes_of_job
 from forebay.system.processes import ProcessIdentity
 
 # Who dies when this share of all rows is trained: two while the long history is read, one in the

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -206,4 +207,48 @@ served = Table(
     Column("link_id", ForeignKey(f"{SCHEMA}.links.id"), nullable=False),
     _text("path"),
     _number("published_at"),
+)
+# A job: what its last submission trains, whose it is, and its state as it was reported last.
+jobs = Table(
+    "jobs",
+    METADATA,
+    Column("id", _Id, primary_key=True),
+    _text("job_id"),
+    _text("pipeline"),
+    _text("line"),
+    Column("publishes", Boolean, nullable=False),
+    # Of the request without its windows. The request itself holds values of the environment.
+    _text("fingerprint"),
+    # The home folder on the host that runs the job, or ran it last.
+    _text("runtime"),
+    _text("state"),
+    # Of the newest owner, and of the submission that runs or ran last.
+    _number("epoch"),
+    _number("run_epoch"),
+    # The run of a scheduler that made `epoch`; none when nobody said whose it is.
+    Column("owner_run", Text),
+    # Of an open request to end the job.
+    Column("cancel_epoch", BigInteger),
+    _text("document"),
+    _number("submitted_at"),
+    Column("started_at", BigInteger),
+    Column("ended_at", BigInteger),
+    # Grows as long as the supervisor lives, over all submissions.
+    _number("beats"),
+    Column("beat_at", BigInteger),
+    Column("progress", Text),
+    UniqueConstraint("job_id"),
+    Index(None, "pipeline", "line", "submitted_at"),
+    Index(None, "pipeline", "state"),
+    Index(None, "owner_run"),
+)
+# The windows of a job's last submission, in the order of training.
+job_windows = Table(
+    "job_windows",
+    METADATA,
+    Column("job_row", ForeignKey(f"{SCHEMA}.jobs.id"), primary_key=True),
+    Column("position", BigInteger, primary_key=True),
+    _text("window"),
+    _number("generation"),
+    Index(None, "window"),
 )

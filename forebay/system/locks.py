@@ -50,6 +50,36 @@ class FileLock:
         self._descriptor = descriptor
         return True
 
+    @classmethod
+    def inherited(cls, path: Path, descriptor: int) -> FileLock | None:
+        """The lock that the process which started this one held, and has left to it.
+
+        None where the descriptor is not open here, or not of this file.
+        """
+        lock = cls(path)
+        try:
+            if not os.path.samestat(os.fstat(descriptor), path.stat()):
+                return None
+        except OSError:
+            return None
+        if not _try(descriptor, fcntl.LOCK_EX):
+            return None
+        fcntl.fcntl(descriptor, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+        lock._descriptor = descriptor
+        return lock
+
+    @property
+    def descriptor(self) -> int:
+        """What a child must inherit to hold the lock too. Only for its holder."""
+        if self._descriptor is None:
+            raise RuntimeError("only the holder of a lock hands it on")
+        return self._descriptor
+
+    def leave(self) -> None:
+        """Hold it no more; it stays locked as long as a child that inherited it lives."""
+        os.close(self.descriptor)
+        self._descriptor = None
+
     def write(self, text: str) -> None:
         """Tell others who holds the lock. Only for its holder."""
         if self._descriptor is None:

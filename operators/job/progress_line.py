@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
-from forebay.executors.job.folder import PROGRESS_NAME
-from forebay.executors.job.progress import Progress, read_progress
-from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.executors.job.progress import Progress
+from forebay.executors.job.request import JobStatus
+from forebay.executors.job.stored_jobs import StoredJob
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.checkpoints import CheckpointStore
-from forebay.home.paths import Home
 
 LINE_EVERY_SECONDS = 10.0
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
@@ -66,45 +64,31 @@ def in_words(seconds: float) -> str:
 class ProgressLines:
     """Lines about one job, one every ten seconds, for whoever follows it."""
 
-    def __init__(self, home: Home, job_id: str) -> None:
+    def __init__(self) -> None:
         """Nothing is read yet."""
-        self._home = home
-        self._folder = home.job(job_id)
-        self._checkpoints: dict[str, CheckpointStore] | None = None
         self._next = 0.0
 
-    def due(self, status: JobStatus) -> str | None:
+    def due(self, job: StoredJob) -> str | None:
         """The line, when it is time for one."""
         now = time.monotonic()
         if now < self._next:
             return None
         self._next = now + LINE_EVERY_SECONDS
-        told_age = _seconds_since(_written_at(self._folder / PROGRESS_NAME))
-        progress = read_progress(self._folder)
+        told_age = _seconds_since(job.reported_at)
+        progress = job.progress
         if progress is None or told_age is None:
-            return progress_line(status, None)
-        seal_age = self._seal_age(progress.window)
-        return progress_line(status, progress, told_age=told_age, seal_age=seal_age)
-
-    def _seal_age(self, window: str) -> float | None:
-        """Seconds since the newest seal of the window, by the clock of the file system."""
-        if self._checkpoints is None:
-            job = JobRequest.read(self._folder)
-            chain = ModelChain(self._home, job.pipeline_name, job.line)
-            self._checkpoints = {
-                each.key: CheckpointStore(chain.folder(each.key, each.generation))
-                for each in job.windows
-            }
-        checkpoints = self._checkpoints.get(window)
-        return None if checkpoints is None else _seconds_since(checkpoints.sealed_at())
+            return progress_line(job.status, None)
+        seal_age = _seal_age(job, progress.window)
+        return progress_line(job.status, progress, told_age=told_age, seal_age=seal_age)
 
 
-def _written_at(path: Path) -> float | None:
-    """When a file was written, by the clock of the file system; None when it is not there."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
+def _seal_age(job: StoredJob, window: str) -> float | None:
+    """Seconds since the newest seal of the window, by the clock of the file system."""
+    generation = job.generation(window)
+    if generation is None:
         return None
+    chain = ModelChain(job.home, job.row.pipeline, job.row.line)
+    return _seconds_since(CheckpointStore(chain.folder(window, generation)).sealed_at())
 
 
 def _seconds_since(instant: float | None) -> float | None:

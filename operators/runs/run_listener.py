@@ -48,13 +48,14 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
         ConfigError: when nothing says where Forebay's state lies.
         InfrastructureError: when a supervisor does not answer.
     """
-    from forebay.executors.job.owner import jobs_owned
+    from forebay.executors.job.handle import JobHandle
+    from forebay.executors.job.stored_jobs import jobs_owned
     from forebay.operators.runs.stage_request import run_name
     from forebay.operators.settings import home
 
-    for handle in jobs_owned(home(), run_name(dag_id, run_id)):
-        handle.cancel(_ANSWER_SECONDS)
-        _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, handle.job_id)
+    for job in jobs_owned(home(), run_name(dag_id, run_id)):
+        JobHandle(job.home, job.job_id, job.row.epoch).cancel(_ANSWER_SECONDS)
+        _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, job.job_id)
 
 
 def wake_waiting_windows(dag_id: str) -> None:

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from forebay.errors import FencedError, ForebayError
-from forebay.executors.job.folders import window_jobs
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.owner import own
+from forebay.executors.job.stored_jobs import window_jobs
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.turn import PreviousRun, decide
 from forebay.operators.runs.stage_request import StageRequest
@@ -118,7 +117,8 @@ class JobOperator(StageOperator):
     def _submit(
         self, request: StageRequest, claim: str, previous: PreviousRun, *, again: bool
     ) -> SubmitResult:
-        options = ("--claim", claim, "--previous", str(previous), *(["--again"] if again else []))
+        named = ("--claim", claim, "--previous", str(previous), "--run", request.run)
+        options = (*named, *(["--again"] if again else []))
         since = datetime.now(UTC)
         try:
             result = self.call(self.command(request, *options), SubmitResult)
@@ -128,7 +128,6 @@ class JobOperator(StageOperator):
             raise
         if result.state == "submitted":
             self._handle = JobHandle(self.home, result.job_id, result.epoch)
-            own(self._handle, request.run)
             if self._killed:
                 self.cancel()
             self.refuse_killed()
@@ -144,7 +143,7 @@ class JobOperator(StageOperator):
         """A submission was ended before it could tell its job: end what it has started."""
         for job in window_jobs(self.home, self.pipeline, self.line, window):
             if not job.status.ended and job.status.submitted_at >= since:
-                self._handle = JobHandle(self.home, job.job_id, job.folder.epoch())
+                self._handle = JobHandle(self.home, job.job_id, job.row.epoch)
                 self.cancel()
 
     def _defer_for_turn(

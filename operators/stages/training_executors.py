@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from forebay.errors import ConfigError, InfrastructureError
-from forebay.executors.job.handle import JobHandle, attach
-from forebay.executors.job.owner import own
+from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
+from forebay.executors.job.submit import attach
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.job.job_end import raise_for_end, trained_summary
 from forebay.operators.job.progress_line import ProgressLines
@@ -81,8 +81,7 @@ class TrainingExecutorsOperator(JobOperator):
             return self._submit_and_follow(request, attempt)
         if not left.job_id:
             return self._summary(request, left.generation, None)
-        self._handle = attach(self.home, left.job_id)
-        own(self._handle, request.run)
+        self._handle = attach(self.home, left.job_id, request.run)
         self.log.info(
             "window %s: attached to job %s (epoch %d); its logs: %s",
             request.window.key,
@@ -138,10 +137,11 @@ class TrainingExecutorsOperator(JobOperator):
             handle: the job.
             attached: what the job's end was before this attempt is nothing it has seen itself.
         """
-        lines = ProgressLines(self.home, handle.job_id)
+        lines = ProgressLines()
         until = time.monotonic() + self.grace_seconds
         while True:
-            status = handle.status()
+            job = handle.look()
+            status = job.status
             if status.state == "succeeded":
                 return self._summary(request, attempt.generation, status)
             if _worth_submitting_again(status, attached=attached):
@@ -149,7 +149,7 @@ class TrainingExecutorsOperator(JobOperator):
             raise_for_end(status, self.logs(handle))
             attached = False
             self.refuse_killed()
-            line = lines.due(status)
+            line = lines.due(job)
             if line is not None:
                 self.log.info("%s", line)
             self._refuse_late(attempt, handle)

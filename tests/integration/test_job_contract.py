@@ -19,19 +19,23 @@ from pathlib import Path
 
 import psutil
 import pytest
+from sqlalchemy import Connection
 from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
-from forebay.executors.job.handle import JobHandle, attach, submit
+from forebay.executors.job import job_changes
+from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.progress import read_progress
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.job.submit import attach, submit
+from forebay.home.database import database_of
 from forebay.home.paths import Home
 
 CRASH_BEFORE_HANDLE = """
 import os, sys
 from contextlib import suppress
 from pathlib import Path
-from forebay.executors.job.handle import submit
+from forebay.executors.job.submit import submit
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
 request = JobRequest.model_validate_json(Path(sys.argv[1]).read_text())
@@ -154,10 +158,13 @@ def test_a_late_cancel_by_an_older_epoch_is_refused(jobs: ToyJobs) -> None:
 
 def test_the_supervisor_refuses_an_older_epoch_itself(jobs: ToyJobs) -> None:
     handle = jobs.submit()
-    with handle.folder.launch_lock():
-        handle.folder.request_cancel(handle.epoch)
-        handle.folder.next_epoch()
-    eventually(lambda: handle.folder.cancel_request() is None)
+
+    def cancel_and_lose(rows: Connection) -> None:
+        job_changes.request_cancel(rows, "j1", handle.epoch)
+        job_changes.attach(rows, "j1", None)
+
+    database_of(jobs.home).transact(cancel_and_lose)
+    eventually(lambda: handle.look().row.cancel_epoch is None)
     status = jobs.serving(handle)
     assert (status.state, status.cancelled_by) == ("running", None)
     assert "cancel by epoch 1: refused" in handle.folder.supervisor_log.read_text()
@@ -320,7 +327,7 @@ def test_a_job_of_another_line_is_never_replaced(jobs: ToyJobs, ended: bool) -> 
     for other in ({"line": "trial"}, {"pipeline_name": "ads-eu"}):
         with pytest.raises(UsageError, match="job j1 trains line 'main' of pipeline 'ads'"):
             submit(jobs.home, jobs.request().model_copy(update=other), SUPERVISOR)
-    assert first.folder.epoch() == 1
+    assert first.look().row.epoch == 1
     assert JobRequest.read(first.folder.path) == jobs.request()
 
 
@@ -332,6 +339,7 @@ def test_the_token_is_private_and_nowhere_else(jobs: ToyJobs) -> None:
     token = token_path.read_text()
     assert re.fullmatch(r"[\w-]{43}", token)
     assert stat.S_IMODE(token_path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "job.json").stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for process in jobs.processes():
         assert token not in " ".join(process.cmdline())

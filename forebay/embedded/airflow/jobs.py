@@ -30,7 +30,7 @@ def cancel_jobs(layout: Layout) -> list[str]:
     Returns:
         Ids of the jobs. The tasks submit them again once Airflow runs again.
     """
-    from forebay.executors.job.handle import attach
+    from forebay.executors.job.submit import attach
 
     ids = sorted({job_id for one in _job_processes(layout) if (job_id := _job_of(one))})
     for job_id in ids:

@@ -15,8 +15,9 @@ import psutil
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
-from forebay.executors.job.handle import JobHandle, submit
+from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.executors.job.submit import submit
 from forebay.home.paths import Home
 
 TESTS = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 from support.toy_roles.jobs import eventually
 
 from forebay.errors import InfrastructureError
-from forebay.executors.job.processes import processes_of_job
+from forebay.home.runtime import processes_of_job
 from forebay.system.processes import ProcessIdentity, kill_all
 
 ROLE = """
@@ -94,7 +94,7 @@ def test_processes_of_job_wants_id_and_home(tmp_path: Path) -> None:
 def test_those_above_are_not_swept(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom pathlib import Path\n"
-        "from forebay.executors.job.processes import processes_of_job\n"
+        "from forebay.home.runtime import processes_of_job\n"
         "print(processes_of_job('j1', Path(sys.argv[1])))"
     )
     environment = {**os.environ, "FOREBAY_JOB_ID": "j1", "FOREBAY_HOME": str(tmp_path)}

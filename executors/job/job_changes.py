@@ -1,0 +1,286 @@
+"""Changes of a job's row, each inside somebody's transaction: by its owners, by its supervisor.
+
+Light: imports neither Arrow nor NumPy. An owner is whoever made the newest epoch; older ones may
+read, but end nothing any more. A supervisor is fenced by the epoch of the submission that it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from forebay.errors import FencedError, InfrastructureError, UsageError
+from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
+from forebay.executors.job.request import (
+    ENDED_STATES,
+    JobRequest,
+    JobStatus,
+    WindowRequest,
+)
+from forebay.home.tables import job_windows, jobs
+from forebay.system.instants import now_us, to_us
+
+
+class CancelAnswer(NamedTuple):
+    """What became of a request to cancel."""
+
+    epoch: int
+    accepted: bool
+
+
+def refuse_other_line(row: JobRow, request: JobRequest) -> None:
+    """Ids of different lines differ, unless a caller made one up: such a job is never replaced.
+
+    Raises:
+        UsageError: when the job belongs to another line.
+    """
+    if (row.pipeline, row.line) != (request.pipeline_name, request.line):
+        raise UsageError(
+            f"job {request.job_id} trains line {row.line!r} of pipeline "
+            f"{row.pipeline!r}: line {request.line!r} of pipeline "
+            f"{request.pipeline_name!r} needs a job id of its own"
+        )
+
+
+def submit(
+    connection: Connection, request: JobRequest, runtime: str, run: str | None
+) -> int | None:
+    """Store a submission; nothing of the job runs in this runtime.
+
+    Args:
+        connection: of the transaction.
+        request: what is submitted.
+        runtime: where a supervisor is going to run it.
+        run: whose job it is from now on; None where nobody is to end it.
+
+    Returns:
+        The epoch of the new owner; None where another runtime runs the job.
+
+    Raises:
+        UsageError: when the job belongs to another line.
+    """
+    before = find(connection, request.job_id)
+    epoch = 1
+    if before is not None:
+        refuse_other_line(before, request)
+        if before.is_active and before.runtime != runtime:
+            return None
+        epoch = before.epoch + 1
+    status = _submitted(request.job_id, epoch, before)
+    values = {
+        "job_id": request.job_id,
+        "pipeline": request.pipeline_name,
+        "line": request.line,
+        "publishes": request.publishes,
+        "fingerprint": request.fingerprint,
+        "runtime": runtime,
+        "epoch": epoch,
+        "run_epoch": epoch,
+        "owner_run": run,
+        "cancel_epoch": None,
+        **_reported(status),
+    }
+    if before is None:
+        made = connection.execute(insert(jobs).values(beats=0, **values))
+        _store_windows(connection, made.inserted_primary_key, request.windows)
+        return epoch
+    progress = {} if before.is_active else {"progress": None, "beat_at": None}
+    of_job = jobs.c.id == before.id
+    connection.execute(update(jobs).where(of_job).values(**values, **progress))
+    connection.execute(delete(job_windows).where(job_windows.c.job_row == before.id))
+    _store_windows(connection, [before.id], request.windows)
+    return epoch
+
+
+def join(connection: Connection, request: JobRequest, run: str | None) -> int | None:
+    """Become the newest owner of a job that is running with this request.
+
+    Returns:
+        The epoch; None when the job is not active.
+
+    Raises:
+        InfrastructureError: when it is running with another request.
+        UsageError: when the job belongs to another line.
+    """
+    row = find(connection, request.job_id)
+    if row is None:
+        return None
+    refuse_other_line(row, request)
+    if not row.is_active:
+        return None
+    running = windows_of(connection, is_job(request.job_id)).get(row.id, [])
+    # Windows that the job has trained meanwhile are not requested again.
+    covered = all((each.key, each.generation) in running for each in request.windows)
+    if not covered or row.fingerprint != request.fingerprint:
+        raise InfrastructureError(
+            f"job {request.job_id} runs already, with another request: "
+            "wait for its end or cancel it"
+        )
+    return attach(connection, request.job_id, run)
+
+
+def attach(connection: Connection, job_id: str, run: str | None) -> int:
+    """Become the newest owner of a job, in whatever state it is.
+
+    Raises:
+        UsageError: when it was never submitted.
+    """
+    row = _known(connection, job_id)
+    values = {"epoch": row.epoch + 1, "owner_run": run}
+    connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
+    return row.epoch + 1
+
+
+def request_cancel(connection: Connection, job_id: str, epoch: int) -> None:
+    """Ask for the end of a job; one that has ended stays as it is.
+
+    Raises:
+        FencedError: when it has a newer owner.
+        UsageError: when it was never submitted.
+    """
+    row = _known(connection, job_id)
+    refuse_older(row, epoch)
+    if row.is_active:
+        connection.execute(update(jobs).where(jobs.c.id == row.id).values(cancel_epoch=epoch))
+
+
+def refuse_older(row: JobRow, epoch: int) -> None:
+    """Let the newest owner pass.
+
+    Raises:
+        FencedError: when another one came after it.
+    """
+    if row.epoch > epoch:
+        raise FencedError(
+            f"job {row.job_id} has a newer owner (epoch {row.epoch}), "
+            f"epoch {epoch} cannot cancel it"
+        )
+
+
+def end_cancelled(connection: Connection, job_id: str, epoch: int) -> None:
+    """Cancel a job whose processes are gone; one that has ended stays as it is.
+
+    Raises:
+        FencedError: when it has a newer owner.
+        UsageError: when it was never submitted.
+    """
+    row = _known(connection, job_id)
+    refuse_older(row, epoch)
+    if row.is_active:
+        changes = {"state": "cancelled", "cancelled_by": epoch, "pids": {}}
+        ended = row.status.model_copy(update=changes)
+        values = {"cancel_epoch": None, **_reported(ended)}
+        connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
+
+
+def is_cancel_open(connection: Connection, job_id: str) -> bool:
+    """Whether somebody waits for the answer to a request to cancel."""
+    return connection.scalar(select(jobs.c.cancel_epoch).where(is_job(job_id))) is not None
+
+
+def answer_cancel(connection: Connection, job_id: str, run_epoch: int) -> CancelAnswer | None:
+    """Accept an open request that comes from the newest owner, and refuse an older one's.
+
+    Once this is stored, a later attachment cannot take it back. None where nothing is open.
+
+    Raises:
+        FencedError: when the job was submitted again.
+    """
+    row = _known(connection, job_id)
+    if row.cancel_epoch is None:
+        return None
+    answer = CancelAnswer(row.cancel_epoch, accepted=row.cancel_epoch >= row.epoch)
+    values: dict[str, Any] = {"cancel_epoch": None}
+    if answer.accepted:
+        told = row.status.model_copy(update={"cancelled_by": answer.epoch})
+        values["document"] = told.model_dump_json()
+    _change(connection, job_id, run_epoch, values)
+    return answer
+
+
+def report(connection: Connection, status: JobStatus, progress: str | None) -> None:
+    """Store what a supervisor says of its job; an end answers every request to cancel.
+
+    Raises:
+        FencedError: when the job was submitted again, or is gone.
+    """
+    values = {**_reported(status), **_beat(progress)}
+    if status.ended:
+        values["cancel_epoch"] = None
+    _change(connection, status.job_id, status.epoch, values)
+
+
+def beat(connection: Connection, job_id: str, run_epoch: int, progress: str | None) -> None:
+    """Store that a supervisor lives, and how far its job has come.
+
+    Raises:
+        FencedError: when the job was submitted again, or is gone.
+    """
+    _change(connection, job_id, run_epoch, _beat(progress))
+
+
+def _change(connection: Connection, job_id: str, run_epoch: int, values: dict[str, Any]) -> None:
+    """Change the row of a job as its supervisor."""
+    mine = is_job(job_id) & (jobs.c.run_epoch == run_epoch)
+    if not connection.execute(update(jobs).where(mine).values(values)).rowcount:
+        raise FencedError(
+            f"job {job_id} was submitted again after epoch {run_epoch}, or its home was replaced: "
+            "this supervisor no longer runs it"
+        )
+
+
+def _beat(progress: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"beats": jobs.c.beats + 1, "beat_at": now_us()}
+    return found if progress is None else found | {"progress": progress}
+
+
+def _reported(status: JobStatus) -> dict[str, Any]:
+    return {
+        "state": status.state,
+        "document": status.model_dump_json(),
+        "submitted_at": to_us(status.submitted_at),
+        "started_at": None if status.started_at is None else to_us(status.started_at),
+        "ended_at": None if status.ended_at is None else to_us(status.ended_at),
+    }
+
+
+def _submitted(job_id: str, epoch: int, before: JobRow | None) -> JobStatus:
+    """The first status of a submission; after a lost supervisor its counts continue."""
+    status = JobStatus(
+        job_id=job_id, state="submitted", epoch=epoch, submitted_at=datetime.now(UTC)
+    )
+    if before is None or before.state in ENDED_STATES:
+        return status
+    lost = before.status
+    restarts = dict(lost.restarts)
+    # One that was submitted but never ran lost no supervisor.
+    restarts["supervisor"] += lost.started_at is not None
+    return status.model_copy(update={"restarts": restarts, "ends": lost.ends})
+
+
+def _store_windows(
+    connection: Connection, key: Sequence[int] | None, windows: Sequence[WindowRequest]
+) -> None:
+    if key is None:
+        raise RuntimeError("a row was stored without a number")
+    if windows:
+        rows = [
+            {
+                "job_row": key[0],
+                "position": position,
+                "window": each.key,
+                "generation": each.generation,
+            }
+            for position, each in enumerate(windows)
+        ]
+        connection.execute(insert(job_windows), rows)
+
+
+def _known(connection: Connection, job_id: str) -> JobRow:
+    row = find(connection, job_id)
+    if row is None:
+        raise UsageError(f"no job {job_id!r} was ever submitted in this home")
+    return row

@@ -1,0 +1,152 @@
+"""Jobs of a home, looked up by their rows: one job, those of a line, of a window, of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlalchemy import ColumnElement, Connection
+
+from forebay.errors import UsageError
+from forebay.executors.job import job_rows
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.job_id import window_job_id
+from forebay.executors.job.job_rows import JobRow, JobWindow
+from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.request import JobStatus
+from forebay.home.database import database_of
+from forebay.home.paths import Home
+from forebay.home.runtime import runtime_of
+from forebay.system.instants import from_us
+from forebay.system.locks import is_held
+
+
+@dataclass(frozen=True)
+class StoredJob:
+    """A job that was submitted at some time, as it was when it was looked up."""
+
+    home: Home
+    row: JobRow
+    windows: tuple[JobWindow, ...]
+
+    @property
+    def job_id(self) -> str:
+        """The job's id, which names its folder."""
+        return self.row.job_id
+
+    @property
+    def folder(self) -> JobFolder:
+        """The job's files, where it runs on this host."""
+        return JobFolder(self.home.job(self.job_id))
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this home folder on this host runs the job, or ran it last."""
+        return self.row.runtime == runtime_of(self.home)
+
+    @cached_property
+    def status(self) -> JobStatus:
+        """The state of the job when this was first read: that of a dead supervisor is `lost`.
+
+        Whether a supervisor on another host lives is not seen from here: such a job is what it
+        was reported as.
+
+        Raises:
+            UsageError: when the job is not there any more.
+        """
+        row = self.row
+        while row.is_active and self.is_here and not is_held(self.folder.supervisor_lock):
+            again = database_of(self.home).read(lambda rows: job_rows.find(rows, self.job_id))
+            if again is None:
+                raise _unknown(self.home, self.job_id)
+            if again.document == row.document:
+                return row.status.model_copy(update={"state": "lost"})
+            row = again  # it has ended, or was submitted again, between the two looks
+        return row.status
+
+    @property
+    def progress(self) -> Progress | None:
+        """The trainer's newest report; from another host it comes every few seconds."""
+        if self.is_here:
+            return read_progress(self.folder.path)
+        told = self.row.progress
+        return None if told is None else Progress.model_validate_json(told)
+
+    @property
+    def reported_at(self) -> float | None:
+        """When `progress` was reported, as `time.time` counts; None before the first report."""
+        if self.is_here:
+            return self.folder.progress_written_at()
+        if self.row.progress is None or self.row.beat_at is None:
+            return None
+        return from_us(self.row.beat_at).timestamp()
+
+    def generation(self, window: str) -> int | None:
+        """The generation in which the job trains a window; None where it does not."""
+        return next((each.generation for each in self.windows if each.key == window), None)
+
+
+def stored_job(home: Home, job_id: str) -> StoredJob:
+    """One job.
+
+    Raises:
+        UsageError: when no such job was ever submitted.
+    """
+    found = find_job(home, job_id)
+    if found is None:
+        raise _unknown(home, job_id)
+    return found
+
+
+def find_job(home: Home, job_id: str) -> StoredJob | None:
+    """One job; None where no such was ever submitted."""
+    return next(iter(_jobs(home, job_rows.is_job(job_id))), None)
+
+
+def jobs_of(
+    home: Home, pipeline: str, line: str | None = None, *, unended: bool = False
+) -> list[StoredJob]:
+    """The jobs of one pipeline, of all its lines or of one, newest first.
+
+    unended: only those that have not come to their end.
+    """
+    state = [job_rows.is_unended()] if unended else []
+    return _jobs(home, job_rows.of_line(pipeline, line), *state)
+
+
+def jobs_with_window(
+    home: Home, pipeline: str, window: str, line: str | None = None
+) -> list[StoredJob]:
+    """The jobs of a pipeline that train, trained or were to train a window, newest first."""
+    return _jobs(home, job_rows.of_line(pipeline, line), job_rows.has_window(window))
+
+
+def window_jobs(home: Home, pipeline: str, line: str, window: str) -> list[StoredJob]:
+    """The jobs of one window, one for each generation; jobs of ranges are not among them."""
+    return [
+        job
+        for job in jobs_with_window(home, pipeline, window, line)
+        if job.job_id == window_job_id(pipeline, line, window, job.generation(window) or 0)
+    ]
+
+
+def jobs_owned(home: Home, run: str) -> list[StoredJob]:
+    """Jobs without an end whose newest owner is this run of a scheduler.
+
+    A task hands its job on to the next one, or dies and is started again. When the run is ended at
+    such a moment, no process is there that could end the job: its row says whose it is.
+    """
+    return _jobs(home, job_rows.is_owned_by(run), job_rows.is_unended())
+
+
+def _jobs(home: Home, *conditions: ColumnElement[bool]) -> list[StoredJob]:
+    def work(rows: Connection) -> list[StoredJob]:
+        found = job_rows.select_jobs(rows, *conditions)
+        windows = job_rows.windows_of(rows, *conditions) if found else {}
+        return [StoredJob(home, row, tuple(windows.get(row.id, ()))) for row in found]
+
+    return database_of(home).read(work)
+
+
+def _unknown(home: Home, job_id: str) -> UsageError:
+    return UsageError(f"no job {job_id!r} below {home.root}")

@@ -1,0 +1,196 @@
+"""Submit a job, or attach to it. Nothing depends on who submitted.
+
+The submitter holds the supervisor's lock while it prepares the folder and stores the submission,
+and leaves it to the process that it starts: at no moment is a submitted job without a holder, so
+one whose submitter was killed is seen to be lost at once.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from forebay.errors import InfrastructureError, UsageError
+from forebay.executors.job import job_changes, job_rows
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.handle import LIVE_SECONDS, JobHandle
+from forebay.executors.job.request import JobRequest
+from forebay.executors.job.stored_jobs import find_job, stored_job
+from forebay.home.database import Database, database_of
+from forebay.home.format import record_format
+from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.home.runtime import runtime_of
+from forebay.system.locks import FileLock, is_held
+from forebay.system.parent import JOB_ID_NAME
+
+# What an interpreter is given to be a supervisor.
+SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
+SUPERVISOR_COMMAND = (sys.executable, *SUPERVISOR_ARGUMENTS)
+_START_DEADLINE_SECONDS = 60.0
+_POLL_SECONDS = 0.02
+
+
+def submit(
+    home: Home,
+    request: JobRequest,
+    supervisor: Sequence[str] = SUPERVISOR_COMMAND,
+    run: str | None = None,
+) -> JobHandle:
+    """Start the job, or attach to it where it runs already.
+
+    A job that ended or was lost starts again, in the same folder, with a higher epoch. After
+    `lost` the restart counts continue; after an end they begin at 0. The supervisor outlives the
+    caller, however that ends.
+
+    Args:
+        home: where state is stored.
+        request: what to run.
+        supervisor: the command to which `--job DIR --lock DESCRIPTOR` is added.
+        run: of a scheduler, which owns the job from now on.
+
+    Raises:
+        UsageError: when the request was made for another home, or its job id belongs to another
+            pipeline or line.
+        ConfigError: when that home was written by another version, or when the job cannot be run
+            as declared.
+        InfrastructureError: when the supervisor does not start, when another job trains this
+            model line, or when this job id runs with another request.
+    """
+    if request.home != str(home.root.absolute()):
+        raise UsageError(f"the request is for home {request.home}, not {home.root.absolute()}")
+    record_format(home)
+    submission = _Submission(home, request, run)
+    deadline = time.monotonic() + _START_DEADLINE_SECONDS
+    while True:
+        epoch = submission.start(supervisor)
+        if epoch is None:
+            epoch = submission.join()
+        if epoch is not None:
+            return JobHandle(home, request.job_id, epoch)
+        if time.monotonic() > deadline:
+            raise _not_started(submission.folder)
+        time.sleep(_POLL_SECONDS)
+
+
+def attach(home: Home, job_id: str, run: str | None = None) -> JobHandle:
+    """Become the newest owner of a job that was submitted before, in whatever state it is.
+
+    Raises:
+        UsageError: when no such job was ever submitted.
+    """
+    stored_job(home, job_id)
+    epoch = database_of(home).transact(lambda rows: job_changes.attach(rows, job_id, run))
+    return JobHandle(home, job_id, epoch)
+
+
+class _Submission:
+    """One call of `submit`: `start` and `join` are tried in turn until one of them can act."""
+
+    def __init__(self, home: Home, request: JobRequest, run: str | None) -> None:
+        """Make the job's folder where it is not there."""
+        self.home = home
+        self.request = request
+        self.run = run
+        self.folder = JobFolder(home.job(request.job_id))
+        self.folder.create()
+
+    @property
+    def _database(self) -> Database:
+        return database_of(self.home)
+
+    def start(self, supervisor: Sequence[str]) -> int | None:
+        """The epoch of a job that this call has started; None where somebody else runs it."""
+        lock = FileLock(self.folder.supervisor_lock)
+        if not lock.acquire(LIVE_SECONDS):
+            return None
+        try:
+            epoch = self._store(lock)
+            if epoch is None:
+                return None
+            process = _start(self.home, self.folder, supervisor, lock)
+        finally:
+            lock.release()
+        self._require_started(process)
+        return epoch
+
+    def _store(self, lock: FileLock) -> int | None:
+        """Prepare the folder and store the submission; None where another host runs the job."""
+        lock.write("")  # whoever held it before is gone
+        runtime = runtime_of(self.home)
+        before = self._database.read(lambda rows: job_rows.find(rows, self.request.job_id))
+        if before is not None:
+            job_changes.refuse_other_line(before, self.request)
+            if before.is_active and before.runtime != runtime:
+                return None
+        self.folder.prepare(self.request, continues=before is not None and before.is_active)
+        return self._database.transact(
+            lambda rows: job_changes.submit(rows, self.request, runtime, self.run)
+        )
+
+    def join(self) -> int | None:
+        """The epoch at a job that somebody else has started; None where none is sure to run."""
+        found = find_job(self.home, self.request.job_id)
+        if found is None or (found.is_here and not self.folder.is_supervised()):
+            return None  # somebody is about to submit it, or its supervisor is about to be gone
+        epoch = self._database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
+        return epoch if epoch is not None and self._is_started(None) else None
+
+    def _require_started(self, process: subprocess.Popen[bytes]) -> None:
+        if not self._is_started(process):
+            raise _not_started(self.folder)
+
+    def _is_started(self, process: subprocess.Popen[bytes] | None) -> bool:
+        """Wait for the supervisor's first report; False when it ends without one.
+
+        Raises:
+            ForebayError: what it could not start for.
+        """
+        deadline = time.monotonic() + _START_DEADLINE_SECONDS
+        while time.monotonic() < deadline:
+            ended = process is None or process.poll() is not None
+            job = stored_job(self.home, self.request.job_id)
+            status = job.row.status
+            if status.state != "submitted":
+                if status.started_at is None and status.error is not None:
+                    raise status.error.exception()
+                return True
+            if ended and job.is_here and not is_held(self.folder.supervisor_lock):
+                return False
+            time.sleep(_POLL_SECONDS)
+        return False
+
+
+def _start(
+    home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock
+) -> subprocess.Popen[bytes]:
+    """Start a supervisor and leave the lock to it."""
+    environment = {
+        **os.environ,
+        JOB_ID_NAME: folder.job_id,
+        ENVIRONMENT_NAME: str(home.root.absolute()),
+    }
+    where = ("--job", str(folder.path.absolute()), "--lock", str(lock.descriptor))
+    with folder.supervisor_log.open("ab") as log:
+        process = subprocess.Popen(
+            [*command, *where],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+            pass_fds=(lock.descriptor,),
+        )
+    lock.leave()
+    # Whoever submitted may live on for months: the supervisor must not stay a zombie below it.
+    threading.Thread(target=process.wait, name=f"reap-{folder.job_id}", daemon=True).start()
+    return process
+
+
+def _not_started(folder: JobFolder) -> InfrastructureError:
+    return InfrastructureError(
+        f"the supervisor of job {folder.job_id} did not start: see {folder.supervisor_log}"
+    )

@@ -1,0 +1,190 @@
+"""What a supervisor tells the database and hears from it, in a thread of its own.
+
+Supervision never waits for the database. Of the states that could not be stored yet only the newest
+is kept, so what waits is bounded; once the database answers again, that one is stored.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from forebay.errors import DataError, ForebayError, InfrastructureError
+from forebay.executors.job import job_changes
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.handle import GONE_SECONDS
+from forebay.executors.job.progress import read_progress
+from forebay.executors.job.request import JobStatus
+from forebay.home.database import database_of
+
+BEAT_SECONDS = 5.0
+# A cancel that pokes the supervisor is seen at once; this is for those from other hosts.
+LOOK_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+_LOG = logging.getLogger(__name__)
+
+
+class StateReporter:
+    """Stores the states of one job and its heartbeat, and answers requests to cancel it."""
+
+    def __init__(self, folder: JobFolder, status: JobStatus) -> None:
+        """`status` is the submission as it is stored."""
+        self._folder = folder
+        self._database = database_of(folder.home)
+        self._job_id, self._run_epoch = folder.job_id, status.epoch
+        self._changed = threading.Condition()
+        self._waiting: JobStatus | None = None
+        self._poked = self._closing = False
+        self._beat_due = time.monotonic() + BEAT_SECONDS
+        self._look_due = 0.0
+        self._failing_since: float | None = None
+        self._failure = ""
+        self._refusal: ForebayError | None = None
+        self._cancelled_by: int | None = None
+        self._thread = threading.Thread(target=self._work, name="report", daemon=True)
+        self._thread.start()
+
+    @property
+    def cancelled_by(self) -> int | None:
+        """The epoch of a request to cancel that was accepted, and stored as such."""
+        return self._cancelled_by
+
+    @property
+    def problem(self) -> ForebayError | None:
+        """Why the job cannot go on: the database is away for too long, or refuses its states."""
+        since = self._failing_since
+        if since is not None and time.monotonic() - since >= GONE_SECONDS:
+            return InfrastructureError(
+                f"the state of the job could not be stored for {GONE_SECONDS / 60:g} minutes "
+                f"({self._failure}): run again once it can, the job continues from its newest "
+                "checkpoint"
+            )
+        if self._refusal is None and not self._thread.is_alive() and not self._closing:
+            return InfrastructureError("the thread that stores the job's state has ended")
+        return self._refusal
+
+    def report(self, status: JobStatus) -> None:
+        """Have this state stored soon."""
+        with self._changed:
+            self._waiting = status
+            self._changed.notify()
+
+    def look(self) -> None:
+        """Look at once whether somebody wants the job to end."""
+        with self._changed:
+            self._poked = True
+            self._changed.notify()
+
+    def finish(self, status: JobStatus, seconds: float) -> bool:
+        """Store the last state.
+
+        Args:
+            status: an end; where a cancel was accepted, the job is cancelled whatever it says.
+            seconds: how long the database may be away.
+
+        Returns:
+            Whether it is stored.
+        """
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            self._waiting = status
+            self._closing = True
+            self._changed.notify()
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            self._thread.join(RETRY_SECONDS)
+            if self._failing_since is not None and self.problem is not None:
+                break
+        return not self._thread.is_alive() and self._waiting is None
+
+    def _work(self) -> None:
+        while self._refusal is None and not (self._closing and self._waiting is None):
+            self._await_work()
+            try:
+                self._act()
+            except (OSError, ForebayError) as error:
+                self._after_failure(error)
+            else:
+                self._after_success()
+
+    def _await_work(self) -> None:
+        with self._changed:
+            if self._failing_since is not None:
+                self._changed.wait(RETRY_SECONDS)
+                return
+            due = min(self._beat_due, self._look_due)
+            self._changed.wait_for(
+                lambda: self._waiting is not None or self._poked or self._closing,
+                max(0.0, due - time.monotonic()),
+            )
+
+    def _act(self) -> None:
+        status, now = self._waiting, time.monotonic()
+        if status is not None:
+            self._store(status)
+        elif now >= self._beat_due:
+            progress = self._progress()
+            self._database.transact(
+                lambda rows: job_changes.beat(rows, self._job_id, self._run_epoch, progress)
+            )
+            self._beat_due = now + BEAT_SECONDS
+        if not self._closing and (self._poked or now >= self._look_due):
+            self._poked = False
+            self._answer_cancel()
+            self._look_due = now + LOOK_SECONDS
+
+    def _store(self, status: JobStatus) -> None:
+        told = self._with_cancel(status)
+        progress = self._progress()
+        self._database.transact(lambda rows: job_changes.report(rows, told, progress))
+        self._beat_due = time.monotonic() + BEAT_SECONDS
+        with self._changed:
+            if self._waiting is status:
+                self._waiting = None
+
+    def _with_cancel(self, status: JobStatus) -> JobStatus:
+        """What was accepted cannot be taken back, not even by an end that came first here."""
+        if self._cancelled_by is None:
+            return status
+        changes: dict[str, object] = {"cancelled_by": self._cancelled_by}
+        if status.ended:
+            changes |= {"state": "cancelled", "error": None}
+        return status.model_copy(update=changes)
+
+    def _answer_cancel(self) -> None:
+        if not self._database.read(lambda rows: job_changes.is_cancel_open(rows, self._job_id)):
+            return
+        answer = self._database.transact(
+            lambda rows: job_changes.answer_cancel(rows, self._job_id, self._run_epoch)
+        )
+        if answer is None:
+            return
+        _LOG.info(
+            "cancel by epoch %d: %s", answer.epoch, "accepted" if answer.accepted else "refused"
+        )
+        if answer.accepted:
+            self._cancelled_by = answer.epoch
+
+    def _progress(self) -> str | None:
+        try:
+            found = read_progress(self._folder.path)
+        except (OSError, DataError) as error:
+            _LOG.warning("the progress is not stored: %s", error)
+            return None
+        return None if found is None else found.model_dump_json()
+
+    def _after_failure(self, error: OSError | ForebayError) -> None:
+        # A fence, another home, another version: waiting changes nothing of these.
+        if not isinstance(error, OSError) and type(error) is not InfrastructureError:
+            self._refusal = error
+            return
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+        if str(error) != self._failure:
+            self._failure = str(error)
+            _LOG.warning("the job goes on, its state is stored later: %s", error)
+
+    def _after_success(self) -> None:
+        if self._failing_since is not None:
+            _LOG.info("the job's state is stored again")
+        self._failing_since, self._failure = None, ""

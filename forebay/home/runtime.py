@@ -1,0 +1,29 @@
+"""The home folder on one host that runs jobs: only there are their processes and locks seen."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from forebay.home.database import database_of
+from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.system.parent import JOB_ID_NAME
+from forebay.system.processes import ProcessIdentity, processes_with
+
+# A SQLite database is in the folder itself: nobody reaches it from another one.
+_ONLY = "local"
+
+
+def runtime_of(home: Home) -> str:
+    """The name of this process's home folder among all that share a database."""
+    if database_of(home).kind == "sqlite":
+        return _ONLY
+    return f"{socket.gethostname()}:{home.root.resolve()}"
+
+
+def processes_of_job(job_id: str, home: Path) -> list[ProcessIdentity]:
+    """Living processes that carry this job's id and home in their environment.
+
+    Without the calling process and those above it (a shell that exports both, say).
+    """
+    return processes_with({JOB_ID_NAME: job_id, ENVIRONMENT_NAME: str(home.absolute())})
