@@ -91,8 +91,7 @@ class Roles:
         )
         folder = JobFolder(home.job(request.job_id))
         folder.create()
-        with folder.launch_lock():
-            folder.prepare(request, folder.next_epoch())
+        folder.prepare(request, continues=False)
         self.columns = declared_columns(self.pipeline, project.sources)
         self.layout = FeatureLayout.of(self.pipeline.dataset, self.columns)
         environment = {**os.environ, "FOREBAY_JOB_ID": "benchmark", "FOREBAY_HOME": str(home.root)}

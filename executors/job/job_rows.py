@@ -27,8 +27,9 @@ class JobRow(NamedTuple):
     epoch: int
     cancel_epoch: int | None
     document: str
-    progress: str | None
+    beats: int
     beat_at: int | None
+    progress: str | None
 
     @property
     def is_active(self) -> bool:

@@ -115,8 +115,8 @@ class JobRequest(Message):
 
     @property
     def fingerprint(self) -> str:
-        """Equal for requests that differ in nothing but their windows."""
-        requested = self.model_dump(mode="json", exclude={"windows"})
+        """Equal for requests that differ in nothing but their windows and who serves them."""
+        requested = self.model_dump(mode="json", exclude={"windows", "home"})
         return hashlib.sha256(json.dumps(requested, sort_keys=True).encode()).hexdigest()
 
 

@@ -115,13 +115,15 @@ def _opened(home: Home, address: str) -> Database:
 
 
 _open: dict[tuple[str, str], Database] = {}
-_lock = threading.Lock()
+# Re-entrant, as all locks of databases: a signal may end a task in the middle of a read, and its
+# handler then cancels the job.
+_lock = threading.RLock()
 
 
 def _after_fork() -> None:
     """Connections belong to the parent: a child opens its own, and never closes the parent's."""
     global _lock  # noqa: PLW0603 - a thread of the parent may have held it
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _open.clear()
 
 

@@ -63,7 +63,7 @@ class PostgresDatabase(Database):
         self._home = home
         self._engine = _engine_of(address)
         self._checked = False
-        self._checking = threading.Lock()
+        self._checking = threading.RLock()
 
     def check(self) -> None:
         """See `Database.check`."""

@@ -50,7 +50,7 @@ class SqliteDatabase(Database):
         self.path = home.root / FILE_NAME
         self._lock_path = home.root / f"{FILE_NAME}.lock"
         self._opened: _Opened | None = None
-        self._opening = threading.Lock()
+        self._opening = threading.RLock()
 
     def check(self) -> None:
         """See `Database.check`."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import mark_trained, record
 from support.projects import (
-    DAY,
-    FIRST_DAY,
     Project,
     ads_pipeline,
     ads_project,
@@ -24,10 +22,10 @@ from support.projects import (
 from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 from forebay.system.error_report import ErrorReport
+from forebay.system.locks import FileLock
 
 ROWS = 500
 
@@ -278,27 +276,15 @@ def test_the_first_window_of_a_local_calendar_is_named(project: Project, forebay
 
 def job(project: Project, state: str, **more: Any) -> JobFolder:
     home = Home(project.home)
-    folder = JobFolder(home.job("ads-1"))
-    folder.create()
-    end = FIRST_DAY + 2 * DAY
-    window = WindowRequest(key="2026-03-02", generation=1, start=end - DAY, end=end)
-    JobRequest(
-        job_id="ads-1",
-        pipeline_name="ads",
-        home=str(project.home),
-        project_root=str(project.root),
-        pipeline={},
-        sources={},
-        windows=[window],
-    ).write(folder.path)
-    status = {"job_id": "ads-1", "state": state, "epoch": 1, "submitted_at": datetime.now(UTC)}
-    folder.write_status(JobStatus.model_validate(status | more))
-    return folder
+    store_job(request(home, "ads-1", {"2026-03-02": 1}), state, **more)
+    return JobFolder(home.job("ads-1"))
 
 
 def test_why_running(project: Project, forebay: Caller) -> None:
     forebay.text(*PLAN)
     folder = job(project, "submitted")
+    lock = FileLock(folder.supervisor_lock)
+    assert lock.acquire(1.0)  # its supervisor lives
     assert why(forebay)["state"] == "running"
     (folder.path / "progress.json").write_text(
         json.dumps({"window": "2026-03-02", "windows_total": 1, "step": 12, "rows": {"clicks": 9}})
@@ -307,6 +293,7 @@ def test_why_running(project: Project, forebay: Caller) -> None:
     assert "at step 12 of window 2026-03-02 (0 of 1 windows done; clicks 9 rows)" in found["reason"]
     forebay.text("forget", "ads", "2026-03-02", code=4)
     assert "ads-1 is working on window 2026-03-02" in forebay.errors
+    lock.release()
 
 
 def test_why_failed(project: Project, forebay: Caller) -> None:

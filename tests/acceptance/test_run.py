@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from support import independent
+from support.jobs import report_job
 from support.kills import no_process_left
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, write_history
 from support.truth_rows import forget_what_serves, served_of
+
+from forebay.home.paths import Home
 
 DAYS = 4
 ROWS = 3_000
@@ -136,8 +139,7 @@ def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_a
     project = ads_project(tmp_path, days=1, rows=200)
     project.run("2026-03-01", "2026-03-01")
     project.run("2026-03-01", "2026-03-01", "--reprocess")
-    status = project.home / "jobs" / "ads.main.2026-03-01..2026-03-01.reprocess" / "status.json"
-    status.write_text(status.read_text().replace('"succeeded"', '"cancelled"'))
+    report_job(Home(project.home), "ads.main.2026-03-01..2026-03-01.reprocess", 1, "cancelled")
     write_history(project.files, FIRST_DAY - DAY, 300)
     summary = project.run("2026-03-01", "2026-03-01", "--reprocess")
     assert summary["windows"][0]["generation"] == 3

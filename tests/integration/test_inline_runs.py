@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.inline_airflow import InlineRun, Scenario, run_inline
 from support.projects import Project, ads_pipeline, clicks_source, history_source
-from support.toy_stage import ToyStage, job_files, trained_link
+from support.toy_stage import ToyStage, job_of
 
 from forebay.dags.sync import sync
 
@@ -43,13 +43,7 @@ def answers(key: str, **changes: list[dict[str, Any]]) -> dict[str, list[dict[st
         "timer": [{"prints": {"state": "open", "window": key, "reason": "it has no plan yet"}}],
         "source": [listed(key)],
         "sink": [{"prints": {**generation, "tasks": 4, "recorded": True}}],
-        "submit": [
-            {
-                "prints": submitted,
-                "files": job_files(job, "succeeded", key),
-                "links": [trained_link("ads", key)],
-            }
-        ],
+        "submit": [{"prints": submitted, **job_of(job, "succeeded", "ads", key)}],
         "evaluate": [
             {
                 "prints": {

@@ -9,6 +9,8 @@ from typing import Any
 
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import ForebayError
+from forebay.executors.job.stored_jobs import find_job
+from forebay.home.paths import Home
 from support.projects import Project
 
 Json = dict[str, Any]
@@ -72,8 +74,8 @@ def _log(api: AirflowApi, task: Json) -> Iterator[str]:
 
 def _jobs(project: Project) -> Iterator[str]:
     for folder in sorted((project.home / "jobs").glob("*")):
-        status = folder / "status.json"
-        text = status.read_text() if status.is_file() else "no status"
+        job = find_job(Home(project.home), folder.name)
+        text = "no status" if job is None else job.row.document
         if '"succeeded"' in text:
             continue
         yield f"{folder.name}: {text}"

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import psutil
 
+from forebay.executors.job.stored_jobs import StoredJob, find_job
+from forebay.home.paths import Home
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import Pipeline
 from support.kills import is_alive, job_processes
@@ -43,13 +45,19 @@ class WindowJob:
         return self.airflow.project.home / "jobs" / self.job_id
 
     def status(self) -> Json:
-        path = self.folder / "status.json"
-        found: Json = json.loads(path.read_text()) if path.is_file() else {}
+        """As it is stored; empty before the submission."""
+        job = self._stored()
+        found: Json = json.loads(job.row.document) if job is not None else {}
         return found
 
     def epoch(self) -> int:
         """The newest owner's epoch."""
-        return int((self.folder / "epoch").read_text())
+        job = self._stored()
+        assert job is not None
+        return job.row.epoch
+
+    def _stored(self) -> StoredJob | None:
+        return find_job(Home(self.airflow.project.home), self.job_id)
 
     def used_rows(self) -> int:
         """Rows that this generation's trainers have used so far, from the mapped counter."""

@@ -92,7 +92,7 @@ class DataPath:
         )
         folder = JobFolder(self.job_dir)
         folder.create()
-        folder.prepare(request, 1)
+        folder.prepare(request, continues=False)
 
     def start(self, role: str, index: int = 0) -> subprocess.Popen[bytes]:
         """Start `driver` or `data`; its log is in the job's folder."""

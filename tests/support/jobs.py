@@ -1,4 +1,4 @@
-"""Jobs as their folders tell them, without a process: the state is what the test says."""
+"""Jobs as they are stored, without a process: the state is what the test says."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from forebay.executors.job import job_changes
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.job_rows import JobRow
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
+from forebay.executors.job.stored_jobs import stored_job
+from forebay.executors.job.submit import attach
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.format import record_format
+from forebay.home.database import database_of
 from forebay.home.paths import Home
+from forebay.home.runtime import runtime_of
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically
 from forebay.system.locks import FileLock
@@ -23,6 +29,55 @@ from support.links import link
 from support.model_lines import record
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def request(
+    home: Home,
+    job_id: str,
+    windows: dict[str, int],
+    pipeline: str = "ads",
+    line: str = "main",
+    **more: Any,
+) -> JobRequest:
+    """A request for windows, each with its generation; its specs are empty."""
+    return JobRequest(
+        job_id=job_id,
+        pipeline_name=pipeline,
+        line=line,
+        home=str(home.root),
+        project_root="/project",
+        pipeline={},
+        sources={},
+        windows=[
+            WindowRequest(key=key, generation=number, start=START, end=START + timedelta(days=1))
+            for key, number in windows.items()
+        ],
+        **more,
+    )
+
+
+def store_job(
+    made: JobRequest, state: Any = "submitted", run: str | None = None, **more: Any
+) -> int:
+    """A job that was submitted, and is in this state, without a process; its epoch."""
+    home = Home(Path(made.home))
+    database = database_of(home)
+    database.prepare()
+    folder = JobFolder(home.job(made.job_id))
+    folder.create()
+    made.write(folder.path)
+    epoch = database.transact(lambda rows: job_changes.submit(rows, made, runtime_of(home), run))
+    assert epoch is not None
+    if state != "submitted" or more:
+        report_job(home, made.job_id, epoch, state, **more)
+    return epoch
+
+
+def report_job(home: Home, job_id: str, epoch: int, state: Any, **more: Any) -> None:
+    """As the supervisor of a submission reports."""
+    told = {"job_id": job_id, "state": state, "epoch": epoch, "submitted_at": datetime.now(UTC)}
+    status = JobStatus.model_validate(told | more)
+    database_of(home).transact(lambda rows: job_changes.report(rows, status, None))
 
 
 @dataclass
@@ -33,21 +88,8 @@ class ToldJob:
     job_id: str = "ads.main.2026-03-01.g1"
 
     def __post_init__(self) -> None:
-        window = WindowRequest(
-            key="2026-03-01", generation=1, start=START, end=START + timedelta(days=1)
-        )
-        record_format(self.home)
-        self.folder.create()
-        JobRequest(
-            job_id=self.job_id,
-            pipeline_name="ads",
-            home=str(self.home.root),
-            project_root=str(self.home.root),
-            pipeline={},
-            sources={},
-            windows=[window],
-        ).write(self.folder.path)
-        self.take_over()
+        self.cancel_seen: int | None = None  # the open request, when the state was told last
+        self.submission = store_job(request(self.home, self.job_id, {"2026-03-01": 1}))
 
     @property
     def folder(self) -> JobFolder:
@@ -57,24 +99,20 @@ class ToldJob:
     def model(self) -> Any:
         return self.home.model("ads", "main", "2026-03-01", 1)
 
-    def take_over(self) -> JobHandle:
+    @property
+    def row(self) -> JobRow:
+        return stored_job(self.home, self.job_id).row
+
+    def take_over(self, run: str | None = None) -> JobHandle:
         """As one more owner."""
-        with self.folder.launch_lock():
-            return JobHandle(self.home, self.job_id, self.folder.next_epoch())
+        return attach(self.home, self.job_id, run)
 
     def tell(self, state: Any, error: ErrorReport | None = None, **more: Any) -> None:
+        self.cancel_seen = self.row.cancel_epoch
         now = datetime.now(UTC)
-        status = JobStatus(
-            job_id=self.job_id,
-            state=state,
-            epoch=1,
-            error=error,
-            submitted_at=now,
-            started_at=now,
-            ended_at=now + timedelta(seconds=7),
-            **more,
-        )
-        self.folder.write_status(status)
+        times = {"started_at": now, "ended_at": now + timedelta(seconds=7)}
+        told = {"error": error, **times, **more}
+        report_job(self.home, self.job_id, self.submission, state, **told)
 
     def progress(self, window: str = "2026-03-01", **told: Any) -> None:
         write_atomically(

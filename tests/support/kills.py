@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import psutil
 
+from forebay.executors.job.stored_jobs import jobs_of
+from forebay.home.paths import Home
 from support.projects import Project
 from support.truth_rows import trained_rows
 
@@ -29,8 +31,9 @@ def used_rows(project: Project, window: str, generation: int = 1) -> int:
 
 
 def status(project: Project) -> dict[str, Any]:
-    folders = sorted((project.home / "jobs").glob("*/status.json"))
-    return json.loads(folders[-1].read_text()) if folders else {}
+    """The newest job's status as it is stored."""
+    jobs = jobs_of(Home(project.home), "ads")
+    return json.loads(jobs[0].row.document) if jobs else {}
 
 
 def progress_of(project: Project) -> dict[str, Any]:

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import record
 
 from forebay.demo.jobs import running_jobs, unfinished_jobs
 from forebay.demo.kills import Kills
 from forebay.demo.trained_rows import Trained, TrainedRows
-from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.progress import Progress
-from forebay.executors.job.request import JobRequest, JobStatus, State
+from forebay.executors.job.request import State
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.format import record_format
@@ -31,20 +31,9 @@ def home(tmp_path: Path) -> Home:
 
 
 def job(home: Home, name: str, state: State, progress: Progress | None = None) -> None:
-    folder = JobFolder(home.job(name))
-    folder.create()
-    JobRequest(
-        job_id=name,
-        pipeline_name=name.partition(".")[0],
-        home=str(home.root),
-        project_root=str(home.root),
-        pipeline={},
-        sources={},
-        windows=[],
-    ).write(folder.path)
-    folder.write_status(JobStatus(job_id=name, state=state, epoch=1, submitted_at=NOW))
+    store_job(request(home, name, {}, name.partition(".")[0]), state)
     if progress is not None:
-        (folder.path / "progress.json").write_text(progress.model_dump_json())
+        (home.job(name) / "progress.json").write_text(progress.model_dump_json())
 
 
 def trained(home: Home, window: str, parent: str, rows: int) -> Link:
@@ -81,8 +70,8 @@ def test_jobs_of_the_pipeline_by_how_they_stand(home: Home) -> None:
     job(home, "flights-eu.main.a", "running", told)
     assert [one.folder.name for one in running_jobs(home, "flights")] == ["flights.main.a"]
     assert [path.name for path in unfinished_jobs(home, "flights")] == [
-        "flights.main.a",
         "flights.main.b",
+        "flights.main.a",
     ]
 
 

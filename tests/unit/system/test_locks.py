@@ -105,3 +105,52 @@ def test_a_turn_that_comes_too_late_is_given_on(tmp_path: Path) -> None:
     assert is_held(path)
     next_one.release()
     assert not is_held(path)
+
+
+INHERITS = """
+import sys
+from pathlib import Path
+from forebay.system.locks import FileLock
+lock = FileLock.inherited(Path(sys.argv[1]), int(sys.argv[2]))
+print("held" if lock else "not", flush=True)
+sys.stdin.read()
+"""
+
+
+def inherits(path: Path, descriptor: int, *, passed: bool = True) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", INHERITS, str(path), str(descriptor)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, pass_fds=[descriptor] if passed else [], **pipes)
+
+
+def said(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline()
+
+
+def test_a_lock_that_is_left_to_a_child_ends_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    lock = FileLock(path)
+    assert lock.acquire(0)
+    with inherits(path, lock.descriptor) as child:
+        lock.leave()
+        assert is_held(path), "even before the child knows of it"
+        assert said(child) == "held\n"
+        assert is_held(path)
+        child.kill()
+        child.wait(10)
+        assert not is_held(path)
+    with pytest.raises(RuntimeError, match="only the holder"):
+        lock.leave()
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_what_is_no_lock_is_not_inherited(tmp_path: Path, passed: bool) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    with (
+        (tmp_path / "other").open("w") as other,
+        inherits(path, other.fileno(), passed=passed) as child,
+    ):
+        assert said(child) == "not\n"
+        child.communicate("")

@@ -10,8 +10,8 @@ from support.projects import ads_pipeline, clicks_source, history_source
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import ConfigError
-from forebay.executors.job.handle import submit
 from forebay.executors.job.request import JobRequest
+from forebay.executors.job.submit import submit
 from forebay.home.paths import Home
 
 

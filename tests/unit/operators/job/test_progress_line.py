@@ -12,6 +12,7 @@ from support.jobs import ToldJob
 
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus
+from forebay.executors.job.stored_jobs import stored_job
 from forebay.home.paths import Home
 from forebay.operators.job import progress_line as module
 from forebay.operators.job.progress_line import ProgressLines, in_words, progress_line, shares
@@ -66,12 +67,12 @@ def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     told = ToldJob(Home(tmp_path))
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    lines = ProgressLines(told.home, told.job_id)
-    assert lines.due(status()) is not None
+    lines, job = ProgressLines(), stored_job(told.home, told.job_id)
+    assert lines.due(job) is not None
     now[0] += 9.9
-    assert lines.due(status()) is None
+    assert lines.due(job) is None
     now[0] += 0.2
-    assert lines.due(status()) is not None
+    assert lines.due(job) is not None
 
 
 def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
         seal.parent.mkdir(parents=True)
         seal.write_text("{}")
         os.utime(seal, (time.time() - age,) * 2)
-    line = ProgressLines(told.home, told.job_id).due(status())
+    line = ProgressLines().due(stored_job(told.home, told.job_id))
     assert line is not None
     assert "sealed at step 8 1.5 min ago" in line
 
@@ -90,11 +91,11 @@ def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
 def test_a_trainer_that_stands_still_has_no_speed(tmp_path: Path) -> None:
     told = ToldJob(Home(tmp_path))
     told.progress(step=9, rows={"clicks": 4}, rows_per_second=5_000)
-    line = ProgressLines(told.home, told.job_id).due(status())
+    line = ProgressLines().due(stored_job(told.home, told.job_id))
     assert line is not None
     assert "step 9, 5,000 rows/s, lag" in line
     os.utime(told.folder.path / "progress.json", (time.time() - 48,) * 2)
-    line = ProgressLines(told.home, told.job_id).due(status())
+    line = ProgressLines().due(stored_job(told.home, told.job_id))
     assert line is not None
     assert "step 9, no step for 48 s, lag" in line
 
@@ -105,7 +106,7 @@ def test_files_that_go_meanwhile_are_no_error(tmp_path: Path) -> None:
     checkpoint = told.model / "checkpoints" / "000000000004"
     checkpoint.mkdir(parents=True)
     (checkpoint / "seal.json").symlink_to(tmp_path / "gone")
-    line = ProgressLines(told.home, told.job_id).due(status())
+    line = ProgressLines().due(stored_job(told.home, told.job_id))
     assert line is not None
     assert "no seal" in line
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from support.jobs import ToldJob
 
-from forebay.executors.job.owner import OWNER_NAME, own
 from forebay.home.paths import Home
 from forebay.operators.runs.run_listener import on_dag_run_failed
 
@@ -20,7 +19,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToldJob:
     monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
     told = ToldJob(Home(tmp_path))
     told.tell("running")
-    own(told.take_over(), "ads/run")
+    told.take_over("ads/run")
     return told
 
 
@@ -30,9 +29,7 @@ def fails(dag_id: str = "ads", run_id: str = "run", task: str = "TrainingExecuto
 
 
 def state(job: ToldJob) -> str:
-    status = job.folder.stored_status()
-    assert status is not None
-    return status.state
+    return job.row.state
 
 
 def test_its_job_ends(job: ToldJob) -> None:
@@ -48,7 +45,7 @@ def test_other_runs_leave_it_alone(job: ToldJob, other: dict[str, str]) -> None:
 
 
 def test_a_newer_owner_keeps_it(job: ToldJob) -> None:
-    own(job.take_over(), "ads/newer")
+    job.take_over("ads/newer")
     on_dag_run_failed(dag_run=fails())
     assert state(job) == "running"
 
@@ -64,10 +61,10 @@ def test_dags_of_others_are_not_looked_at(
 
 
 def test_what_cannot_be_ended_is_said_and_breaks_nothing(
-    job: ToldJob, caplog: pytest.LogCaptureFixture
+    job: ToldJob, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (job.folder.path / OWNER_NAME).write_text("{")
-    with caplog.at_level(logging.WARNING):
+    monkeypatch.setattr("forebay.operators.runs.run_listener._ANSWER_SECONDS", 0.1)
+    with job.supervised(), caplog.at_level(logging.WARNING):
         on_dag_run_failed(dag_run=fails())
     assert "run run of ads may go on" in caplog.text
-    assert OWNER_NAME in caplog.text
+    assert "does not answer" in caplog.text

@@ -32,7 +32,6 @@ from forebay.errors import (
     NotReadyError,
     UsageError,
 )
-from forebay.executors.job.owner import jobs_owned
 from forebay.executors.model_line.chain import ModelChain
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.triggers.turn import TurnTrigger
@@ -49,13 +48,13 @@ def test_it_hands_a_registered_job_on(place: Place) -> None:
     with job.supervised():
         left = operator.work(REQUEST, context())
     assert left == HANDLE
-    assert [handle.job_id for handle in jobs_owned(place.home, "ads/run")] == [JOB]
     (call,) = place.toy.calls("submit")
     assert call[:6] == ["ads", KEY, "--claim", "run/data_executors/0", "--previous", "none"]
+    assert call[6:8] == ["--run", "ads/run"]
     assert "--again" not in call
     # The job is another task's from here on.
     operator.on_kill()
-    assert job.folder.cancel_request() is None
+    assert job.row.cancel_epoch is None
 
 
 @pytest.mark.parametrize(
@@ -231,19 +230,21 @@ def test_executors_that_never_register(place: Place) -> None:
         pytest.raises(InfrastructureError, match="did not register within 1 s"),
     ):
         place.data(stage_seconds=1).work(REQUEST, context())
-    assert job.folder.cancel_request() is not None
+    assert job.cancel_seen is not None
 
 
 def test_a_kill_while_it_waits_for_executors_ends_the_job(place: Place) -> None:
     job = ToldJob(place.home)
-    job.tell("submitted")
     place.submits(SUBMITTED)
     operator = place.data()
-    with killed(operator, 1.0), pytest.raises((InfrastructureError, UsageError)):
+    later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
+    with (
+        job.supervised(),
+        killed(operator, 1.0),
+        pytest.raises((InfrastructureError, UsageError)),
+    ):
         operator.work(REQUEST, context())
-    status = job.folder.stored_status()
-    assert status is not None
-    assert status.state == "cancelled"
+    assert job.cancel_seen == 1
 
 
 def test_a_kill_during_the_submission_ends_what_it_started(place: Place) -> None:
@@ -254,6 +255,4 @@ def test_a_kill_during_the_submission_ends_what_it_started(place: Place) -> None
     later(lambda: job.tell("submitted"), 0.7)
     with killed(operator, 1.0), pytest.raises(InfrastructureError, match="signal SIGTERM"):
         operator.work(REQUEST, context())
-    status = job.folder.stored_status()
-    assert status is not None
-    assert status.state == "cancelled"
+    assert job.row.state == "cancelled"

@@ -29,7 +29,7 @@ from forebay.errors import (
     NotReadyError,
     UsageError,
 )
-from forebay.executors.job.owner import jobs_owned
+from forebay.executors.job.stored_jobs import jobs_owned
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.stages.training_executors import RESUBMISSIONS_MAX
 from forebay.operators.triggers.job import JobTrigger
@@ -52,9 +52,9 @@ def test_the_end_of_a_job_it_attached_to(place: Place) -> None:
         "steps": 4,
         "seconds": 7.0,
     }
-    assert job.folder.epoch() == 2
+    assert job.row.epoch == 2
     work(place.training())
-    assert job.folder.epoch() == 3
+    assert job.row.epoch == 3
 
 
 def test_it_defers_after_the_grace(place: Place) -> None:
@@ -65,7 +65,7 @@ def test_it_defers_after_the_grace(place: Place) -> None:
     trigger = deferred.value.trigger
     assert isinstance(trigger, JobTrigger)
     assert (trigger.job_id, trigger.epoch) == (JOB, 2)
-    assert [handle.epoch for handle in jobs_owned(place.home, "ads/run")] == [2]
+    assert [owned.row.epoch for owned in jobs_owned(place.home, "ads/run")] == [2]
     assert 99 < trigger.deadline - time.time() <= 100
     assert deferred.value.method_name == "followed"
     assert deferred.value.timeout.total_seconds() > 600
@@ -84,7 +84,7 @@ def test_it_goes_on_behind_the_deferral(place: Place, monkeypatch: Any) -> None:
     monkeypatch.setattr(resumed, "request", lambda _: REQUEST)
     found = resumed.followed(context(), {"state": "succeeded"}, **deferred.value.kwargs)
     assert found["rows"] == {"clicks": 3}
-    assert job.folder.epoch() == 2  # the same attempt: no new owner
+    assert job.row.epoch == 2  # the same attempt: no new owner
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_it_ends_the_job_when_its_time_is_over(place: Place) -> None:
     later(lambda: job.tell("cancelled", cancelled_by=1), 0.5)
     with job.supervised(), pytest.raises(ConfigError, match=r"within 0 s \(schedule.train_ti"):
         work(place.training(train_seconds=0))
-    assert job.folder.cancel_request() is not None
+    assert job.cancel_seen is not None
 
 
 def test_two_runs_of_one_window_follow_one_job(place: Place) -> None:
@@ -210,8 +210,8 @@ def test_two_runs_of_one_window_follow_one_job(place: Place) -> None:
     later(lambda: job.tell("succeeded"), 1.2)
     with job.supervised():
         assert work(operator)["rows"] == {"clicks": 6}
-    assert job.folder.epoch() == 3
-    assert job.folder.cancel_request() is None
+    assert job.row.epoch == 3
+    assert job.row.cancel_epoch is None
 
 
 def test_a_kill_ends_the_job(place: Place) -> None:
@@ -225,4 +225,4 @@ def test_a_kill_ends_the_job(place: Place) -> None:
         pytest.raises((InfrastructureError, UsageError)),
     ):
         work(operator)
-    assert job.folder.cancel_request() is not None
+    assert job.cancel_seen is not None

@@ -16,7 +16,6 @@ from airflow.triggers.base import TriggerEvent
 from support.jobs import ToldJob
 from support.toy_stage import ToyStage
 
-from forebay.executors.job.folder import CancelRequest
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.runs.run_listener import wake_waiting_windows
@@ -171,8 +170,8 @@ def test_a_job_that_takes_too_long_or_is_gone(home: Home) -> None:
     told.tell("running")
     with told.supervised():
         assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
-    (told.folder.path / "status.json").unlink()
-    assert wait(fired(job_trigger(home))) == [{"state": "unreadable"}]
+    other = Home(home.root.with_name("other"))
+    assert wait(fired(job_trigger(other))) == [{"state": "unreadable"}]
 
 
 def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
@@ -180,13 +179,9 @@ def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
     told.tell("running")
     trigger = job_trigger(home)
     wait(trigger.cleanup())
-    status = told.folder.stored_status()
-    assert status is not None
-    assert status.state == "running"
+    assert told.row.state == "running"
     wait(trigger.on_kill())  # nobody supervises it: it is cancelled on the spot
-    status = told.folder.stored_status()
-    assert status is not None
-    assert (status.state, status.cancelled_by) == ("cancelled", 1)
+    assert (told.row.state, told.row.status.cancelled_by) == ("cancelled", 1)
 
 
 def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
@@ -195,26 +190,24 @@ def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
     told.take_over()
     with told.supervised():
         wait(job_trigger(home, epoch=1).on_kill())
-    assert told.folder.cancel_request() is None
-    status = told.folder.stored_status()
-    assert status is not None
-    assert status.state == "running"
+    assert told.row.cancel_epoch is None
+    assert told.row.state == "running"
 
 
 def test_a_supervised_job_is_asked_to_end(home: Home) -> None:
     told = ToldJob(home)
     told.tell("running")
 
-    async def end() -> CancelRequest | None:
+    async def end() -> int | None:
         ending = asyncio.create_task(job_trigger(home).on_kill())
-        while (asked := told.folder.cancel_request()) is None:
+        while (asked := told.row.cancel_epoch) is None:
             await asyncio.sleep(0.02)
-        told.tell("cancelled", cancelled_by=asked.epoch)
+        told.tell("cancelled", cancelled_by=asked)
         await ending
         return asked
 
     with told.supervised():
-        assert wait(end()) == CancelRequest(epoch=1)
+        assert wait(end()) == 1
 
 
 def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: Home) -> None:

@@ -1,0 +1,154 @@
+"""Jobs of a home: of which pipeline and line they are, which windows they train, how they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete
+from support.jobs import ToldJob, report_job, request, store_job
+
+from forebay.errors import UsageError
+from forebay.executors.job.job_id import range_job_id, window_job_id
+from forebay.executors.job.request import State
+from forebay.executors.job.stored_jobs import (
+    StoredJob,
+    find_job,
+    jobs_of,
+    jobs_owned,
+    jobs_with_window,
+    stored_job,
+    window_jobs,
+)
+from forebay.home.database import database_of
+from forebay.home.paths import Home
+from forebay.home.tables import job_windows, jobs
+from forebay.system.locks import locked
+
+FIRST, SECOND = "2026-03-01", "2026-03-02"
+RUN = "ads/manual__1"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def job(
+    home: Home,
+    job_id: str,
+    line: tuple[str, str],
+    windows: dict[str, int],
+    state: State = "succeeded",
+    minute: int = 0,
+    run: str | None = None,
+) -> str:
+    made = request(home, job_id, windows, *line)
+    submitted = datetime.now(UTC) + timedelta(minutes=minute)
+    store_job(made, state, run, submitted_at=submitted)
+    return job_id
+
+
+def ids(jobs: Iterable[StoredJob]) -> list[str]:
+    return [each.job_id for each in jobs]
+
+
+def test_pipelines_and_lines_whose_names_run_together_are_kept_apart(home: Home) -> None:
+    one = job(home, window_job_id("ads", "eu-main", FIRST, 1), ("ads", "eu-main"), {FIRST: 1})
+    other = job(home, window_job_id("ads-eu", "main", FIRST, 1), ("ads-eu", "main"), {FIRST: 1})
+    assert one != other
+    assert ids(jobs_of(home, "ads")) == ids(jobs_of(home, "ads", "eu-main")) == [one]
+    assert ids(jobs_of(home, "ads-eu", "main")) == [other]
+    assert ids(jobs_of(home, "ads", "main")) == []
+
+
+def test_jobs_with_a_window_newest_first_and_those_of_it_alone(home: Home) -> None:
+    line = ("ads", "main")
+    first = job(home, window_job_id(*line, FIRST, 1), line, {FIRST: 1}, minute=1)
+    both = job(home, range_job_id(*line, FIRST, SECOND), line, {FIRST: 2, SECOND: 1}, minute=3)
+    again = job(home, window_job_id(*line, FIRST, 3), line, {FIRST: 3}, minute=2)
+    trial = ("ads", "trial")
+    other = job(home, window_job_id(*trial, FIRST, 1), trial, {FIRST: 1}, minute=9)
+    assert ids(jobs_with_window(home, "ads", FIRST, "main")) == [both, again, first]
+    assert ids(jobs_with_window(home, "ads", FIRST)) == [other, both, again, first]
+    assert ids(jobs_with_window(home, "ads", SECOND)) == [both]
+    assert ids(window_jobs(home, *line, FIRST)) == [again, first]
+    assert ids(window_jobs(home, *line, SECOND)) == []
+    generations = [each.generation(SECOND) for each in jobs_with_window(home, "ads", FIRST)]
+    assert generations == [None, 1, None, None]
+
+
+def test_jobs_that_have_not_ended(home: Home) -> None:
+    line = ("ads", "main")
+    for number, state in enumerate(("submitted", "running", "succeeded", "failed", "cancelled")):
+        job(home, state, line, {}, state, number, RUN)  # type: ignore[arg-type]
+    assert ids(jobs_of(home, *line, unended=True)) == ["running", "submitted"]
+    assert ids(jobs_owned(home, RUN)) == ["running", "submitted"]
+    assert ids(jobs_owned(home, "clicks/manual__1")) == [], "the same run id of another DAG"
+
+
+def test_a_job_is_nobodys_from_an_attachment_on_until_its_owner_is_told(home: Home) -> None:
+    told = ToldJob(home)
+    told.take_over(RUN)
+    assert ids(jobs_owned(home, RUN)) == [told.job_id]
+    told.take_over()
+    assert jobs_owned(home, RUN) == []
+
+
+@pytest.mark.parametrize("state", ["submitted", "running"])
+def test_a_job_whose_lock_is_free_is_lost(home: Home, state: State) -> None:
+    job(home, "j1", ("ads", "main"), {}, state)
+    assert stored_job(home, "j1").status.state == "lost"
+    with locked(stored_job(home, "j1").folder.supervisor_lock, 1.0):
+        assert stored_job(home, "j1").status.state == state
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
+def test_an_end_needs_no_supervisor(home: Home, state: State) -> None:
+    job(home, "j1", ("ads", "main"), {}, state)
+    assert stored_job(home, "j1").status.state == state
+
+
+@pytest.mark.parametrize("state", ["succeeded", "running"])
+def test_a_job_that_changes_during_the_look_is_not_lost(
+    home: Home, monkeypatch: pytest.MonkeyPatch, state: State
+) -> None:
+    job(home, "j1", ("ads", "main"), {}, "submitted")
+    looks = []
+
+    def changes(_path: Path) -> bool:
+        looks.append(1)
+        if len(looks) == 1:
+            report_job(home, "j1", 1, state)
+        return len(looks) > 1
+
+    monkeypatch.setattr("forebay.executors.job.stored_jobs.is_held", changes)
+    assert stored_job(home, "j1").status.state == state
+
+
+def test_a_job_that_goes_during_the_look_is_none(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job(home, "j1", ("ads", "main"), {}, "running")
+    found = stored_job(home, "j1")
+    for table in (job_windows, jobs):
+        database_of(home).transact(lambda rows, table=table: rows.execute(delete(table)))
+    with pytest.raises(UsageError, match="no job 'j1'"):
+        _ = found.status
+
+
+def test_no_file_of_a_job_is_opened_to_find_it(home: Home) -> None:
+    job(home, "j1", ("ads", "main"), {FIRST: 1})
+    (home.job("j1") / "job.json").unlink()
+    assert ids(jobs_with_window(home, "ads", FIRST)) == ["j1"]
+
+
+def test_without_jobs_there_is_none(tmp_path: Path) -> None:
+    nowhere = Home(tmp_path / "none")
+    assert jobs_of(nowhere, "ads") == jobs_owned(nowhere, RUN) == []
+    assert find_job(nowhere, "j1") is None
+    with pytest.raises(UsageError, match="no job 'j1'"):
+        stored_job(nowhere, "j1")
+    assert not nowhere.root.exists()
