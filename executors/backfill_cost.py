@@ -21,8 +21,8 @@ from forebay.datatasks.operations import (
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import ConfigError, NotReadyError
-from forebay.executors.model_line.projected_chain import ProjectedChain
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.executors.projected_chain import ProjectedChain
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.training_pace import Pace, pace_of
 from forebay.system.message import Message

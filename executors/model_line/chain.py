@@ -17,7 +17,13 @@ from sqlalchemy import Connection
 from forebay.config.windows import Spanned
 from forebay.datatasks import history
 from forebay.errors import ConfigError
-from forebay.executors.model_line import file_rows, judgement_rows, link_rows, serving
+from forebay.executors.model_line import (
+    file_rows,
+    judgement_rows,
+    lease_rows,
+    link_rows,
+    serving,
+)
 from forebay.executors.model_line.link import FileKind, Head, Link, Published
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database import database_of
@@ -30,8 +36,18 @@ T = TypeVar("T")
 class ModelChain:
     """Links of one line."""
 
-    def __init__(self, home: Home, pipeline: str, line: str = DEFAULT_LINE) -> None:
-        """Nothing is read or created yet."""
+    def __init__(
+        self, home: Home, pipeline: str, line: str = DEFAULT_LINE, lease_epoch: int | None = None
+    ) -> None:
+        """Nothing is read or created yet.
+
+        Args:
+            home: where the line is.
+            pipeline: whose line it is.
+            line: its name.
+            lease_epoch: what the line's trainer shows whenever it changes something.
+        """
+        self._lease_epoch = lease_epoch
         self.home = home
         self.pipeline = pipeline
         self.line = line
@@ -93,6 +109,7 @@ class ModelChain:
         """Store a link; from now on the window counts as trained in this generation.
 
         Raises:
+            FencedError: when another job trains the line by now.
             InfrastructureError: when its plan was forgotten meanwhile.
         """
         facts = {
@@ -106,7 +123,7 @@ class ModelChain:
             link_rows.store_link(rows, line, self.pipeline, link)
             history.note(rows, self.pipeline, link.window, "trained", facts)
 
-        self._change(work)
+        self._train(work)
 
     def stale_reason(self, link: Link) -> str | None:
         """Why a link is not built on the newest models before it; None when it is."""
@@ -155,14 +172,12 @@ class ModelChain:
             of_link = link_rows.require_id(rows, line, link.name)
             file_rows.store(rows, of_link, kind, stored)
 
-        self._change(work)
+        self._train(work)
         return link.model_copy(update={"files": {**link.files, kind: stored}})
 
     def drop_checkpoints(self, windows_kept: int) -> None:
         """Remove checkpoints of all but the last windows; links, scores and models stay."""
-        names = self._change(
-            lambda rows, line: file_rows.drop_checkpoints(rows, line, windows_kept)
-        )
+        names = self._train(lambda rows, line: file_rows.drop_checkpoints(rows, line, windows_kept))
         store_of(self.home).remove(names)
 
     def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:
@@ -183,6 +198,16 @@ class ModelChain:
         return database_of(self.home).read(
             lambda rows: work(rows, link_rows.line_id(rows, self.pipeline, self.line))
         )
+
+    def _train(self, work: Callable[[Connection, int], T]) -> T:
+        """Change the line as its trainer."""
+
+        def fenced(rows: Connection, line: int) -> T:
+            if self._lease_epoch is not None:
+                lease_rows.require(rows, line, self._lease_epoch)
+            return work(rows, line)
+
+        return self._change(fenced)
 
     def _change(self, work: Callable[[Connection, int], T]) -> T:
         """Call `work` while nobody else changes the line."""

@@ -1,40 +1,127 @@
-"""The lease of a model line: only one job at a time trains it."""
+"""The lease of a model line: only one job at a time trains it.
+
+On one host a lock file tells at once whether the holder lives. Of a holder on another host only the
+database is seen: its heartbeat has to stand still for `EXPIRED_SECONDS` of the waiter's own clock.
+"""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.errors import LineBusyError
 from forebay.executors.job.request import JobRequest
+from forebay.executors.model_line import lease_rows
+from forebay.executors.model_line.lease_rows import Holder
+from forebay.home.database import database_of
 from forebay.home.paths import Home
+from forebay.home.runtime import runtime_of
 from forebay.system.files import make_folder
 from forebay.system.locks import FileLock, is_held
 
 LEASE_NAME = "lease.lock"
+EXPIRED_SECONDS = 30.0
+# A job of another host that lives has a heartbeat in this time.
+BEATS_SECONDS = 8.0
 # Long enough for the holder's last microseconds, when its job has just been seen to end.
 _LEASE_SECONDS = 0.5
+_LOOK_SECONDS = 0.5
 
 
-def take_lease(request: JobRequest) -> FileLock:
+@dataclass(frozen=True)
+class Lease:
+    """A line that this process holds. epoch: what its transactions show."""
+
+    epoch: int
+    lock: FileLock
+
+    def release(self) -> None:
+        """Give the line back, as the end of this process does."""
+        self.lock.release()
+
+
+def take_lease(request: JobRequest, expired_seconds: float = EXPIRED_SECONDS) -> Lease:
     """Take the lease of the request's line for as long as the result is held.
+
+    Waits while a job of another host shows no sign of life, until it counts as gone.
 
     Raises:
         LineBusyError: when another job holds it; the message names that job.
     """
-    line = Home(Path(request.home)).line(request.pipeline_name, request.line)
-    make_folder(line)
-    lease = FileLock(line / LEASE_NAME)
-    if not lease.acquire(_LEASE_SECONDS):
-        holder = lease.path.read_text() or "another job"
-        raise LineBusyError(
-            f"job {holder} trains line {request.line!r} of pipeline {request.pipeline_name!r}: "
-            "wait for its end or cancel it"
-        )
-    lease.write(request.job_id)
-    return lease
+    home = Home(Path(request.home))
+    folder = home.line(request.pipeline_name, request.line)
+    make_folder(folder)
+    lock = FileLock(folder / LEASE_NAME)
+    if not lock.acquire(_LEASE_SECONDS):
+        raise _busy(request, lock.path.read_text() or "another job")
+    try:
+        epoch = _take(request, home, expired_seconds)
+    except BaseException:
+        lock.release()
+        raise
+    lock.write(request.job_id)
+    return Lease(epoch, lock)
 
 
 def line_holder(home: Home, pipeline: str, line: str) -> str:
     """The job that trains a line at this moment; an empty text when none does."""
     path = home.line(pipeline, line) / LEASE_NAME
-    return (path.read_text() or "another job") if is_held(path) else ""
+    if is_held(path):
+        return path.read_text() or "another job"
+    remote = _remote(home, pipeline, line)
+    return "" if remote is None else remote.job_id
+
+
+def living_holder(
+    home: Home, pipeline: str, line: str, watch_seconds: float = BEATS_SECONDS
+) -> str:
+    """As `line_holder`, without a job of another host that shows no sign of life meanwhile.
+
+    It may live all the same: whoever then takes the lease looks for longer.
+    """
+    found = line_holder(home, pipeline, line)
+    seen = _remote(home, pipeline, line)
+    if seen is None or seen.job_id != found:
+        return found
+    deadline = time.monotonic() + watch_seconds
+    while time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+        now = _remote(home, pipeline, line)
+        if now != seen:
+            return "" if now is None else now.job_id
+    return ""
+
+
+def _take(request: JobRequest, home: Home, expired_seconds: float) -> int:
+    """The epoch, once whoever held the line elsewhere is gone."""
+    pipeline, line = request.pipeline_name, request.line
+    seen = _remote(home, pipeline, line)
+    since = time.monotonic()
+    while seen is not None and time.monotonic() - since < expired_seconds:
+        time.sleep(_LOOK_SECONDS)
+        now = _remote(home, pipeline, line)
+        if now is not None and now != seen:
+            raise _busy(request, now.job_id)
+        seen = now
+    here = database_of(home)
+    known = here.read(lambda rows: lease_rows.holder(rows, pipeline, line))
+    if known is not None and known.runtime == runtime_of(home):
+        seen = known  # the lock file is ours, so it is gone
+    epoch = here.transact(lambda rows: lease_rows.take(rows, pipeline, line, request.job_id, seen))
+    if epoch is None:
+        raise _busy(request, known.job_id if known is not None else "another job")
+    return epoch
+
+
+def _remote(home: Home, pipeline: str, line: str) -> Holder | None:
+    """Who holds a line on another host, as far as the database knows."""
+    found = database_of(home).read(lambda rows: lease_rows.holder(rows, pipeline, line))
+    return None if found is None or found.runtime == runtime_of(home) else found
+
+
+def _busy(request: JobRequest, holder: str) -> LineBusyError:
+    return LineBusyError(
+        f"job {holder} trains line {request.line!r} of pipeline {request.pipeline_name!r}: "
+        "wait for its end or cancel it"
+    )

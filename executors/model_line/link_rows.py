@@ -40,7 +40,7 @@ def locked_line(connection: Connection, pipeline: str, line: str) -> int:
     rows = select(lines.c.id).where(lines.c.pipeline == pipeline, lines.c.line == line)
     found = connection.scalar(rows.with_for_update())
     if found is None:
-        made = connection.execute(insert(lines).values(pipeline=pipeline, line=line))
+        made = connection.execute(insert(lines).values(pipeline=pipeline, line=line, lease_epoch=0))
         found = inserted_id(made)
     return found
 

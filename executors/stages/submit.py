@@ -12,7 +12,7 @@ from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
-from forebay.executors.model_line.lease import line_holder
+from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
@@ -106,7 +106,7 @@ class _Submission:
             before = grid.before(self.window).key
         link = self.chain.newest(before) if before else None
         plan = self.ledger.latest_plan(before) if before else None
-        holder = line_holder(self.target.home, self.spec.name, self.target.line)
+        holder = living_holder(self.target.home, self.spec.name, self.target.line)
         line = Line(
             name=self.target.line,
             trained=link.generation if link else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,26 +42,35 @@ class RoleCommand:
 
 
 def role_commands(
-    spec: JobSpec, job_dir: Path, modules: Mapping[Role, str] = ROLE_MODULES
+    spec: JobSpec,
+    job_dir: Path,
+    lease_epoch: int,
+    modules: Mapping[Role, str] = ROLE_MODULES,
 ) -> list[RoleCommand]:
-    """All processes of a job, in the order of starting. The driver is a data role."""
-    return list(_commands(spec, job_dir, modules))
+    """All processes of a job, in the order of starting. The driver is a data role.
+
+    lease_epoch: what the trainer shows whenever it changes its line.
+    """
+    data, trainer = spec.roles.data, spec.roles.trainer
+    indexes = [("--index", str(index)) for index in range(data.count)]
+    return [
+        _command("driver", 0, data, modules["driver"], job_dir),
+        *(
+            _command("data", index, data, modules["data"], job_dir, *more)
+            for index, more in enumerate(indexes)
+        ),
+        _command(
+            "trainer", 0, trainer, modules["trainer"], job_dir, "--lease-epoch", str(lease_epoch)
+        ),
+    ]
 
 
-def _commands(spec: JobSpec, job_dir: Path, modules: Mapping[Role, str]) -> Iterator[RoleCommand]:
-    roles = spec.roles
-    yield _command("driver", 0, roles.data, modules["driver"], job_dir)
-    for index in range(roles.data.count):
-        yield _command("data", index, roles.data, modules["data"], job_dir)
-    yield _command("trainer", 0, roles.trainer, modules["trainer"], job_dir)
-
-
-def _command(role: Role, index: int, spec: RoleSpec, module: str, job_dir: Path) -> RoleCommand:
+def _command(
+    role: Role, index: int, spec: RoleSpec, module: str, job_dir: Path, *more: str
+) -> RoleCommand:
     # -P: a module beside the user's files must not shadow an installed one.
     command = [spec.runtime.python or sys.executable, "-P", "-m", module, "--job", str(job_dir)]
-    if role == "data":
-        command += ["--index", str(index)]
-    return RoleCommand(role, index, tuple(command), spec.threads)
+    return RoleCommand(role, index, (*command, *more), spec.threads)
 
 
 def role_environment(

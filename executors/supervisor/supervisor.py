@@ -102,7 +102,7 @@ class Supervisor:
         try:
             request = JobRequest.read(self._folder.path)
             lease = take_lease(request)
-            processes = self._gathered(status, request)
+            processes = self._gathered(status, request, lease.epoch)
         except EXPECTED as error:
             _LOG.exception("the job cannot start")
             failed = self._changed(status, state="failed", error=ErrorReport.of(error))
@@ -114,14 +114,14 @@ class Supervisor:
             if lease is not None:
                 lease.release()
 
-    def _gathered(self, status: JobStatus, request: JobRequest) -> JobProcesses:
+    def _gathered(self, status: JobStatus, request: JobRequest, lease_epoch: int) -> JobProcesses:
         """All processes, not started yet; whatever an earlier supervisor left is gone."""
         left_over = processes_of_job(request.job_id, Path(request.home))
         if left_over:
             _LOG.info("ending %d processes of an earlier supervisor", len(left_over))
             kill_all(left_over)
         spec = request.pipeline_spec().job
-        commands = role_commands(spec, self._folder.path, self._modules)
+        commands = role_commands(spec, self._folder.path, lease_epoch, self._modules)
         return JobProcesses(
             self._folder, request, self._plane, commands, status.restarts, status.ends
         )

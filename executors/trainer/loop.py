@@ -72,8 +72,12 @@ class WindowTrainer:
         request: JobRequest,
         layout: FeatureLayout,
         learner: Learner,
+        lease_epoch: int | None,
     ) -> None:
-        """Connects to the driver; nothing is loaded before the first window."""
+        """Connects to the driver; nothing is loaded before the first window.
+
+        lease_epoch: see `ModelChain`.
+        """
         pipeline = request.pipeline_spec()
         home = Home(Path(request.home))
         self._request = request
@@ -82,7 +86,7 @@ class WindowTrainer:
         self._names = pipeline.source_names
         self._has_stream = has_stream(pipeline, request.source_specs())
         self._model_fingerprint = model_fingerprint_of(pipeline, request.source_specs())
-        self._chain = ModelChain(home, pipeline.name, request.line)
+        self._chain = ModelChain(home, pipeline.name, request.line, lease_epoch)
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)

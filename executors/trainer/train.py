@@ -18,16 +18,20 @@ from forebay.mixture.make_learner import make_learner
 
 def main(arguments: list[str] | None = None) -> None:
     """Train every window of the job that is not trained yet."""
-    job_dir: Path = role_arguments("trainer", arguments).job
+    given = role_arguments("trainer", arguments, "lease-epoch")
+    job_dir: Path = given.job
     start_role("trainer", 0, job_dir)
     start_arrow()
     with role_exit("trainer", 0, job_dir):
-        train(job_dir)
+        train(job_dir, given.lease_epoch)
     end_at_once()
 
 
-def train(job_dir: Path) -> None:
-    """The body of `main`, for a process that is set up already."""
+def train(job_dir: Path, lease_epoch: int | None = None) -> None:
+    """The body of `main`, for a process that is set up already.
+
+    lease_epoch: of the line's lease; None where nobody else can train the line.
+    """
     request = JobRequest.read(job_dir)
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())
@@ -35,7 +39,7 @@ def train(job_dir: Path) -> None:
     learner = make_learner(
         pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads
     )
-    trainer = WindowTrainer(job_dir, request, layout, learner)
+    trainer = WindowTrainer(job_dir, request, layout, learner, lease_epoch)
     try:
         for position, window in enumerate(request.windows):
             trainer.train(window, position)

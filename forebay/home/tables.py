@@ -145,6 +145,9 @@ lines = Table(
     Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("line"),
+    # Grows whenever a job takes the line.
+    _number("lease_epoch"),
+    Column("lease_job", Text),
     UniqueConstraint("pipeline", "line"),
 )
 # A window that was trained to its end, in one generation of its plan. It outlives the plan.

@@ -305,7 +305,7 @@ def test_a_line_taken_between_look_and_start_is_waited_for_too(
     lease = FileLock(line / LEASE_NAME)
     assert lease.acquire(1)
     lease.write("forebay-run-by-hand")
-    monkeypatch.setattr(submit, "line_holder", lambda *_: "")
+    monkeypatch.setattr(submit, "living_holder", lambda *_: "")
     waits = windows.submit()
     assert waits.state == "waiting"
     assert "forebay-run-by-hand" in waits.reason

@@ -23,6 +23,7 @@ from forebay.executors.role import role_exit, start_role
 def main(role: str) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", type=Path, required=True)
+    parser.add_argument("--lease-epoch", type=int)
     parser.add_argument("--index", type=int, default=0)
     arguments = parser.parse_args()
     start_role(role, arguments.index, arguments.job)

@@ -51,7 +51,7 @@ def test_commands() -> None:
             }
         }
     )
-    commands = role_commands(spec, Path("/home/j1"))
+    commands = role_commands(spec, Path("/home/j1"), 7)
     assert [command.name for command in commands] == ["driver-0", "data-0", "data-1", "trainer-0"]
     python = [sys.executable, "-P", "-m"]
     assert list(commands[0].command) == [*python, ROLE_MODULES["driver"], "--job", "/home/j1"]
@@ -64,6 +64,7 @@ def test_commands() -> None:
         "1",
     ]
     assert commands[3].command[0] == "/opt/tf/bin/python"
+    assert commands[3].command[-2:] == ("--lease-epoch", "7")
     assert commands[1].threads == 3
 
 

@@ -10,7 +10,7 @@ from support import model_lines
 from support.links import AT, link, window_of
 
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.projected_chain import ProjectedChain
+from forebay.executors.projected_chain import ProjectedChain
 from forebay.executors.training_pace import Pace, pace_of
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums

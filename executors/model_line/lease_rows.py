@@ -1,0 +1,76 @@
+"""The lease of a model line as a row: who trains it, and the epoch that fences everybody else.
+
+Each taking of the lease makes a higher epoch. Whoever changes the line as its trainer shows its own
+in the same transaction: where a newer one is stored, another job trains the line by now.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select, update
+
+from forebay.errors import FencedError
+from forebay.executors.job.request import ACTIVE_STATES
+from forebay.executors.model_line.link_rows import locked_line
+from forebay.home.tables import jobs, lines
+
+
+class Holder(NamedTuple):
+    """The job that took the lease last and has not ended.
+
+    runtime: where it runs. beats: grows as long as its supervisor lives and reaches the database.
+    """
+
+    job_id: str
+    runtime: str
+    beats: int
+
+
+def holder(connection: Connection, pipeline: str, line: str) -> Holder | None:
+    """Who holds the lease; None when nobody took it, or that job has ended."""
+    row = connection.execute(
+        select(jobs.c.job_id, jobs.c.runtime, jobs.c.beats)
+        .join(lines, lines.c.lease_job == jobs.c.job_id)
+        .where(lines.c.pipeline == pipeline, lines.c.line == line)
+        .where(jobs.c.state.in_(ACTIVE_STATES))
+    ).one_or_none()
+    return None if row is None else Holder(*row)
+
+
+def take(
+    connection: Connection, pipeline: str, line: str, job_id: str, seen: Holder | None
+) -> int | None:
+    """Take the lease; the epoch, or None where somebody else came first.
+
+    Args:
+        connection: of the transaction.
+        pipeline: whose line it is.
+        line: its name.
+        job_id: who takes it.
+        seen: the holder that the caller knows to be gone.
+    """
+    of_line = locked_line(connection, pipeline, line)
+    found = holder(connection, pipeline, line)
+    if found is not None and found.job_id != job_id and found != seen:
+        return None
+    epoch = (connection.scalar(select(lines.c.lease_epoch).where(lines.c.id == of_line)) or 0) + 1
+    values = {"lease_epoch": epoch, "lease_job": job_id}
+    connection.execute(update(lines).where(lines.c.id == of_line).values(values))
+    return epoch
+
+
+def require(connection: Connection, line: int, epoch: int) -> None:
+    """Let the holder of the newest epoch pass.
+
+    Raises:
+        FencedError: when another job has taken the line.
+    """
+    row = connection.execute(
+        select(lines.c.lease_epoch, lines.c.lease_job).where(lines.c.id == line)
+    ).one()
+    if row.lease_epoch != epoch:
+        raise FencedError(
+            f"job {row.lease_job} trains this line now (lease {row.lease_epoch}): what lease "
+            f"{epoch} has trained since is not stored"
+        )
