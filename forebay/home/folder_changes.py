@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from forebay.home.tree_index import TreeIndex, indexed, list_tree
+from forebay.home.tree_index import INDEX_NAME, TreeIndex, indexed, list_tree
 from forebay.system.files import make_folder, sync, writing
+from forebay.system.locks import is_held
 
 # Another file system, another owner's file, too many links, a file system without links.
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
@@ -23,26 +24,29 @@ def new_file_in(folder: Path, name: str) -> Iterator[BinaryIO]:
     """A new file, locked; it is removed unless the block renames it."""
     path = folder / name
     make_folder(folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(path, flags, 0o666), "wb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        with _locked_file(path) as stream:
             yield stream
     finally:
         path.unlink(missing_ok=True)
 
 
 @contextmanager
-def new_folder_in(folder: Path, name: str) -> Iterator[Path]:
-    """A new folder, locked; it is removed unless the block renames it."""
+def new_folder_in(folder: Path, name: str) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new folder and its index, locked; it is removed unless the block renames it."""
     path = folder / name
     make_folder(folder)
     path.mkdir()
     try:
-        with _lock_on(path):
-            yield path
+        with _locked_file(path / INDEX_NAME) as stream:
+            yield path, stream
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def has_writer(path: Path) -> bool:
+    """Whether a living process is writing a file or a folder of the above."""
+    return is_held(path / INDEX_NAME if path.is_dir() else path)
 
 
 def link_tree(source: Path, target: Path) -> TreeIndex:
@@ -99,10 +103,9 @@ def _unless_gone(_call: object, _path: str, raised: tuple[type, BaseException, o
 
 
 @contextmanager
-def _lock_on(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _locked_file(path: Path) -> Iterator[BinaryIO]:
+    # Open for writing: on NFS, a lock (flock) on a folder is refused.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o666), "wb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield stream

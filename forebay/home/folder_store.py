@@ -7,13 +7,19 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from forebay.home.folder_changes import entries, link_tree, new_file_in, new_folder_in, removed
+from forebay.home.folder_changes import (
+    entries,
+    has_writer,
+    link_tree,
+    new_file_in,
+    new_folder_in,
+    removed,
+)
 from forebay.home.store import Leftover, Store, Stored
 from forebay.home.store_names import ends_name, is_tree, new_name, require_name
 from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, index_bytes, stored_tree
 from forebay.home.verified import verify_file, verify_tree
 from forebay.system.files import make_folder, sync, writing
-from forebay.system.locks import is_held
 from forebay.system.trees import name_tree
 
 WRITING_NAME = ".writing"
@@ -48,10 +54,11 @@ class FolderStore(Store):
         target = self.root / name
         with writing(target):
             make_folder(target.parent)
-            with new_folder_in(self._writing, target.name) as unfinished:
+            with new_folder_in(self._writing, target.name) as (unfinished, stream):
                 index = link_tree(source, unfinished / CONTENT_NAME)
                 content = index_bytes(index)
-                (unfinished / INDEX_NAME).write_bytes(content)
+                stream.write(content)
+                stream.flush()
                 name_tree(unfinished, target)
         return stored_tree(name, index, content)
 
@@ -84,7 +91,7 @@ class FolderStore(Store):
     def leftovers(self) -> Iterator[Leftover]:
         """See `Store.leftovers`."""
         for path in entries(self._writing):
-            if is_held(path):
+            if has_writer(path):
                 continue
             try:
                 changed_at = path.stat().st_mtime_ns // 1000

@@ -14,6 +14,7 @@ from botocore.exceptions import (
     NoCredentialsError,
     PartialCredentialsError,
 )
+from botocore.parsers import ResponseParserError
 from s3transfer.exceptions import RetriesExceededError
 
 from forebay.errors import ConfigError, DataError, InfrastructureError
@@ -79,7 +80,7 @@ def calling(place: str) -> Iterator[None]:
         raise _refused(place, error) from error
     except (NoCredentialsError, PartialCredentialsError) as error:
         raise InfrastructureError(f"{place}: {error}: set {_CREDENTIALS}") from error
-    except (BotoCoreError, RetriesExceededError) as error:
+    except (BotoCoreError, ResponseParserError, RetriesExceededError) as error:
         reason = getattr(error, "last_exception", error)
         raise InfrastructureError(
             f"{place} cannot be reached ({reason}): look after the server or the network, or "

@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ import pytest
 from support.s3_server import S3Server, refusing_server, s3_url, silent_server
 from support.small_disk import grow, may_mount, tiny_file_system
 
-from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
 from forebay.home import s3_client
 from forebay.home.folder_changes import new_file_in, new_folder_in
 from forebay.home.folder_store import FolderStore
@@ -523,6 +524,14 @@ class TestS3Refuses:
         with refusing_server(status, code) as endpoint:
             self.check(tmp_path, monkeypatch, endpoint, rf"s3://bucket/.*{code}.*{way_out}")
 
+    def test_a_server_of_another_kind_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with refusing_server(200, "", b"<html>Welcome") as endpoint:
+            monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
+            with pytest.raises(InfrastructureError, match=r"refused .*look after the server"):
+                list(store_of(Home(tmp_path)).names())
+
     def test_a_server_that_is_not_there_is_named(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -604,3 +613,10 @@ def test_what_is_no_store_is_refused_unseen(
         store_of(Home(tmp_path)).put("f", "x", b"1")
     assert "FOREBAY_STORE" in str(raised.value)
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_bucket_needs_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/folder")
+    with pytest.raises(MissingExtraError, match=r"pip install 'forebay\[s3\]'.* has no boto3"):
+        store_of(Home(tmp_path))

@@ -117,9 +117,9 @@ def s3_url(endpoint: str, bucket: str = "bucket") -> str:
 
 
 @contextmanager
-def refusing_server(status: int, code: str) -> Iterator[str]:
-    """Answers every request with an error; its host and port."""
-    body = f"<Error><Code>{code}</Code><Message>as you like it</Message></Error>".encode()
+def refusing_server(status: int, code: str, body: bytes = b"") -> Iterator[str]:
+    """Answers every request with an error, or with these bytes; its host and port."""
+    body = body or f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
