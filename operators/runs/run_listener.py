@@ -9,6 +9,7 @@ scheduler otherwise. A task that lives ends its job itself (`on_kill`).
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING
 
 from airflow.listeners import hookimpl
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 # The two tasks that own a job, by name: this is imported by components that run no task.
 _OWNERS = frozenset({"DataExecutorsOperator", "TrainingExecutorsOperator"})
-# The scheduler does nothing else meanwhile.
+# The scheduler does nothing else meanwhile; what takes longer goes on in a thread.
 _ANSWER_SECONDS = 5.0
+_SUPERVISOR_SECONDS = 4.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -34,11 +36,20 @@ def on_dag_run_failed(dag_run: DagRun) -> None:
     dag = dag_run.dag
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):
         return
+    names = (dag_run.dag_id, dag_run.run_id)
+    work = threading.Thread(target=_after_failure, args=names, name="forebay-failed", daemon=True)
+    work.start()
+    work.join(_ANSWER_SECONDS)
+    if work.is_alive():
+        _LOG.warning("jobs of run %s of %s are not cancelled yet", dag_run.run_id, dag_run.dag_id)
+
+
+def _after_failure(dag_id: str, run_id: str) -> None:
     try:
-        wake_waiting_windows(dag_run.dag_id)
-        end_jobs_of(dag_run.dag_id, dag_run.run_id)
+        wake_waiting_windows(dag_id)
+        end_jobs_of(dag_id, run_id)
     except (ForebayError, OSError) as error:
-        _LOG.warning("jobs of run %s of %s may go on: %s", dag_run.run_id, dag_run.dag_id, error)
+        _LOG.warning("jobs of run %s of %s may go on: %s", run_id, dag_id, error)
 
 
 def end_jobs_of(dag_id: str, run_id: str) -> None:
@@ -54,7 +65,7 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
     from forebay.operators.settings import home
 
     for job in jobs_owned(home(), run_name(dag_id, run_id)):
-        JobHandle(job.home, job.job_id, job.row.epoch).cancel(_ANSWER_SECONDS)
+        JobHandle(job.home, job.job_id, job.row.epoch).cancel(_SUPERVISOR_SECONDS)
         _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, job.job_id)
 
 

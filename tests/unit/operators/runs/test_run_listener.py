@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,8 +65,23 @@ def test_dags_of_others_are_not_looked_at(
 def test_what_cannot_be_ended_is_said_and_breaks_nothing(
     job: ToldJob, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forebay.operators.runs.run_listener._ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("forebay.operators.runs.run_listener._SUPERVISOR_SECONDS", 0.1)
     with job.supervised(), caplog.at_level(logging.WARNING):
         on_dag_run_failed(dag_run=fails())
     assert "run run of ads may go on" in caplog.text
     assert "does not answer" in caplog.text
+
+
+def test_a_database_that_does_not_answer_does_not_hold_the_scheduler_up(
+    job: ToldJob, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = "forebay.operators.runs.run_listener"
+    answers = threading.Event()
+    monkeypatch.setattr(f"{listener}._ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(f"{listener}.end_jobs_of", lambda *_: answers.wait(20))
+    before = time.monotonic()
+    with caplog.at_level(logging.WARNING):
+        on_dag_run_failed(dag_run=fails())
+    assert time.monotonic() - before < 5
+    answers.set()
+    assert "jobs of run run of ads are not cancelled yet" in caplog.text
