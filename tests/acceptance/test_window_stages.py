@@ -233,7 +233,6 @@ def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Pa
     assert "of history" in error.message or "of clicks" in error.message
     assert "learning_rate" in error.message
     assert made.chain.newest(FIRST) is None
-    assert "saved_model" not in made.newest(FIRST).files
     why = json.loads(made.made.forebay("why", "ads", FIRST, "--output", "json").stdout)
     assert why["state"] == "failed"
     assert "not finite" in why["reason"]
