@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.home.database import database_of
+from forebay.home.garbage import require_unburied
 from forebay.home.paths import Home
 from forebay.home.store import Stored
 from forebay.home.tables import links, listings, passes, plans, windows
@@ -65,6 +66,7 @@ def store_listing(
     connection: Connection, pipeline: str, window: str, head: ListingHead, stored: Stored
 ) -> None:
     """Keep an answer; the window's earlier one of this source is replaced."""
+    require_unburied(connection, [stored.name])
     drop_listings(connection, pipeline, window, [head.plan.source])
     connection.execute(
         insert(listings).values(

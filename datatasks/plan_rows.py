@@ -14,6 +14,7 @@ from forebay.config.windows import Spanned
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.window_order import IN_ORDER, comes_before
 from forebay.errors import DataError, FencedError
+from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
 from forebay.home.tables import links, manifests, plans, requests, windows
@@ -178,6 +179,7 @@ def store_plan(
     )
     plan_id = inserted_id(row)
     if stored:
+        require_unburied(connection, [each.name for each in stored.values()])
         rows = [
             {"plan_id": plan_id, "stream": stream, **each.model_dump()}
             for stream, each in stored.items()

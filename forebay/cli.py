@@ -28,6 +28,7 @@ COMMANDS: tuple[str, ...] = (
     "cancel",
     "why",
     "forget",
+    "gc",
     "models",
     "score",
     "report",

@@ -178,6 +178,7 @@ class ModelChain:
     def drop_checkpoints(self, windows_kept: int) -> None:
         """Remove checkpoints of all but the last windows; links, scores and models stay."""
         names = self._train(lambda rows, line: file_rows.drop_checkpoints(rows, line, windows_kept))
+        # A process that dies here leaves them for `forebay gc`.
         store_of(self.home).remove(names)
 
     def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:

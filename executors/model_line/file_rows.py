@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.model_line.link import FileKind
+from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches
 from forebay.home.store import Stored
 from forebay.home.tables import link_files, links, windows
@@ -15,6 +16,7 @@ from forebay.home.tables import link_files, links, windows
 
 def store(connection: Connection, link: int, kind: FileKind, stored: Stored) -> None:
     """Name what is stored of a link; what was named before is forgotten."""
+    require_unburied(connection, [stored.name])
     connection.execute(
         delete(link_files).where(link_files.c.link_id == link, link_files.c.kind == kind)
     )

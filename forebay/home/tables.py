@@ -255,3 +255,14 @@ job_windows = Table(
     _number("generation"),
     Index(None, "window"),
 )
+# Names that were garbage: no row may name them any more.
+tombstones = Table(
+    "tombstones",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    _number("buried_at"),
+)
+# Whose rows name bytes of the store, in a column `name`.
+STORED = (manifests, listings, link_files)
+for _table in STORED:
+    Index(None, _table.c.name)

@@ -1,0 +1,105 @@
+"""Bytes in the store that no row names: found, buried by a row, then removed.
+
+A writer stores bytes first and the row that names them second. Between the two they look like
+garbage. So whoever collects first stores a tombstone for each name, in a transaction in which no
+row names it: from then on a row that would name it is refused, and its writer stores the bytes
+anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select
+
+from forebay.errors import InfrastructureError
+from forebay.home.database import database_of
+from forebay.home.paths import Home
+from forebay.home.rows import batches
+from forebay.home.store import Store, store_of
+from forebay.home.tables import STORED, tombstones
+from forebay.system.instants import now_us
+
+# Nobody commits a row so long after its bytes were stored.
+TOMBSTONE_SECONDS = 7 * 86_400.0
+# A writer in another process of an object store may still be at work: nobody can ask it.
+LEFTOVER_SECONDS = 86_400.0
+_MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """What nobody needs. names: that no row names; leftovers: of writers that died."""
+
+    names: list[str]
+    leftovers: list[str]
+
+
+def collect(home: Home, *, dry_run: bool = False) -> Garbage:
+    """Remove what no row names, and what dead writers left.
+
+    Called again after a kill it goes on. With `dry_run` nothing is changed.
+
+    Raises:
+        InfrastructureError: when store or database cannot be reached.
+    """
+    store = store_of(home)
+    # The store first: what is stored after this look is none of this call's business.
+    found = list(store.names())
+    left = _leftovers(store)
+    database = database_of(home)
+    if dry_run:
+        return Garbage(database.read(lambda rows: _unnamed(rows, found)), left)
+    unnamed = database.transact(lambda rows: _bury(rows, found)) if found else []
+    store.remove([*unnamed, *left])
+    return Garbage(unnamed, left)
+
+
+def require_unburied(connection: Connection, names: Sequence[str]) -> None:
+    """Let a row name bytes of the store.
+
+    Raises:
+        InfrastructureError: when they were collected as garbage before the row came.
+    """
+    rows = select(tombstones.c.name).where(tombstones.c.name.in_(names)).limit(1)
+    buried = connection.scalar(rows)
+    if buried is not None:
+        raise InfrastructureError(
+            f"{buried} was removed from the store before anything named it (forebay gc): "
+            "try again, it is stored anew"
+        )
+
+
+def _leftovers(store: Store) -> list[str]:
+    before = int((time.time() - LEFTOVER_SECONDS) * _MICROSECONDS)
+    return [each.name for each in store.leftovers() if each.changed_at < before]
+
+
+def _bury(connection: Connection, names: Iterable[str]) -> list[str]:
+    """Tombstones for those that no row names; old tombstones go."""
+    now = now_us()
+    old = now - int(TOMBSTONE_SECONDS) * _MICROSECONDS
+    connection.execute(delete(tombstones).where(tombstones.c.buried_at < old))
+    unnamed = _unnamed(connection, names)
+    for some in batches(unnamed):
+        known = set(
+            connection.scalars(select(tombstones.c.name).where(tombstones.c.name.in_(some)))
+        )
+        rows = [{"name": name, "buried_at": now} for name in some if name not in known]
+        if rows:
+            connection.execute(insert(tombstones), rows)
+    return unnamed
+
+
+def _unnamed(connection: Connection, names: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    for some in batches(names):
+        named = {
+            name
+            for table in STORED
+            for name in connection.scalars(select(table.c.name).where(table.c.name.in_(some)))
+        }
+        found += [name for name in some if name not in named]
+    return found

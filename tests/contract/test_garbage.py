@@ -1,0 +1,162 @@
+"""What nothing names is removed from the store, and never what somebody is about to name."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select, update
+from support.links import link
+from support.model_lines import export, keep_checkpoint, plan_empty, put
+from support.task_tables import record_tasks
+
+from forebay.datatasks.ledger import Ledger
+from forebay.errors import InfrastructureError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.stages.claims import Claims
+from forebay.home import garbage
+from forebay.home.database import close_databases, database_of
+from forebay.home.garbage import Garbage, collect
+from forebay.home.paths import Home
+from forebay.home.store import store_of
+from forebay.home.tables import tombstones
+
+KEY = "2026-03-01"
+SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def home(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Home]:
+    if request.param == "postgresql":
+        new_database: Callable[[], str] = request.getfixturevalue("new_database")
+        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    home = Home(tmp_path / "home")
+    database_of(home).prepare()
+    yield home
+    close_databases()
+
+
+def buried(home: Home) -> int:
+    count = select(func.count()).select_from(tombstones)
+    return database_of(home).read(lambda rows: rows.scalar(count) or 0)
+
+
+def stored(home: Home) -> set[str]:
+    return set(store_of(home).names())
+
+
+def test_an_empty_home_has_none(home: Home) -> None:
+    assert collect(home) == collect(home, dry_run=True) == Garbage([], [])
+
+
+def test_what_a_window_s_life_names_stays(home: Home) -> None:
+    ledger, chain = Ledger(home, "ads"), ModelChain(home, "ads")
+    record_tasks(ledger, KEY, SPAN, {"history": [(0, 5)], "clicks": [(1, 7)]})
+    chain.record(link(KEY))
+    recorded = chain.newest(KEY)
+    assert recorded is not None
+    keep_checkpoint(chain, recorded)
+    export(chain, recorded)
+    named = stored(home)
+    assert len(named) == 4
+    garbage_names = {put(home).name for _ in range(3)}
+    assert set(collect(home, dry_run=True).names) == garbage_names
+    assert (stored(home), buried(home)) == (named | garbage_names, 0)
+    assert set(collect(home).names) == garbage_names
+    assert stored(home) == named
+    assert collect(home).names == []
+    assert len(ledger.tasks(KEY, 1)) == 2
+
+
+def test_a_name_that_two_generations_share_goes_with_the_last(home: Home) -> None:
+    ledger = Ledger(home, "ads")
+    record_tasks(ledger, KEY, SPAN, {"history": [(0, 5)]})
+    assert Claims(ledger, KEY).decide("r#0", renewed=1) == 2
+    assert collect(home).names == []
+    assert len(ledger.tasks(KEY, 2)) == 1
+    ledger.forget(KEY)
+    assert len(collect(home).names) == 1
+    assert stored(home) == set()
+
+
+def test_checkpoints_that_are_dropped_are_gone(home: Home) -> None:
+    ledger, chain = Ledger(home, "ads"), ModelChain(home, "ads")
+    for key in (KEY, "2026-03-02"):
+        plan_empty(ledger, key)
+        chain.record(link(key))
+        keep_checkpoint(chain, link(key))
+    chain.drop_checkpoints(1)
+    assert len(stored(home)) == 1
+    assert collect(home).names == []
+
+
+def test_bytes_that_were_collected_before_their_row_are_refused(home: Home) -> None:
+    ledger, chain = Ledger(home, "ads"), ModelChain(home, "ads")
+    plan_empty(ledger, KEY)
+    early = put(home)  # a trainer stores them, and is slow
+    assert collect(home).names == [early.name]
+    with pytest.raises(InfrastructureError, match=r"was removed .*\(forebay gc\): try again"):
+        chain.record(link(KEY, files={"checkpoint": early}))
+    assert chain.windows() == []
+    chain.record(link(KEY, files={"checkpoint": put(home)}))
+    assert collect(home).names == []
+
+
+def test_after_a_kill_between_tombstone_and_removal_it_goes_on(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = put(home)
+    with monkeypatch.context() as killed:
+        killed.setattr(type(store_of(home)), "remove", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            collect(home)
+    plan_empty(Ledger(home, "ads"), KEY)
+    with pytest.raises(InfrastructureError, match="forebay gc"):
+        ModelChain(home, "ads").record(link(KEY, files={"steps": early}))
+    assert stored(home) == {early.name}
+    assert collect(home).names == [early.name]
+    assert stored(home) == set()
+
+
+def test_tombstones_do_not_pile_up(home: Home) -> None:
+    put(home)
+    collect(home)
+    assert buried(home) == 1
+    week = int((garbage.TOMBSTONE_SECONDS + 60) * 1e6)
+    database_of(home).transact(
+        lambda rows: rows.execute(
+            update(tombstones).values(buried_at=tombstones.c.buried_at - week)
+        )
+    )
+    put(home)
+    collect(home)
+    assert buried(home) == 1, "the older one is gone"
+
+
+def test_what_a_dead_writer_left_goes_when_it_is_old(home: Home, tmp_path: Path) -> None:
+    source = tmp_path / "tree"
+    source.mkdir()
+    (source / "file").write_bytes(b"x" * 10)
+    child = os.fork()
+    if not child:
+        store = store_of(home)
+        os.rename = lambda *_: os._exit(9)  # type: ignore[assignment]
+        Path.rename = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
+        os.link = lambda *_, **__: os._exit(9)  # type: ignore[assignment]
+        store.put_tree("models", "half", source)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    left = list(store_of(home).leftovers())
+    assert left, "the kill came in the middle"
+    assert collect(home).leftovers == [], "it may be at work on another host"
+    yesterday = time.time() - timedelta(days=2).total_seconds()
+    for path in store_of(home).root.rglob("*"):  # type: ignore[attr-defined]
+        os.utime(path, (yesterday, yesterday))
+    assert collect(home).leftovers == [each.name for each in left]
+    assert list(store_of(home).leftovers()) == []
