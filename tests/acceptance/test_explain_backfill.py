@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from support.projects import Project, ads_pipeline, ads_project, history_source
-
-from forebay.executors.model_line.chain import ModelChain
-from forebay.home.paths import Home
+from support.truth_rows import drop_checkpoint
 
 DAYS = 5
 ROWS = 1_000
@@ -96,7 +94,7 @@ def test_another_line_trains_what_the_first_one_planned(trained: Project) -> Non
 
 
 def test_a_checkpoint_that_is_not_kept(trained: Project) -> None:
-    ModelChain(Home(trained.home), "ads").drop_checkpoints(1)
+    drop_checkpoint(trained.home, "2026-03-02")
     cost = explain(trained, "2026-03-03", "2026-03-03", "--reprocess")
     (refused,) = cost["refused"]
     assert refused.startswith("window 2026-03-02 cannot be built on: its checkpoint is not kept")

@@ -49,7 +49,7 @@ def links_of(home: Path, pipeline: str, window: str, line: str = "main") -> list
 
 def trained_rows(home: Path, pipeline: str, window: str, generation: int) -> int:
     """Rows that a window's link holds; 0 before it has one."""
-    if not (home / "forebay.db").exists():
+    if not _has_tables(home):
         return 0
     found = [each for each in links_of(home, pipeline, window) if each["generation"] == generation]
     return sum(
@@ -73,7 +73,7 @@ def served_of(home: Path, pipeline: str, line: str = "main") -> tuple[str, int, 
 
 def serves(home: Path, pipeline: str, line: str = "main") -> bool:
     """Whether some model of the line serves."""
-    return bool(rows_of(home, _SERVED, pipeline, line)) if (home / "forebay.db").exists() else False
+    return _has_tables(home) and bool(rows_of(home, _SERVED, pipeline, line))
 
 
 def forget_what_serves(home: Path) -> None:
@@ -86,6 +86,22 @@ def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:
     """Where the store has this of a window's newest link; None where it has nothing."""
     found = rows_of(home, _STORED, pipeline, window, kind)
     return home / "store" / found[-1]["name"] if found else None
+
+
+def drop_checkpoint(home: Path, window: str) -> None:
+    """As if that window's checkpoint were not kept any more."""
+    with sqlite3.connect(home / "forebay.db") as database:
+        database.execute(
+            "DELETE FROM link_files WHERE kind = 'checkpoint' AND link_id IN (SELECT links.id "
+            "FROM links JOIN windows ON windows.id = links.window_id WHERE windows.key = ?)",
+            (window,),
+        )
+
+
+def _has_tables(home: Path) -> bool:
+    if not (home / "forebay.db").exists():
+        return False
+    return bool(rows_of(home, "SELECT 1 FROM sqlite_master WHERE name = 'served'"))
 
 
 def _link(home: Path, row: sqlite3.Row) -> Json:
