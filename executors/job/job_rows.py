@@ -5,9 +5,10 @@ Light: imports neither Arrow nor NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, bindparam, select
 
 from forebay.executors.job.request import ACTIVE_STATES, JobStatus
 from forebay.home.tables import job_windows, jobs
@@ -50,18 +51,27 @@ class JobWindow(NamedTuple):
 
 
 _ROW = [jobs.c[name] for name in JobRow._fields]
+# Built once: whoever follows a job asks this every second, and building it costs more than asking.
+_OF_ID = select(*_ROW).where(jobs.c.job_id == bindparam("job_id"))
 
 
 def find(connection: Connection, job_id: str) -> JobRow | None:
     """One job; None where it was never submitted."""
-    found = connection.execute(select(*_ROW).where(is_job(job_id))).one_or_none()
+    found = connection.execute(_OF_ID, {"job_id": job_id}).one_or_none()
     return None if found is None else JobRow(*found)
 
 
 def select_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[JobRow]:
     """Jobs for which all of this is true, the newest submission first."""
-    rows = select(*_ROW).where(*conditions).order_by(jobs.c.submitted_at.desc(), jobs.c.id.desc())
+    newest = (jobs.c.submitted_at.desc(), jobs.c.id.desc())
+    rows = select(*_ROW).where(*conditions).order_by(*newest)
     return [JobRow(*row) for row in connection.execute(rows)]
+
+
+def with_window(connection: Connection, window: str) -> list[int]:
+    """Jobs of all pipelines that train, trained or were to train a window; as `JobRow.id`."""
+    rows = select(job_windows.c.job_row).where(job_windows.c.window == window)
+    return list(connection.scalars(rows))
 
 
 def of_line(pipeline: str, line: str | None) -> ColumnElement[bool]:
@@ -70,9 +80,9 @@ def of_line(pipeline: str, line: str | None) -> ColumnElement[bool]:
     return of_pipeline if line is None else of_pipeline & (jobs.c.line == line)
 
 
-def has_window(window: str) -> ColumnElement[bool]:
-    """A job that trains, trained or was to train a window."""
-    return jobs.c.id.in_(select(job_windows.c.job_row).where(job_windows.c.window == window))
+def is_one_of(ids: Sequence[int]) -> ColumnElement[bool]:
+    """A job with one of these `JobRow.id`."""
+    return jobs.c.id.in_(ids)
 
 
 def is_unended() -> ColumnElement[bool]:

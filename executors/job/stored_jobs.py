@@ -27,7 +27,13 @@ class StoredJob:
 
     home: Home
     row: JobRow
-    windows: tuple[JobWindow, ...]
+
+    @cached_property
+    def windows(self) -> tuple[JobWindow, ...]:
+        """What it trains, in order."""
+        this = job_rows.is_job(self.job_id)
+        found = database_of(self.home).read(lambda rows: job_rows.windows_of(rows, this))
+        return tuple(found.get(self.row.id, ()))
 
     @property
     def job_id(self) -> str:
@@ -100,7 +106,8 @@ def stored_job(home: Home, job_id: str) -> StoredJob:
 
 def find_job(home: Home, job_id: str) -> StoredJob | None:
     """One job; None where no such was ever submitted."""
-    return next(iter(_jobs(home, job_rows.is_job(job_id))), None)
+    row = database_of(home).read(lambda rows: job_rows.find(rows, job_id))
+    return None if row is None else StoredJob(home, row)
 
 
 def jobs_of(
@@ -118,7 +125,14 @@ def jobs_with_window(
     home: Home, pipeline: str, window: str, line: str | None = None
 ) -> list[StoredJob]:
     """The jobs of a pipeline that train, trained or were to train a window, newest first."""
-    return _jobs(home, job_rows.of_line(pipeline, line), job_rows.has_window(window))
+    line_is = job_rows.of_line(pipeline, line)
+
+    def work(rows: Connection) -> list[StoredJob]:
+        return _selected(
+            rows, home, job_rows.is_one_of(job_rows.with_window(rows, window)), line_is
+        )
+
+    return database_of(home).read(work)
 
 
 def window_jobs(home: Home, pipeline: str, line: str, window: str) -> list[StoredJob]:
@@ -140,12 +154,15 @@ def jobs_owned(home: Home, run: str) -> list[StoredJob]:
 
 
 def _jobs(home: Home, *conditions: ColumnElement[bool]) -> list[StoredJob]:
-    def work(rows: Connection) -> list[StoredJob]:
-        found = job_rows.select_jobs(rows, *conditions)
-        windows = job_rows.windows_of(rows, *conditions) if found else {}
-        return [StoredJob(home, row, tuple(windows.get(row.id, ()))) for row in found]
+    return database_of(home).read(lambda rows: _selected(rows, home, *conditions))
 
-    return database_of(home).read(work)
+
+def _selected(rows: Connection, home: Home, *conditions: ColumnElement[bool]) -> list[StoredJob]:
+    found = [StoredJob(home, row) for row in job_rows.select_jobs(rows, *conditions)]
+    windows = job_rows.windows_of(rows, *conditions) if found else {}
+    for job in found:  # with the jobs, and not one by one
+        vars(job)["windows"] = tuple(windows.get(job.row.id, ()))
+    return found
 
 
 def _unknown(home: Home, job_id: str) -> UsageError:

@@ -22,6 +22,8 @@ BEAT_SECONDS = 5.0
 # A cancel that pokes the supervisor is seen at once; this is for those from other hosts.
 LOOK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
+# A disk without room stays so until somebody acts, who then finds the job lost and runs it again.
+LOCAL_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -76,16 +78,18 @@ class StateReporter:
             self._poked = True
             self._changed.notify()
 
-    def finish(self, status: JobStatus, seconds: float) -> bool:
+    def finish(self, status: JobStatus, seconds: float | None = None) -> bool:
         """Store the last state.
 
         Args:
             status: an end; where a cancel was accepted, the job is cancelled whatever it says.
-            seconds: how long the database may be away.
+            seconds: how long the database may be away; None for as long as a job waits for it.
 
         Returns:
             Whether it is stored.
         """
+        if seconds is None:
+            seconds = LOCAL_SECONDS if self._database.kind == "sqlite" else GONE_SECONDS
         deadline = time.monotonic() + seconds
         with self._changed:
             self._waiting = status

@@ -19,7 +19,6 @@ from typing import Any
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.job import job_rows
 from forebay.executors.job.folder import SUPERVISOR, JobFolder
-from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
@@ -189,7 +188,7 @@ class Supervisor:
             phases={name: round(seconds, 3) for name, seconds in phases.items()},
         )
         _LOG.info("the job is over: %s", end.state)
-        if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else GONE_SECONDS):
+        if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else None):
             _LOG.error("that could not be stored: the job counts as lost, and may be run again")
 
     def _with_processes(self, status: JobStatus, processes: JobProcesses) -> JobStatus:

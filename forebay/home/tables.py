@@ -241,8 +241,7 @@ jobs = Table(
     Column("beat_at", BigInteger),
     Column("progress", Text),
     UniqueConstraint("job_id"),
-    Index(None, "pipeline", "line", "submitted_at"),
-    Index(None, "pipeline", "state"),
+    Index(None, "pipeline", "line", "state"),
     Index(None, "owner_run"),
 )
 # The windows of a job's last submission, in the order of training.

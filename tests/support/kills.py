@@ -48,6 +48,7 @@ def wait_for_rows(project: Project, window: str, rows: int, run: subprocess.Pope
     Raises:
         AssertionError: when the run ends first, or nothing happens for a minute.
     """
+    status(project)  # the first look takes longest, and a kill that follows must come in time
     deadline = time.monotonic() + 60
     while used_rows(project, window) < rows:
         if run.poll() is not None:
