@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from support.projects import Project, ads_project
 
@@ -11,11 +13,12 @@ RANGE = ("--from", WINDOW, "--to", WINDOW)
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Its home looks as one of before there were formats."""
+    """Its home looks as one of before there was a database."""
     project = ads_project(tmp_path_factory.mktemp("older"), rows=100)
-    project.forebay("plan", "ads", *RANGE)
-    assert (project.home / "format").read_text() == "2\n"
-    (project.home / "format").unlink()
+    plan = project.home / "ledger" / "ads" / WINDOW / "g1" / "plan.json"
+    plan.parent.mkdir(parents=True)
+    plan.write_text("{}")
+    (project.home / "format").write_text("2\n")
     return project
 
 
@@ -56,4 +59,13 @@ def test_what_needs_no_state_does_not_care(project: Project, arguments: tuple[st
 def test_the_way_out_works(project: Project) -> None:
     project.home.rename(project.root / "older")
     project.forebay("plan", "ads", *RANGE)
-    assert (project.home / "format").read_text() == "2\n"
+    assert json.loads((project.home / "home.json").read_text())["format"] == "3"
+
+
+def test_a_home_of_a_newer_version_is_refused(project: Project) -> None:
+    marker = project.home / "home.json"
+    found = json.loads(marker.read_text())
+    marker.write_text(json.dumps(found | {"format": "4"}))
+    done = project.forebay("plan", "ads", *RANGE, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "was written by another version of Forebay, in format 4" in done.stderr

@@ -135,7 +135,8 @@ def test_each_window_trains_what_an_independent_reader_counts(stages: Stages) ->
         assert found.generation == 1
         assert found.rows == {name: sums["rows"] for name, sums in expected.items()}
         assert found.rows_line.startswith("rows  planned = served = trained + dead")
-        document = json.loads(Path(found.path).read_text())
+        document = stages.chain.judgement(stages.newest(key))
+        assert document is not None
         assert (document["window"], document["rows_agree"]) == (key, True)
     second = stages.newest(SECOND).parent
     assert second is not None
