@@ -49,5 +49,5 @@ class Home:
         return self.root / "jobs"
 
     def job(self, job_id: str) -> Path:
-        """Spec, token, status, journal and logs of one job."""
+        """Request, token, progress, journal, sockets and logs of one job."""
         return self.jobs / job_id

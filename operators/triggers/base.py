@@ -39,7 +39,7 @@ class WakingTrigger(BaseTrigger):
 
     @abstractmethod
     async def watch(self) -> dict[str, Any]:
-        """Wait; the answer is the event. Looks at files at most, and never blocks for long."""
+        """Wait; the answer is the event. What may block, as a database may, runs in a thread."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Class and arguments."""
