@@ -85,7 +85,10 @@ def forget_what_serves(home: Path) -> None:
 def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:
     """Where the store has this of a window's newest link; None where it has nothing."""
     found = rows_of(home, _STORED, pipeline, window, kind)
-    return home / "store" / found[-1]["name"] if found else None
+    if not found:
+        return None
+    path = home / "store" / found[-1]["name"]
+    return path / "content" if path.suffix == ".tree" else path
 
 
 def drop_checkpoint(home: Path, window: str) -> None:
