@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.model_lines import keep_checkpoint, mark_trained, record_link, replace_link
-from support.stages import Stages, memory_source, noon, stages, table
+from support.stages import Stages, memory_source, noon, pipeline, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.executors.backfill_cost import BackfillCost, BackfillEstimator
@@ -110,6 +110,7 @@ def test_a_reprocess_trains_again_and_leaves_later_windows_stale(project: Stages
     assert does(cost(project, 0, 2)) == [("trained", "skip", 1)] * 3
     assert cost(project, 0, 2).seconds == 0
     assert cost(project, 0, 2).refused == []
+    assert cost(project, 0, 2).storage_calls == 0, "what is trained is not scanned"
     assert cost(project, 1, 2, reprocess=True).refused == []
     ModelChain(project.home, "ads").drop_checkpoints(2)
     (refused,) = cost(project, 1, 2, reprocess=True).refused
@@ -133,6 +134,17 @@ def test_windows_that_are_not_over_or_late_wait(project: Stages) -> None:
     found = cost(project, 0, 3)
     assert [each.does for each in found.windows] == ["train", "wait", "wait", "wait"]
     assert "no marker" in found.windows[1].reason
+
+
+def test_a_window_that_waits_between_two_that_train_is_a_reason_to_refuse(
+    project: Stages,
+) -> None:
+    ends = project.window(2).end
+    project.sources["b"] = project.sources["b"].model_copy(update={"ends": ends})
+    project.late["b"] = project.window(0).end
+    found = cost(project, 0, 4)
+    assert [each.does for each in found.windows] == ["train", "wait", "wait", "train", "train"]
+    assert found.refused == ["windows after 2026-03-02 wait until it is trained"]
 
 
 def test_what_is_behind_a_late_window_waits_with_it(project: Stages) -> None:
@@ -182,6 +194,17 @@ def test_rows_that_only_reading_can_tell_make_the_sum_unknown(project: Stages) -
     mark_trained(project.ledger, newest.window, 2)
     found = cost(project, 0, 1, line="second")
     assert found.rows == {"a": None, "b": 2}
+
+
+def test_a_source_that_a_plan_does_not_have_yet_adds_no_rows(tmp_path: Path) -> None:
+    with stages(tmp_path) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.source(0)
+        found.sink(0)
+        found.ledger.mark_trained(found.window(0).key, 1, {})
+        found.sources["b"] = memory_source("b")
+        found.pipeline = pipeline(["a", "b"])
+        assert cost(found, 0, 0, line="second").rows == {"a": 1, "b": 0}
 
 
 def test_a_source_is_asked_at_once_whatever_it_may_wait(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.model_lines import mark_trained
-from support.stages import Stages, noon, pipeline, stages, table
+from support.stages import Stages, memory_source, noon, pipeline, stages, table
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
@@ -194,3 +194,24 @@ def test_a_window_that_another_line_has_trained_is_open(found: Stages) -> None:
 def test_a_sink_without_anything_to_say_has_no_notes(found: Stages) -> None:
     list_all(found)
     assert found.sink(0).notes == []
+
+
+def test_a_warm_start_that_is_not_listed_for_what_is_declared_is_not_recorded(
+    tmp_path: Path,
+) -> None:
+    warm = {"warm_start": "2026-02-20"}
+    with stages(tmp_path, ("a", "b")) as found:
+        MEMORY["a"] = MEMORY["b"] = table([noon(-3), noon(0)])
+        found.source(0, "b")
+        found.pipeline = pipeline(["a", "b"], train=warm)
+        found.source(0, "a")
+        assert found.sink(0).rows == {"a": 1, "b": 1}
+        assert found.ledger.windows() == [KEY], "b has not listed it"
+        list_all(found, "r#1")
+        later = {"starts": "2026-02-25T00:00:00Z"}
+        found.sources["b"] = memory_source("b", **later)
+        found.sink(0, "r#1")
+        assert found.ledger.windows() == [KEY], "b has listed other days of it"
+        list_all(found, "r#2")
+        found.sink(0, "r#2")
+        assert found.ledger.windows() == [f"2026-02-20_{KEY}", KEY]
