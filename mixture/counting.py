@@ -77,7 +77,7 @@ class CountingLearner:
                 f" {len(self._sums)}: start another line, or forget the pipeline's windows"
             )
         rows = [(sums.rows, sums.sum, sums.sum_of_squares) for sums in counts.seen]
-        self._sums = np.array(rows, np.int64).reshape(-1, 3)
+        self._sums = np.array(rows, np.int64).reshape(self._sums.shape)
         self._steps = counts.steps
 
     def export(self, directory: Path) -> None:

@@ -41,7 +41,7 @@ class AucEstimate:
         """
         value = float(self.values[column])
         if value <= 0.0 or value >= 1.0:
-            bound = 0.025 ** (1.0 / max(1, min(self.positives, self.negatives)))
+            bound = 0.025 ** (1.0 / min(self.positives, self.negatives))
             return (
                 Estimate(value, bound, 1.0) if value >= 1.0 else Estimate(value, 0.0, 1.0 - bound)
             )

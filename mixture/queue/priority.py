@@ -95,7 +95,7 @@ def _run(
     The first row is certain. Row k (from 0) comes while queued - k rows still win.
     """
     most = min(queued, rows_max)
-    if most == 1 or unit > _UNIT_MONOTONE:
+    if unit > _UNIT_MONOTONE:
         return 1
 
     def wins(row: int) -> bool:

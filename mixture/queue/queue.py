@@ -175,7 +175,7 @@ class PrioritisedQueue:
                 now = self._clock()
                 if now >= deadline:
                     return None
-                self._changed.wait(max(0.0, min(deadline, self._next_flush()) - now))
+                self._changed.wait(min(deadline, self._next_flush()) - now)
 
     # For the owner --------------------------------------------------------------------------
 

@@ -53,6 +53,9 @@ def test_a_difference_takes_what_both_have_in_common_off() -> None:
     assert (found.low, found.high) == pytest.approx((0.1 - reach, 0.1 + reach))
     same = AucEstimate(np.array([0.7, 0.7]), np.full((2, 2), 0.04), 5, 5, 25).difference(0, 1)
     assert (same.low, same.high) == (0.0, 0.0)
+    rounded = np.array([[0.04, 0.0401], [0.0401, 0.04]])
+    same = AucEstimate(np.array([0.7, 0.7]), rounded, 5, 5, 25).difference(0, 1)
+    assert (same.low, same.high) == (0.0, 0.0), "a variance that rounding makes negative is none"
 
 
 def test_one_row_of_a_class_counts_with_the_largest_variance() -> None:

@@ -60,6 +60,7 @@ def test_a_task_that_is_ahead_does_not_hold_up_an_earlier_one() -> None:
     served.open_task(0, "early", 0)
     assert served.put(0, "late", chunk([5] * 4), 1)
     assert not served.put(0, "late", chunk([5] * 4, 4), 0.01)  # the buffer is full
+    assert served.queued()["old"] == 4
     assert served.put(0, "early", chunk([0] * 4, 100), 0.01)  # and yet it may bring what is due
     assert popped(served.pop(0))[3] == {"early": 104}
     served.end_task(0, "early", "end")
@@ -73,8 +74,12 @@ def test_tokens_follow_the_rows_and_the_end_comes_last() -> None:
     assert popped(served.pop(0))[3] == {"a": 3}
     served.end_task(0, "a", "end")
     assert served.pop(0) is None  # one row waits for company
+    served.open_task(1, "b", 0)
     served.set_last(True)
+    assert served.pop(0) is None  # task b may still bring some
+    served.end_task(1, "b", "nothing")
     assert popped(served.pop(0)) == ("batch", 0, [(0, 1)], {"a": "end"})
+    assert popped(served.pop(0)) == ("stream", 0, [], {"b": "nothing"})
     served.open_task(1, "empty", 3)
     served.end_task(1, "empty", "nothing")
     assert popped(served.pop(0)) == ("stream", 3, [], {"empty": "nothing"})
@@ -189,3 +194,54 @@ def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
     served.put(1, "b", chunk([0] * 2, 1), 1)
     assert popped(served.pop(0))[0] == "batch"  # more stream rows are there: they may join
     assert popped(served.pop(0))[2] == [(1, 3)]
+
+
+def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> None:
+    now = [0.0]
+    sources = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
+    served = PrioritisedQueue(sources, Limits(4, 100, 1 << 20, 30.0), lambda: now[0])
+    for source, task in enumerate("ab"):
+        served.open_task(source, task, 0)
+    served.put(1, "b", chunk([0]), 1)
+    assert served.pop(0) is None
+    now[0] = 31.0
+    served.put(0, "a", chunk([0] * 8), 1)
+    assert popped(served.pop(0))[2] == [(1, 1)]
+    assert popped(served.pop(0))[2] == [(0, 4)]
+
+
+def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
+    served = queue(minibatch_rows=20)
+    tasks = [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
+    for source, task, rows in tasks:
+        served.open_task(source, task, 0)
+        served.put(source, task, chunk([0] * rows), 1)
+        served.end_task(source, task, "end")
+    served.set_last(True)
+    frames = [served.pop(0), served.pop(0)]
+    assert sorted(popped(frame)[2:3] for frame in frames) == [([(0, 6)],), ([(1, 7)],)]
+    assert all(batch.num_rows for frame in frames if frame for batch in frame.batches)
+
+
+def test_what_a_task_may_still_bring_is_not_earlier_than_its_last_row() -> None:
+    buffer = ServingBuffer(rows_max=10, bytes_max=2_000)
+    buffer.open_task("a", 0)
+    buffer.put("a", chunk([0, 0, 2]))
+    assert buffer.take(0, 9).rows == 2
+    assert buffer.hour() == 2
+    buffer.take(2, 1)
+    assert (buffer.hour(), buffer.reading(), buffer.available(2)) == (2, {"a": 2}, 0)
+
+
+def test_an_empty_queue_looks_again_only_when_something_may_have_changed() -> None:
+    looks = []
+
+    def clock() -> float:
+        looks.append(time.monotonic())
+        return looks[-1]
+
+    sources = QueueSources(["old"], ["batch"], (1.0,), [0], (0.0,))
+    served = PrioritisedQueue(sources, Limits(4, 100, 1 << 20, 30.0), clock)
+    assert served.pop(0.2) is None
+    assert looks[-1] - looks[0] >= 0.2
+    assert len(looks) < 20
