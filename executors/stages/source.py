@@ -163,10 +163,10 @@ class SourceStage:
 
     def _listed_before(self, wanted: Sequence[_Wanted]) -> SourceResult | None:
         """What is listed for this pass already; None while something of it is missing."""
-        if self._mine(wanted):
-            return None
         head = self._listings.head(self._spec.name, self._window.key)
-        return None if head is None else self._result(head, storage_calls=0)
+        if head is None or self._mine(wanted):
+            return None
+        return self._result(head, storage_calls=0)
 
     def _mine(self, wanted: Sequence[_Wanted]) -> list[_Wanted]:
         return [each for each in wanted if each.mine and not self._is_listed(each)]

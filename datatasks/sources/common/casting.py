@@ -60,11 +60,11 @@ def castable(stored: pa.DataType, declared: ColumnType) -> bool:
 
 def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
     """What is wrong with a declared column in a stored schema; an empty text when nothing is."""
-    index = schema.get_field_index(name)
-    if index < 0 and name not in schema.names:
+    if name not in schema.names:
         guess = nearest(name, schema.names)
         way_out = f"did you mean {guess!r}?" if guess else f"it has {_some(schema.names)}"
         return f"there is no column {name!r}: {way_out}"
+    index = schema.get_field_index(name)
     if index < 0:
         return f"column {name!r} stands there twice"
     stored = schema.field(index).type

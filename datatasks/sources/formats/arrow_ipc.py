@@ -81,9 +81,8 @@ class ArrowDecoder(Decoder):
 
 
 def _joined(pieces: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    filled = [piece for piece in pieces if piece.num_rows]
-    if len(filled) == 1:
-        return filled[0]
-    if not filled:
+    if len(pieces) == 1:
+        return pieces[0]
+    if not pieces:
         return pa.RecordBatch.from_pylist([], schema=schema)
-    return pa.concat_batches(filled)
+    return pa.concat_batches(pieces)

@@ -58,9 +58,10 @@ def read_footers(files: Files, listing: Listing, event_time: str | None) -> list
         (files.full(path), int(size), version, event_time)
         for path, size, version in zip(paths, listing.sizes, versions, strict=True)
     ]
+    found: dict[int, Footer | str] = {}
     with _cache_lock:
-        found: list[Footer | str | None] = [_cache.get(key) for key in keys]
-    missing = [index for index, footer in enumerate(found) if footer is None]
+        found.update((index, _cache[key]) for index, key in enumerate(keys) if key in _cache)
+    missing = [index for index in range(len(keys)) if index not in found]
     files.calls += len(missing)
     with ThreadPoolExecutor(_THREADS) as pool:
         read = pool.map(lambda index: _read(files, paths[index], event_time), missing)
@@ -68,7 +69,7 @@ def read_footers(files: Files, listing: Listing, event_time: str | None) -> list
             found[index] = footer
             if isinstance(footer, Footer):
                 _remember(keys[index], footer)
-    return [footer for footer in found if footer is not None]
+    return [found[index] for index in range(len(keys))]
 
 
 def _remember(key: _Key, footer: Footer) -> None:

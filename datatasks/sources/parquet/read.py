@@ -87,9 +87,7 @@ class ParquetReader:
         chunks = (
             chunk
             for index in range(start.part, len(task.ranges))
-            for chunk in _RangeReader(self, task, index, columns, chunk_rows).chunks(
-                max(task.ranges[index].first, start.row if index == start.part else 0)
-            )
+            for chunk in _RangeReader(self, task, index, columns, chunk_rows).chunks(start)
         )
         return joined(chunks, chunk_rows, last)
 
@@ -138,8 +136,10 @@ class _RangeReader:
             not self.lost and self.row_range.rows != self.row_range.end - self.row_range.first
         )
 
-    def chunks(self, start: int) -> Iterator[Chunk]:
-        """Chunks from row `start` of the file to the end of the row range."""
+    def chunks(self, position: Position) -> Iterator[Chunk]:
+        """Chunks of the row range from a position of the task on."""
+        first = self.row_range.first
+        start = max(first, position.row) if self.index == position.part else first
         if start >= self.row_range.end and not self.lost:
             return
         with ExitStack() as stack:
@@ -153,8 +153,8 @@ class _RangeReader:
                 yield self._dead(reason, start, self.row_range.end, self.row_range.rows or 0, {})
                 return
             self._check(file)
-            for groups, first, end in self._runs(file, start):
-                yield from self._run(file, groups, first, max(first, start), end)
+            for groups, low, high in self._runs(file, start):
+                yield from self._run(file, groups, low, max(low, start), high)
 
     def _check(self, file: pq.ParquetFile) -> None:
         schema, place = file.schema_arrow, self.reader.place(self.row_range.path)
@@ -214,7 +214,7 @@ class _RangeReader:
                 yield self._dead(error.cause, at, stop, count, {"row_group": groups[0]})
                 return
             for group, low, high in self._single(file, groups, first):
-                if high > at and low < stop:
+                if high > at:
                     yield from self._run(file, (group,), low, max(low, at), high)
 
     @staticmethod
@@ -230,8 +230,6 @@ class _RangeReader:
         name = str(self.spec.event_time)
         times = group_times(file, run.groups[0], name, self.bounds)
         mask = (times >= self.span[0]) & (times < self.span[1])
-        rows = np.arange(run.first, run.first + len(times))
-        mask &= (rows >= self.row_range.first) & (rows < self.row_range.end)
         return _Run(run.groups, run.first, run.start, run.stop, mask, times)
 
     def _chunks(self, file: pq.ParquetFile, run: _Run) -> Iterator[Chunk]:
@@ -299,7 +297,7 @@ class _RangeReader:
 
     def _rest(self, start: int) -> int:
         """Rows of the row range that are not read yet; only known when nothing is cut before."""
-        if self.lost or start <= self.row_range.first:
+        if start == self.row_range.first:
             return self.row_range.rows or 0
         if self.cut:
             raise DataError(

@@ -15,7 +15,7 @@ from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
-from forebay.datatasks.sources.common.bundles import RowRanges, fingerprints, to_tasks
+from forebay.datatasks.sources.common.bundles import fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
 from forebay.datatasks.sources.common.markers import Markers, MarkerSource
@@ -26,7 +26,6 @@ from forebay.datatasks.sources.parquet.footers import KNOWN, Footer, RowGroups, 
 from forebay.datatasks.sources.parquet.kind import ParquetKind
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
-from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 from forebay.system.instants import from_us
@@ -103,9 +102,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         matched = self._matched(listing)
         if not len(matched):
             self._refuse_nothing(listing)
-        if not len(matched) or not spans:
-            texts = fingerprints(len(spans), _no_ranges(), matched, self._salt)
-            return Scan(TASK_SCHEMA.empty_table(), texts, self._files.calls - before)
         bounds = Spans(spans)
         chosen, low, high = self._near(matched, bounds)
         footers = read_footers(self._files, chosen, self.spec.event_time)
@@ -218,7 +214,3 @@ class ParquetSource(ParquetKind, MarkerSource):
             if isinstance(footer, Footer) and (footer.state == KNOWN).any()
         ]
         return from_us(max(known)) if known else None
-
-
-def _no_ranges() -> RowRanges:
-    return RowRanges.of([])

@@ -78,6 +78,20 @@ def test_a_window_that_is_not_over_waits(found: Stages) -> None:
     assert found.scans == []
 
 
+def test_a_window_is_over_at_its_end(found: Stages) -> None:
+    found.now = found.window(3).end
+    assert found.ready(3).state == "listed"
+    found.source(1, asked=[(3, "r3#0"), (4, "r4#0")])
+    assert spans(found) == [[1, 3]]
+
+
+def test_only_a_source_s_own_time_has_to_be_complete(tmp_path: Path) -> None:
+    with stages(tmp_path, source={"starts": "2026-03-01T06:00:00Z"}) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.late["a"] = START
+        assert "for 2026-03-01T06:00Z to 2026-03-02T00:00Z" in found.ready(0).reason
+
+
 def test_outside_the_source_s_time_nothing_is_asked(tmp_path: Path) -> None:
     with stages(tmp_path, source={"starts": "2026-03-03"}) as found:
         MEMORY["a"] = table([noon(5)])
@@ -244,6 +258,13 @@ class TestWarmStart:
             MEMORY["a"] = table([noon(number) for number in range(-8, 10)])
             found.source(1, by="r1#0", asked=[(2, "r2#0")])
             assert spans(found) == [[-9, 1]]
+
+    def test_a_later_window_s_task_does_not_have_to_list_it(self, tmp_path: Path) -> None:
+        train, dataset = {"warm_start": "2026-02-20"}, {"plan_ahead_windows": 1}
+        with stages(tmp_path, train=train, dataset=dataset) as found:
+            MEMORY["a"] = table([noon(2)])
+            found.source(2, by="r2#0", asked=[(1, "r1#0")])
+            assert spans(found) == [[2]]
 
     def test_later_windows_do_not_take_it_for_theirs(self, warm: Stages) -> None:
         warm.source(1, by="r1#0", asked=[(2, "r2#0")])

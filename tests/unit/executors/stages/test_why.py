@@ -13,7 +13,8 @@ from support.model_lines import record
 from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.job.request import JobRequest
+from forebay.executors.model_line.chain import ModelChain, Parent
 from forebay.executors.model_line.link import Parent
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
@@ -154,3 +155,31 @@ def test_restarts_are_counted_and_a_job_that_succeeded_is_no_reason(found: Stage
             assert words in why(found).reason
     job.tell("succeeded")
     assert why(found).state == "planned"
+
+
+def test_a_trained_window_says_what_was_left_out(tmp_path: Path) -> None:
+    with stages(tmp_path, ("a", "b"), source={"ready": {"late": "skip"}}) as found:
+        MEMORY["a"] = MEMORY["b"] = table([noon(0)])
+        found.late["b"] = found.window(0).start
+        plan(found)
+        train(found, FIRST)
+        assert why(found).reason.endswith("; without b (no marker)")
+
+
+def test_the_window_after_a_trained_warm_start_waits_for_none(found: Stages) -> None:
+    plan(found, 1)
+    train(found, f"2026-02-20_{SECOND}")
+    assert "it waits" not in why(found, 1).reason
+    plan(found, 2)
+    assert f"it waits for window {SECOND}" in why(found, 2).reason
+
+
+def test_a_job_of_a_range_is_started_again_over_all_of_it(found: Stages) -> None:
+    plan(found)
+    job = ToldJob(found.home)
+    request = JobRequest.read(job.folder.path)
+    [window] = request.windows
+    windows = [window, window.model_copy(update={"key": SECOND})]
+    request.model_copy(update={"windows": windows}).write(job.folder.path)
+    job.tell("failed", failed("DataError", "label is null", 3))
+    assert why(found).next.startswith(f"forebay run ads --from {FIRST} --to {SECOND} (it")

@@ -49,6 +49,12 @@ def test_files_of_different_hours_are_not() -> None:
     assert tasks["rows"].to_pylist() == [10, 20]
 
 
+def test_each_hour_s_rows_are_counted_from_its_first() -> None:
+    small = BUNDLE_ROWS // 4
+    tasks = to_tasks(whole_files([small] * 9, [0, 0, 0, 1, 1, 1, 1, 1, 1]), paths(9))
+    assert [rows // small for rows in tasks["rows"].to_pylist()] == [3, 4, 2]
+
+
 def test_a_big_file_is_split_at_row_groups() -> None:
     group = 50_000
     ranges = RowRanges.of([(0, 0, 0, n * group, (n + 1) * group, group, 1) for n in range(20)])

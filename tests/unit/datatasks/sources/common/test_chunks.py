@@ -135,3 +135,13 @@ def test_small_chunks_are_joined_until_they_fill_half() -> None:
     fitting = [chunk([0] * 4, 0), chunk([0] * 6, 4)]
     full = empty_chunk(["n"], COLUMNS, Position(0, 10))
     assert [len(each.rows) for each in joined(iter(fitting), 10, full)] == [10]
+    halves = [chunk([0] * 5, 0), chunk([0] * 5, 5)]
+    assert [len(each.rows) for each in joined(iter(halves), 10, full)] == [5, 5]
+
+
+def test_what_is_joined_ends_where_its_last_chunk_does() -> None:
+    last = empty_chunk(["n"], COLUMNS, Position(1, 0))
+    for sizes in ([1], [1, 2]):
+        chunks = [chunk([0] * size, size) for size in sizes]
+        (only,) = joined(iter(chunks), 100, last)
+        assert only.end == Position(1, 0)

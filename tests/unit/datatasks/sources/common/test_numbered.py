@@ -14,7 +14,7 @@ from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.sources.common.bundles import to_tasks
 from forebay.datatasks.sources.common.numbered import numbered_ranges, slices
 from forebay.datatasks.sources.common.times import HOUR_US, Spans
-from forebay.datatasks.tasks import DataTask, Position
+from forebay.datatasks.tasks import DataTask, Position, RowRange
 from forebay.system.instants import to_us
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -65,3 +65,14 @@ def test_slices_go_on_from_any_position(
             (each.part, number) for each in slices(task, start, rows_max) for number in each.rows
         ]
         assert again == [place for place in every if place >= start]
+
+
+def test_a_position_says_nothing_of_later_ranges_with_smaller_numbers() -> None:
+    parts = [
+        RowRange(path="t", first=first, end=end, rows=5, size_bytes=0)
+        for first, end in ((5, 10), (0, 5))
+    ]
+    row = {"hour": 0, "partition": "", "rows": 10, "cut": False, "ranges": []}
+    task = DataTask.of_row(row, "t/0", "t", "w", Interval(START, START + HOUR))
+    found = list(slices(task.model_copy(update={"ranges": tuple(parts)}), Position(0, 8), 100))
+    assert [each.rows.tolist() for each in found] == [[8, 9], [0, 1, 2, 3, 4]]

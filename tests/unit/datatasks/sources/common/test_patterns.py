@@ -29,6 +29,8 @@ from forebay.system.instants import from_us
         ("[!ab].parquet", "b.parquet", False),
         ("[!ab].parquet", "!.parquet", True),
         ("[a].parquet", "a.parquet", True),
+        ("[a]bc", "abc", True),
+        ("b]c", "b]c", True),
         ("[]a].parquet", "].parquet", True),
         ("ab[12].parquet", "ab1.parquet", True),
         ("a+b(1).parquet", "a+b(1).parquet", True),

@@ -165,6 +165,8 @@ def test_arrow_messages_of_different_schemas() -> None:
     assert decoded.batch.to_pydict() == {"i": [7, 1, None, 3, 4], "s": ["a", "b", "c", "b", "z"]}
     assert decoded.messages.tolist() == [0, 1, 1, 1, 2]
     assert decoded.rows.tolist() == [0, 0, 1, 2, 0]
+    for alone in (messages[1:2], messages[3:]):
+        assert len(decoder("arrow-ipc", "i", "s").decode(alone).batch) in {0, 3}
 
 
 def test_arrow_messages_that_cannot_be_read() -> None:

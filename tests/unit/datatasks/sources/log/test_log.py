@@ -197,6 +197,32 @@ def test_readiness_by_later_segments_or_a_marker(tmp_path: Path) -> None:
     assert not opened.readiness(DAYS[1]).ready
 
 
+def test_a_later_segment_makes_the_windows_before_it_ready(tmp_path: Path) -> None:
+    opened = source(tmp_path, ready={"marker": "_END"})
+    LogWriter(tmp_path / "log", 0).append(rows(0, 5), START + HOUR * 30)
+    assert [each.ready for each in opened.marked(DAYS, "_END")] == [True, False]
+
+
+def test_a_segment_without_rows_is_no_task(tmp_path: Path) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
+    assert path is not None
+    empty = path.with_name(path.name.replace("-00000005-", "-00000000-"))
+    path.rename(empty)
+    with pa.ipc.new_file(empty, rows(0, 1).schema):
+        pass
+    assert source(tmp_path).scan(DAYS).tasks.num_rows == 0
+
+
+def test_a_position_at_the_end_of_a_segment_is_the_start_of_the_next(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "log", 0)
+    for first in (0, 4):
+        writer.append(rows(first, 4), START)
+    opened = source(tmp_path)
+    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
+    ends = [chunk.end for chunk in opened.open(task, None, ["n"], 2)]
+    assert ends == [(0, 2), (1, 0), (1, 2), (2, 0)]
+
+
 def test_a_segment_has_as_many_rows_as_its_name_can_say(tmp_path: Path) -> None:
     many = pa.table({"n": pa.nulls(10**8)})
     with pytest.raises(ValueError, match="at most 99999999 rows, not 100000000"):
@@ -258,9 +284,10 @@ def test_rows_behind_those_of_a_segment_s_name_are_left_out(tmp_path: Path) -> N
 
 
 def test_no_commit_is_before_1970(tmp_path: Path) -> None:
-    before = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
+    begin = datetime(1970, 1, 1, tzinfo=UTC)
     with pytest.raises(ValueError, match="must not fall"):
-        LogWriter(tmp_path, 0).append(rows(0, 1), before)
+        LogWriter(tmp_path, 0).append(rows(0, 1), begin - timedelta(milliseconds=1))
+    assert LogWriter(tmp_path, 0).append(rows(0, 1), begin) is not None
 
 
 def test_a_name_of_another_form_is_no_segment() -> None:

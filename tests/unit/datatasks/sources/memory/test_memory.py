@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -52,3 +54,6 @@ def test_a_table_as_declared(opened: Source) -> None:
     assert described.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
     assert described.newest is not None
     assert described.newest.microsecond == 5
+    day = datetime(1970, 1, 1, tzinfo=UTC)
+    scan = opened.scan([Interval(day, day + timedelta(days=1))])
+    assert [len(each) for each in scan.fingerprints] == [32]

@@ -1,0 +1,243 @@
+"""Reading ranges of Parquet files: what is opened and read, and what is counted where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forebay.config.sources import SourceSpec
+from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
+from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
+from forebay.errors import DataError
+from forebay.system.instants import to_us
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+
+
+def write(path: Path, groups: list[int]) -> None:
+    """One row a minute, in row groups of these sizes; numbers count from 0."""
+    count = sum(groups)
+    rows = pa.table(
+        {
+            "n": pa.array(np.arange(count)),
+            "at": pa.array([START + number * MINUTE for number in range(count)]),
+        }
+    )
+    with pq.ParquetWriter(path, rows.schema, compression="none") as writer:
+        first = 0
+        for group in groups:
+            writer.write_table(rows.slice(first, group))
+            first += group
+
+
+def task(*ranges: tuple[str, int, int, int], minutes: int = 24 * 60) -> DataTask:
+    """(file, first, end, rows) of each range; data ends after so many minutes."""
+    parts = tuple(
+        RowRange(path=path, first=first, end=end, rows=rows, size_bytes=0)
+        for path, first, end, rows in ranges
+    )
+    return DataTask(
+        task_id="s/0",
+        source="s",
+        window="2026-03-01",
+        generation=1,
+        hour=0,
+        partition="",
+        ranges=parts,
+        rows=sum(each.rows or 0 for each in parts),
+        cut=any(each.rows != each.end - each.first for each in parts),
+        data_from=START,
+        data_to=START + minutes * MINUTE,
+    )
+
+
+def reader(root: Path, bounds: Bounds | None = None, **more: Any) -> ParquetReader:
+    fields = {
+        "name": "s",
+        "kind": "parquet",
+        "options": {"path": "."},
+        "columns": {"at": "timestamp", "n": "int"},
+        "event_time": "at",
+    }
+    spec = SourceSpec.model_validate(fields | more)
+    return ParquetReader(spec, lambda path: (root / path).open("rb"), str, lambda _path: bounds)
+
+
+def damage(path: Path, group: int, column: int) -> None:
+    """Overwrite the pages of one column of one row group; the footer stays whole."""
+    part = pq.read_metadata(path).row_group(group).column(column)
+    begin = part.dictionary_page_offset or part.data_page_offset
+    content = bytearray(path.read_bytes())
+    content[begin : begin + part.total_compressed_size] = b"\xff" * part.total_compressed_size
+    path.write_bytes(content)
+
+
+def numbers(chunks: list[Chunk]) -> list[int]:
+    return [n for chunk in chunks for n in chunk.batch.column("n").to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ranges")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    groups=st.lists(st.integers(1, 6), min_size=1, max_size=6),
+    data=st.data(),
+    chunk_rows=st.integers(1, 12),
+    is_cut=st.booleans(),
+)
+def test_only_what_is_wanted_is_read_and_small_row_groups_together(
+    root: Path, groups: list[int], data: Any, chunk_rows: int, is_cut: bool
+) -> None:
+    write(root / "a", groups)
+    count = sum(groups)
+    first = data.draw(st.integers(0, count - 1))
+    end = data.draw(st.integers(first + 1, count))
+    start = data.draw(st.integers(0, end - 1))
+    minutes = data.draw(st.integers(first + 1, end - 1)) if is_cut and end > first + 1 else count
+    wanted = [n for n in range(max(first, start), end) if n < minutes]
+    asked: list[list[int]] = []
+    given_out: list[int] = []
+
+    class Watched(pq.ParquetFile):  # type: ignore[misc]
+        def iter_batches(self, *args: Any, **more: Any) -> Iterator[pa.RecordBatch]:
+            if more["columns"] == ["at"]:  # where rows are cut
+                yield from super().iter_batches(*args, **more)
+                return
+            asked.append(more["row_groups"])
+            for batch in super().iter_batches(*args, **more):
+                given_out.append(batch.column("n")[0].as_py())
+                yield batch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pq, "ParquetFile", Watched)
+        only = task(("a", first, end, min(end, minutes) - first), minutes=minutes)
+        found = list(reader(root).read(only, Position(0, start), ["n"], chunk_rows))
+    assert numbers(found) == wanted
+    assert [int(row) for chunk in found for row in chunk.rows] == wanted
+    assert found[-1].end == Position(1, 0)
+    ends = np.cumsum(groups)
+    begins = ends - groups
+    near = [n for n in range(len(groups)) if ends[n] > max(first, start) and begins[n] < end]
+    assert [group for each in asked for group in each] == near, "each once, and no other"
+    assert max(given_out) < end, "nothing after the range"
+    sizes = [sum(groups[group] for group in each) for each in asked]
+    if only.cut:
+        assert [len(each) for each in asked] == [1] * len(asked)
+    else:
+        assert all(size <= chunk_rows for each, size in zip(asked, sizes, strict=True) if each[1:])
+        following = [groups[each[0]] for each in asked[1:]]
+        assert all(
+            size + after > chunk_rows for size, after in zip(sizes[:-1], following, strict=True)
+        )
+
+
+def test_a_position_after_a_range_is_the_start_of_the_next(tmp_path: Path) -> None:
+    write(tmp_path / "a", [3])
+    write(tmp_path / "b", [6])
+    both = task(("a", 0, 3, 3), ("b", 2, 6, 4))
+    found = list(reader(tmp_path).read(both, None, ["n"], 2))
+    assert numbers(found) == [0, 1, 2, 2, 3, 4, 5]
+    assert [chunk.end for chunk in found] == [(0, 2), (1, 0), (1, 4), (2, 0)]
+    again = list(reader(tmp_path).read(both, Position(0, 2), ["n"], 2))
+    assert numbers(again) == [2, 2, 3, 4, 5], "a row of the first file says nothing of the second"
+
+
+@pytest.mark.parametrize("columns", [["n"], ["n", "at"], ["at", "n"]])
+def test_columns_come_as_they_are_asked_for(tmp_path: Path, columns: list[str]) -> None:
+    write(tmp_path / "a", [3])
+    (chunk,) = reader(tmp_path).read(task(("a", 0, 3, 3)), None, columns, 9)
+    assert chunk.batch.schema.names == columns
+
+
+def test_rows_without_times_of_their_own_have_the_hour_of_their_path(tmp_path: Path) -> None:
+    write(tmp_path / "a", [3])
+    from_path = (to_us(START + 5 * 60 * MINUTE), to_us(START + 6 * 60 * MINUTE))
+    for bounds, hour in ((from_path, 5), (None, 0)):
+        opened = reader(tmp_path, bounds, event_time=None)
+        (chunk,) = opened.read(task(("a", 0, 3, 3)), None, ["n"], 9)
+        assert chunk.hours.tolist() == [hour] * 3
+        assert (numbers([chunk]), chunk.dead) == ([0, 1, 2], ())
+
+
+def test_a_file_that_lost_its_event_time_after_planning(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a")
+    with pytest.raises(DataError, match="there is no column 'at'"):
+        list(reader(tmp_path).read(task(("a", 0, 2, 2)), None, ["n"], 9))
+
+
+def test_what_is_counted_of_a_file_that_became_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"no parquet")
+    whole, cut = task(("a", 2, 10, 8)), task(("a", 2, 10, 5))
+    opened = reader(tmp_path, bad_rows="dead_letter")
+    for given_task, position, rows in (
+        (whole, None, 8),
+        (whole, Position(0, 1), 8),
+        (whole, Position(0, 4), 6),
+        (cut, None, 5),
+        (cut, Position(0, 2), 5),
+    ):
+        (chunk,) = opened.read(given_task, position, ["n"], 9)
+        assert [dead.rows for dead in chunk.dead] == [rows]
+        assert chunk.end == Position(1, 0)
+    with pytest.raises(DataError, match="became unreadable while it was being read"):
+        list(opened.read(cut, Position(0, 4), ["n"], 9))
+
+
+def test_damage_costs_the_rest_of_its_row_group_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a", [3, 3, 3])
+    damage(tmp_path / "a", 1, 0)
+    asked: list[list[int]] = []
+
+    class Watched(pq.ParquetFile):  # type: ignore[misc]
+        def iter_batches(self, *args: Any, **more: Any) -> Iterator[pa.RecordBatch]:
+            asked.append(more["row_groups"])
+            return super().iter_batches(*args, **more)
+
+    monkeypatch.setattr(pq, "ParquetFile", Watched)
+    whole = task(("a", 0, 9, 9))
+    for start in (0, 4):
+        asked.clear()
+        opened = reader(tmp_path, bad_rows="dead_letter")
+        found = list(opened.read(whole, Position(0, start), ["n"], 9))
+        assert numbers(found) == [n for n in (0, 1, 2, 6, 7, 8) if n >= start]
+        (dead,) = [row for chunk in found for row in chunk.dead]
+        begin = max(3, start)
+        assert (dead.position, dead.rows) == ((0, begin), 6 - begin)
+        assert dead.location == {"file": "a", "row_group": 1, "row": begin}
+    assert asked == [[1, 2], [1], [2]], "what was read is not read again"
+
+
+def test_a_row_group_that_cannot_be_cut_is_lost_as_a_whole(tmp_path: Path) -> None:
+    write(tmp_path / "a", [3, 3, 3])
+    damage(tmp_path / "a", 0, 1)  # its times
+    opened = reader(tmp_path, bad_rows="dead_letter")
+    found = list(opened.read(task(("a", 0, 9, 5), minutes=5), None, ["n"], 9))
+    (dead,) = [row for chunk in found for row in chunk.dead]
+    assert (dead.rows, dead.location["row_group"]) == (5, 0)
+
+
+def test_damage_after_the_last_row_of_the_window_loses_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "a", [300])
+    damage(tmp_path / "a", 0, 0)  # the numbers: times can still be read
+    five = task(("a", 0, 300, 5), minutes=5)
+    opened = reader(tmp_path, bad_rows="dead_letter")
+    for position, lost in ((None, [5]), (Position(0, 3), [2]), (Position(0, 5), [])):
+        (chunk,) = opened.read(five, position, ["n"], 1000)
+        assert [dead.rows for dead in chunk.dead] == lost
+        assert (len(chunk.rows), chunk.end) == (0, Position(1, 0))
