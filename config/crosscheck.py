@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from forebay.config.base import NAME_PATTERN
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
+from forebay.config.datasets import DatasetSpec
 from forebay.config.features import CrossFeature, feature_columns
 from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
@@ -17,14 +18,14 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem, errors
 from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.config.spelling import nearest
-from forebay.config.yaml_positions import KeyPath
+from forebay.config.yaml_positions import Document, KeyPath
 
 Sources = Mapping[str, Loaded[SourceSpec]]
 
 
 def check_source(source: Loaded[SourceSpec]) -> list[Problem]:
     """Contradictions inside one source."""
-    if source.spec is None or source.problems:
+    if source.spec is None:
         return []
     return [*_event_time(source, source.spec), *_lifetime(source, source.spec)]
 
@@ -58,18 +59,20 @@ def _lifetime(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]
 
 def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Problem]:
     """Contradictions inside a pipeline and between it and its sources."""
-    if pipeline.spec is None or pipeline.problems:
+    spec = pipeline.spec
+    if spec is None:
         return []
-    named = [
-        *_stream_names(pipeline, pipeline.spec),
-        *_source_names(pipeline, pipeline.spec, sources),
-    ]
-    used = {name: sources[name] for name in pipeline.spec.source_names if name in sources}
-    sound = (loaded.spec and not errors(loaded.problems) for loaded in used.values())
-    whole = not named and all(sound)
-    problems = [*named, *check_mixing(pipeline, used if whole else None)]
+    named = [*_stream_names(pipeline, spec), *_source_names(pipeline, spec, sources)]
+    used = {name: sources[name] for name in spec.source_names if name in sources}
+    sound = {
+        name: loaded.spec
+        for name, loaded in used.items()
+        if loaded.spec is not None and not errors(loaded.problems)
+    }
+    whole = not named and len(sound) == len(used)
+    problems = [*named, *check_mixing(pipeline.document, spec, sound if whole else None)]
     if whole:
-        problems += _Columns(pipeline, pipeline.spec, used).problems()
+        problems += _Columns(pipeline.document, spec.dataset, sound).problems()
     return problems
 
 
@@ -106,10 +109,12 @@ def _source_names(
 class _Columns:
     """Columns that a dataset uses, against what its sources declare."""
 
-    def __init__(self, pipeline: Loaded[PipelineSpec], spec: PipelineSpec, used: Sources) -> None:
-        self._document = pipeline.document
-        self._dataset = spec.dataset
-        self._declared = {name: loaded.spec.columns for name, loaded in used.items() if loaded.spec}
+    def __init__(
+        self, document: Document, dataset: DatasetSpec, sources: Mapping[str, SourceSpec]
+    ) -> None:
+        self._document = document
+        self._dataset = dataset
+        self._declared = {name: source.columns for name, source in sources.items()}
 
     def problems(self) -> list[Problem]:
         return [*self._event_id(), *self._label(), *self._features()]
@@ -140,8 +145,6 @@ class _Columns:
                 key: KeyPath = (*path, "column")
                 if isinstance(feature, CrossFeature):
                     key = (*path, "columns", index)
-                elif feature.column is None:
-                    key = path
                 kind, problem = self._type_of(column, key, f"feature {name!r}")
                 if problem:
                     yield problem
@@ -159,20 +162,17 @@ class _Columns:
         self, column: str, path: KeyPath, user: str
     ) -> tuple[ColumnType | None, Problem | None]:
         """The one type that all sources declare for a column, or what is wrong with it."""
-        at_key = path[:-1] == ("dataset", "features")
         without = [name for name, columns in self._declared.items() if column not in columns]
         if without:
             known = dict.fromkeys(c for name in without for c in self._declared[name])
             message = f"{user}: column {column!r} is not declared in source {', '.join(without)}"
             hint = nearest(column, known)
-            return None, self._document.problem(
-                path, "unknown-column", message, hint, at_key=at_key
-            )
+            return None, self._document.problem(path, "unknown-column", message, hint)
         kinds = {name: columns[column] for name, columns in self._declared.items()}
         if len(set(kinds.values())) > 1:
             listed = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
             message = f"{user}: column {column!r} has different types: {listed}; declare one type"
-            return None, self._document.problem(path, "column-types", message, at_key=at_key)
+            return None, self._document.problem(path, "column-types", message)
         return next(iter(kinds.values())), None
 
     def _misfit(self, path: KeyPath, misfit: Misfit) -> Problem:

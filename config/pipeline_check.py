@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import stream_feed
-from forebay.config.loaded import Loaded
 from forebay.config.models import Paradigm
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem
@@ -27,12 +26,9 @@ _NEEDED_FEEDS: dict[Paradigm, tuple[Feed, ...]] = {
 
 
 def check_mixing(
-    pipeline: Loaded[PipelineSpec], sources: Mapping[str, Loaded[SourceSpec]] | None
+    document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec] | None
 ) -> Iterator[Problem]:
     """Problems and notes; without `sources` (one is unknown or bad) feeds are not looked at."""
-    document, spec = pipeline.document, pipeline.spec
-    if spec is None:
-        return
     yield from _weights(document, spec)
     yield from _floors(document, spec)
     yield from _dates(document, spec)
@@ -90,14 +86,13 @@ def _dates(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
 def _feeds(
     document: Document,
     spec: PipelineSpec,
-    sources: Mapping[str, Loaded[SourceSpec]],
+    sources: Mapping[str, SourceSpec],
     feeds: dict[str, Feed],
 ) -> Iterator[Problem]:
     """Streams that mix bounded and unbounded sources; the others' feeds go into `feeds`."""
-    specs = {name: loaded.spec for name, loaded in sources.items() if loaded.spec is not None}
     for name, stream in spec.dataset.streams.items():
         try:
-            feeds[name] = stream_feed(name, stream, specs)
+            feeds[name] = stream_feed(name, stream, sources)
         except ConfigError as error:
             path = ("dataset", "streams", name, "sources")
             yield document.problem(path, "feed", str(error), at_key=True)

@@ -92,7 +92,7 @@ def project_files(name: str) -> dict[str, str]:
 def source_name(text: str) -> str:
     """A name that a file may have, as near to `text` as the rule for names allows."""
     name = _NOT_IN_NAMES.sub("_", text).strip("_-")
-    if not name[:1].isascii() or not name[:1].isalpha():
+    if not name[:1].isalpha():
         name = f"source_{name}".rstrip("_")
     name = name[:_NAME_LENGTH_MAX]
     return name if re.match(NAME_PATTERN, name) else "source"

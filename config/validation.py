@@ -92,16 +92,10 @@ def _has(value: object, part: str | int) -> bool:
 
 def _one_branch_each(faults: Iterable[_Fault]) -> list[list[_Fault]]:
     """Of a union's branches keep the one that the value came nearest to; else all of them."""
-    groups: list[list[_Fault]] = []
-    unions: dict[KeyPath, list[_Fault]] = defaultdict(list)
+    unions: dict[KeyPath | None, list[_Fault]] = defaultdict(list)
     for fault in faults:
-        if fault.union is None:
-            groups.append([fault])
-        else:
-            if not unions[fault.union]:
-                groups.append(unions[fault.union])
-            unions[fault.union].append(fault)
-    return [part for group in groups for part in _split_union(group)]
+        unions[fault.union].append(fault)
+    return [part for group in unions.values() for part in _split_union(group)]
 
 
 def _split_union(group: list[_Fault]) -> list[list[_Fault]]:

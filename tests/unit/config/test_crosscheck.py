@@ -241,6 +241,17 @@ def test_of_several_timestamps_none_is_guessed(declared: Declared) -> None:
     declared.sources["history"] |= {"columns": {**columns, "seen": "timestamp"}}
     declared.sources["history"]["event_time"] = "user"
     assert declared.only() == ("event-time", "", "event_time: user")
+    del declared.sources["history"]["event_time"]
+    assert declared.only() == ("event-time", "", "kind: parquet")
+
+
+def test_without_a_timestamp_none_is_guessed(declared: Declared) -> None:
+    columns = {name: kind for name, kind in COLUMNS.items() if kind != "timestamp"}
+    declared.sources["history"]["columns"] = columns
+    declared.sources["history"]["event_time"] = "user"
+    assert declared.only() == ("event-time", "", "event_time: user")
+    del declared.sources["history"]["event_time"]
+    assert declared.only() == ("event-time", "", "kind: parquet")
 
 
 def test_event_time_is_not_needed_where_paths_say_the_time(declared: Declared) -> None:
@@ -341,3 +352,6 @@ def test_a_bad_source_hides_what_depends_on_it(declared: Declared) -> None:
     declared.sources["history"]["colums"] = declared.sources["history"].pop("columns")
     declared.dataset["features"]["nothing"] = {"encode": "hash", "buckets": 9}
     assert declared.only() == ("unknown-key", "columns", "colums:")
+    declared.sources["history"]["columns"] = declared.sources["history"].pop("colums")
+    declared.sources["history"]["event_time"] = "user"
+    assert declared.only() == ("event-time", "at", "event_time: user")

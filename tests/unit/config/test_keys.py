@@ -137,10 +137,14 @@ class Circle(BaseModel):
     radius: int = 0
 
 
+Shape = Annotated[Square | Circle, "what is drawn", Field(discriminator="kind")]
+
+
 class Drawing(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     shape: Annotated[Square | Circle, Field(discriminator="kind")]
+    others: list[Shape] = []
 
 
 @pytest.mark.parametrize(
@@ -159,3 +163,19 @@ def test_a_misspelled_key_that_tells_models_apart(
     document = read(f"shape: {text}")
     assert [problem.hint for problem in check_keys(document, Drawing)] == hints
     assert document.value == {"shape": shape}
+
+
+def test_a_tag_may_be_any_of_several_notes_on_a_type() -> None:
+    document = read("{shape: {kind: circle}, others: [{kind: circle, side: 1}]}")
+    (problem,) = check_keys(document, Drawing)
+    assert problem.message == ("unknown key 'side' in others[0]; known keys: kind, radius"), (
+        "without the tag the model with most of the keys would be meant"
+    )
+
+
+def test_a_key_at_the_top_is_told_so() -> None:
+    place = "at the top of the file"
+    (problem,) = check_keys(read("other: 1\nhat: 1"), Shelf)
+    assert problem.message == f"unknown key 'other' {place}; known keys: bat, hat, mat"
+    (problem,) = check_keys(read("mta: 1\nhat: 1"), Shelf)
+    assert problem.message == f"unknown key 'mta' {place}"

@@ -105,6 +105,9 @@ def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
     path = tmp_path / "short.yaml"
     path.write_text("one\n")
     assert caret_lines(Problem(str(path), 9, 1, "code", "text")) == []
+    path.write_text("a: 1\nbc: 2\n")
+    assert caret_lines(Problem(str(path), 2, 5, "code", "text")) == ["    bc: 2", "        ^"]
+    assert caret_lines(Problem(str(path), 3, 1, "code", "text")) == []
     assert caret_lines(Problem(str(tmp_path), 1, 1, "code", "text")) == []
 
 

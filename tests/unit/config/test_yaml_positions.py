@@ -84,6 +84,9 @@ def test_anchors_and_merge_keys() -> None:
         ("a: &a {<<: *a}\n", (1, 4, "syntax")),
         ("? [1, 2]\n: 1\n", (1, 3, "syntax")),
         ("a: {<<: 5}\n", (1, 9, "syntax")),
+        ("a: !mine [1]\n", (1, 4, "tag")),
+        ("a: !!seq b\n", (1, 4, "tag")),
+        ("a: !!map b\n", (1, 4, "tag")),
     ],
 )
 def test_what_cannot_be_read_is_one_problem(text: str, expected: tuple[int, int, str]) -> None:
@@ -106,3 +109,9 @@ def test_an_unquoted_bool_as_a_key_is_told_and_kept() -> None:
 
 def test_in_a_document_of_nothing_everything_stands_at_its_beginning() -> None:
     assert Document("f.yaml").key_place(("a", "b")) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["- 1\n", "just text\n"])
+def test_what_is_no_mapping_is_no_document(text: str) -> None:
+    document, [problem] = read_document(text, "f.yaml")
+    assert (document, problem.code) == (None, "not-a-mapping")
