@@ -16,7 +16,7 @@ def as_airflow(error: ForebayError) -> AirflowException:
     Broken infrastructure is worth another attempt; YAML, data that is not there and bad data
     are the same the next time.
     """
-    if isinstance(error, InfrastructureError) or error.exit_code == InfrastructureError.exit_code:
+    if error.exit_code == InfrastructureError.exit_code:
         return AirflowException(str(error))
     return AirflowFailException(str(error))
 

@@ -98,8 +98,7 @@ class ScoreWriter:
         for segment in self._open.values():
             segment.close()
             self._sealed.append(segment.path.name)
-        if self._open:
-            sync(self._folder)
+        sync(self._folder)
         self._open = {}
         return list(self._sealed)
 

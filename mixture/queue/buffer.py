@@ -54,9 +54,7 @@ class TaskQueue:
     end: object | None = None
 
     def head_run(self) -> int:
-        """Rows at the head that share the head's hour."""
-        if not self.chunks:
-            return 0
+        """Rows at the head that share the head's hour; there is a chunk."""
         hours = self.chunks[0].hours
         end = int(np.searchsorted(hours, hours[self.cursor], side="right"))
         return end - self.cursor

@@ -108,7 +108,7 @@ def _run(
     while won + step < most and wins(won + step):  # gallop: short runs are the frequent ones
         won += step
         step *= 2
-    lost = min(won + step, most - 1)
+    lost = min(won + step, most)
     while lost - won > 1:
         middle = (won + lost) // 2
         if wins(middle):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from forebay.executors.job.progress import Progress
@@ -66,7 +67,7 @@ class ProgressLines:
 
     def __init__(self) -> None:
         """Nothing is read yet."""
-        self._next = 0.0
+        self._next = -math.inf
 
     def due(self, job: StoredJob) -> str | None:
         """The line, when it is time for one."""

@@ -64,6 +64,14 @@ def test_a_line_keeps_the_beginning_that_it_had(chain: ModelChain) -> None:
     assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01"
 
 
+def test_a_line_that_began_with_a_later_history_has_none_for_earlier_windows(
+    chain: ModelChain,
+) -> None:
+    record(chain, "2026-03-02_2026-03-05")
+    assert warm(chain, "2026-02-01", "2026-03-01") is None
+    assert warm(chain, "2026-02-01", "2026-03-06") == "2026-02-01_2026-03-05"
+
+
 def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
     assert gap(chain, "2026-03-07") == "", "a line may begin anywhere"
     record(chain, "2026-03-02", "2026-03-03")
@@ -78,6 +86,8 @@ def test_windows_after_a_gap_do_not_close_it(chain: ModelChain) -> None:
     record(chain, "2026-03-02", "2026-03-03", "2026-03-09")
     found = gap(chain, "2026-03-06")
     assert found.startswith("windows 2026-03-04 up to 2026-03-06")
+    again = gap_before(chain, DAYS, "2026-03-09")
+    assert again.startswith("windows 2026-03-04 up to 2026-03-09")
 
 
 def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) -> None:

@@ -14,7 +14,7 @@ from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.executors.job.request import JobRequest
-from forebay.executors.model_line.chain import ModelChain, Parent
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Parent
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window

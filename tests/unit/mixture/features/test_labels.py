@@ -87,6 +87,7 @@ def rules(draw: st.DrawFn) -> tuple[ColumnType, list[Any], LabelSpec]:
 @example((ColumnType.INT, [-(2**63), 0], LabelSpec(column="c", positive=[-(2**63)])))
 @example((ColumnType.INT, [2**63 - 1, 2**62], LabelSpec(column="c", positive=[2**62])))
 @example((ColumnType.INT, [0, 1], LabelSpec(column="c", positive=[0.5, 2.0**63, -(2.0**64)])))
+@example((ColumnType.INT, [0, 1], LabelSpec(column="c", positive=["0", 1])))
 def test_a_label_is_what_the_rule_says_of_the_value(
     case: tuple[ColumnType, list[Any], LabelSpec],
 ) -> None:

@@ -204,7 +204,9 @@ def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> No
         served.open_task(source, task, 0)
     served.put(1, "b", chunk([0]), 1)
     assert served.pop(0) is None
-    now[0] = 31.0
+    now[0] = 29.9
+    assert served.pop(0) is None
+    now[0] = 30.0
     served.put(0, "a", chunk([0] * 8), 1)
     assert popped(served.pop(0))[2] == [(1, 1)]
     assert popped(served.pop(0))[2] == [(0, 4)]

@@ -73,6 +73,8 @@ def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert lines.due(job) is None
     now[0] += 0.2
     assert lines.due(job) is not None
+    now[0] += module.LINE_EVERY_SECONDS
+    assert lines.due(job) is not None
 
 
 def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
@@ -86,6 +88,14 @@ def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
     line = ProgressLines().due(stored_job(told.home, told.job_id))
     assert line is not None
     assert "sealed at step 8 1.5 min ago" in line
+    os.utime(told.model / "checkpoints/000000000008/seal.json", (time.time() + 500,) * 2)
+    line = ProgressLines().due(stored_job(told.home, told.job_id))
+    assert line is not None
+    assert "sealed at step 8 0 s ago" in line, "a clock that is ahead"
+    told.progress(window="2026-03-09", step=9, sealed_step=8, rows={"clicks": 4})
+    line = ProgressLines().due(stored_job(told.home, told.job_id))
+    assert line is not None
+    assert line.endswith("sealed at step 8"), "a window that is not the job's"
 
 
 def test_a_trainer_that_stands_still_has_no_speed(tmp_path: Path) -> None:

@@ -70,6 +70,11 @@ def test_clears_are_told_from_retries(try_number: int, max_tries: int, clears: i
     assert found.claim == f"manual__1/sink/{clears}"
 
 
+@pytest.mark.parametrize(("max_tries", "clears"), [(0, 0), (1, 1)])
+def test_without_retries_each_clear_counts(max_tries: int, clears: int) -> None:
+    assert asked(2, max_tries, retries=0).clear_count == clears
+
+
 def test_conf_asks_to_do_it_again() -> None:
     assert asked(1, 3, conf={"reprocess": True}).again
     assert not asked(1, 3, conf={"reprocess": False}).again

@@ -23,6 +23,7 @@ from support.job_tasks import (
 )
 from support.jobs import ToldJob, failed
 from support.model_lines import record_link
+from support.task_logs import lines_of
 
 from forebay.errors import (
     ConfigError,
@@ -71,6 +72,8 @@ def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:
     place.submits({"state": "trained", "window": KEY, "generation": 3, "reason": "g3"})
     left = place.data().work(REQUEST, context())
     assert (left["job_id"], left["generation"]) == ("", 3)
+    place.submits({**SUBMITTED, "state": "trained"})
+    assert place.data().work(REQUEST, context())["job_id"] == "", "whoever trained it"
 
 
 def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
@@ -117,6 +120,37 @@ def test_a_short_look_sees_the_turn_come(place: Place) -> None:
     left = place.data(grace_seconds=60).work(REQUEST, context())
     assert left["job_id"] == JOB
     assert len(place.toy.calls("submit")) == 2
+
+
+def test_an_unchanged_situation_is_asked_about_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.submits(WAITING)
+    said = lines_of(monkeypatch)
+    with pytest.raises(TaskDeferred):
+        place.data(grace_seconds=1).work(REQUEST, context())
+    assert len(place.toy.calls("submit")) == 1
+    assert not [line for line in said if ": waiting." in line], "the stage has said it"
+
+
+def test_what_it_waits_for_is_said_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.runs.before = [("running", None)]
+    said = lines_of(monkeypatch)
+    with pytest.raises(TaskDeferred):
+        place.data(grace_seconds=0.3).work(REQUEST, context())
+    assert [line for line in said if ": waiting." in line] == [
+        f"window {KEY}: waiting. window {KEY} waits for window 2026-02-28, whose run goes on"
+    ]
+
+
+def test_after_news_it_looks_again_soon(place: Place) -> None:
+    place.runs.before = [("running", None)]
+    link = place.home.model("ads", "main", "2026-02-28", 1) / "window.json"
+    link.parent.mkdir(parents=True)
+    later(link.touch, 0.3)
+    with pytest.raises(TaskDeferred) as deferred:
+        place.data(grace_seconds=1).work(REQUEST, context())
+    assert 14 < deferred.value.trigger.until - time.time() <= 15
 
 
 def test_behind_a_window_that_failed_it_fails_at_once(place: Place) -> None:
@@ -173,6 +207,15 @@ def test_a_run_that_finds_no_place_is_not_waited_for(
         carried = deferred.value.kwargs
     with pytest.raises(AirflowFailException, match="2026-02-28, whose run is queued and"):
         operator.turn_came(context(), {"state": "look"}, **carried)
+
+
+def test_runs_that_have_ended_hold_no_place(place: Place) -> None:
+    place.runs.before = [("queued", None), ("failed", "failed")]
+    place.runs.any_goes_on = False
+    with pytest.raises(TaskDeferred) as deferred:
+        place.data().work(REQUEST, context())
+    assert deferred.value.kwargs is not None
+    assert deferred.value.kwargs["wait"]["blocked_looks"] == 1
 
 
 def test_a_queued_run_may_wait_for_earlier_ones(place: Place) -> None:
@@ -256,3 +299,19 @@ def test_a_kill_during_the_submission_ends_what_it_started(place: Place) -> None
     with killed(operator, 1.0), pytest.raises(InfrastructureError, match="signal SIGTERM"):
         operator.work(REQUEST, context())
     assert job.row.state == "cancelled"
+
+
+@pytest.mark.parametrize("when", ["before", "ended"])
+def test_a_kill_during_the_submission_ends_no_other_job(when: str, place: Place) -> None:
+    """A job that was there before belongs to somebody else; one that has ended needs no end."""
+    job = ToldJob(place.home)
+    if when == "before":
+        job.tell("submitted")
+    else:
+        later(lambda: job.tell("succeeded"), 0.7)
+    place.toy.answer(submit=[{"prints": SUBMITTED, "seconds": 30}])
+    operator = place.data()
+    with killed(operator, 1.0), pytest.raises(InfrastructureError, match="signal SIGTERM"):
+        operator.work(REQUEST, context())
+    assert job.row.cancel_epoch is None
+    assert job.row.state == ("submitted" if when == "before" else "succeeded")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
+from support.task_logs import lines_of
 from support.toy_stage import ToyStage
 
 from forebay.config.windows import WindowGrid, WindowSize
@@ -128,7 +129,8 @@ def test_windows_that_wait_too_share_the_scan(place: Place) -> None:
 def test_alone_it_asks_for_nobody_else(place: Place) -> None:
     place.answers(listed())
     place.operator().work(REQUEST, {})
-    assert place.asked() == []
+    (call,) = place.toy.calls("source")
+    assert "--asked" not in call
 
 
 def head(asked_by: str) -> ListingHead:
@@ -175,8 +177,14 @@ def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 120)
     place.others = [other(6), other(7), other(8)]
     place.answers(listed())
+    said = lines_of(monkeypatch)
     place.operator().work(REQUEST, {})
     assert [each["window"] for each in place.asked()] == ["2026-03-06", "2026-03-07"]
+    assert "2 other windows are asked for: one scan serves all" in said
+    monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 10)
+    place.operator().work(REQUEST, {})
+    assert "--asked" not in place.toy.calls("source")[1]
+    assert len([line for line in said if "are asked for" in line]) == 1
 
 
 def test_it_looks_again_within_the_grace(place: Place) -> None:

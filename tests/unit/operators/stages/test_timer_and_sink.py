@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import DownstreamTasksSkipped, TaskDeferred
+from support.task_logs import lines_of
 from support.toy_stage import ToyStage
 
 from forebay.config.windows import WindowGrid, WindowSize
@@ -62,13 +63,14 @@ def at(monkeypatch: pytest.MonkeyPatch, instant: datetime) -> None:
 
 @pytest.mark.parametrize("seconds", [0, 1, 86_400])
 def test_a_window_that_is_over_is_looked_at(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, seconds: int, caplog: pytest.LogCaptureFixture
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
+    said = lines_of(monkeypatch)
     at(monkeypatch, WINDOW.end + timedelta(seconds=seconds))
     assert timer(toy).work(ASKED, {})["state"] == "open"
     ((name, key, *_),) = toy.calls("timer")
     assert (name, key) == ("ads", WINDOW.key)
-    assert "not over" not in caplog.text
+    assert not [line for line in said if "not over" in line]
 
 
 def test_a_window_that_is_nearly_over_is_waited_for(
@@ -78,7 +80,9 @@ def test_a_window_that_is_nearly_over_is_waited_for(
     at(monkeypatch, WINDOW.end - timedelta(seconds=GRACE_SECONDS))
     task = timer(toy)
     monkeypatch.setattr(task, "pause", paused.append)
+    said = lines_of(monkeypatch)
     assert task.work(ASKED, {})["state"] == "open"
+    assert said[0].startswith("window 2026-03-05: not over, it ends at 2026-03-06")
     assert paused == [GRACE_SECONDS]
 
 
