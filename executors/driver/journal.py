@@ -35,10 +35,8 @@ class Journal:
         if not self._lock.acquire(LOCK_SECONDS):
             raise InfrastructureError(f"another driver writes {path}")
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        content = path.read_bytes()
-        self.records, good = _parse(path, content)
-        if good < len(content):
-            os.ftruncate(self._descriptor, good)
+        self.records, good = _parse(path, path.read_bytes())
+        os.ftruncate(self._descriptor, good)
         self._size = good
         os.fsync(self._descriptor)
         sync(path.parent)

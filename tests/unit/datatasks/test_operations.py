@@ -237,3 +237,18 @@ def test_a_source_is_looked_at_soon_and_then_more_rarely_until_the_deadline(
         with pytest.raises(NotReadyError):
             listed.list_window(found.window(1).key)
         assert slept == [], "the wait is one for all windows"
+
+
+def test_the_deadline_may_pass_while_it_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stages(tmp_path, source={"ready": {"wait": "20s"}}) as found:
+        found.late["a"] = START
+        slept: list[float] = []
+        monkeypatch.setattr(operations, "time", SimpleNamespace(sleep=slept.append))
+        instants = [found.now + timedelta(seconds=seconds) for seconds in (0, 19.9, 20.1)]
+        listed = operation(found, 1)
+        listed.clock = lambda: instants.pop(0) if instants else found.now + DAY
+        with pytest.raises(NotReadyError):
+            listed.list_window(found.window(0).key)
+        assert slept == [0.0]

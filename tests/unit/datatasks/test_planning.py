@@ -173,6 +173,25 @@ def test_trained_windows_are_not_looked_at_again(ledger: Ledger) -> None:
     assert "--reprocess" in checked.notes[0]
 
 
+def test_a_scan_for_new_windows_leaves_trained_ones_out(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = memory_source("a", noons("2020-03-01", "2020-03-02", "2020-03-03"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    plan(ledger, spec, [source], "2020-03-02", "2020-03-02")
+    ledger.mark_trained("2020-03-02", 1, {})
+    scanned: list[list[int]] = []
+    scan = MemorySource.scan
+
+    def watch(self: MemorySource, spans: Any) -> Any:
+        scanned.append([span.start.day for span in spans])
+        return scan(self, spans)
+
+    monkeypatch.setattr(MemorySource, "scan", watch)
+    plan(ledger, spec, [source], "2020-03-01", "2020-03-03")
+    assert scanned == [[1, 3]]
+
+
 def test_reprocess_makes_a_new_generation_with_the_same_tasks(ledger: Ledger) -> None:
     source = memory_source("a", noons("2020-02-01", "2020-03-01", "2020-03-02"))
     spec = pipeline({"history": {"sources": ["a"]}})
@@ -230,6 +249,16 @@ def test_late_data_fails_the_run_and_earlier_windows_are_kept(ledger: Ledger) ->
     with pytest.raises(NotReadyError, match="window 2020-03-03: source 'a' is not complete"):
         plan(ledger, spec, [source], "2020-03-01", "2020-03-04")
     assert ledger.windows() == ["2020-03-01", "2020-03-02"]
+
+
+@pytest.mark.usefixtures("late")
+def test_what_is_recorded_has_no_hole(ledger: Ledger) -> None:
+    late = memory_source("a", noons("2020-03-03"), ends="2020-03-04")
+    whole = memory_source("b", noons("2020-03-03", "2020-03-04"))
+    spec = pipeline({"history": {"sources": ["a", "b"]}})
+    with pytest.raises(NotReadyError, match="window 2020-03-03: source 'a' is not complete"):
+        plan(ledger, spec, [late, whole], "2020-03-03", "2020-03-04")
+    assert ledger.windows() == []
 
 
 @pytest.mark.usefixtures("late")

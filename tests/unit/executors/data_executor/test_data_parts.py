@@ -160,9 +160,11 @@ def test_tokens(tmp_path: Path) -> None:
         assert not is_allowed(wrong, token)
     with pytest.raises(InfrastructureError, match="cannot be read"):
         read_token(tmp_path)
-    (tmp_path / "token").write_text("short")
+    (tmp_path / "token").write_text("x" * 15)
     with pytest.raises(InfrastructureError, match="no token"):
         read_token(tmp_path)
+    (tmp_path / "token").write_text("x" * 16 + "\n")
+    assert read_token(tmp_path) == "x" * 16
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import InfrastructureError
+from forebay.executors.driver import journal as module
 from forebay.executors.driver.journal import Journal
 
 
@@ -104,3 +105,15 @@ def test_what_is_no_record_is_damage(tmp_path: Path) -> None:
     path.write_bytes(line * 2)
     with pytest.raises(InfrastructureError, match="jsonl:1 is damaged"):
         Journal(path)
+
+
+def test_two_drivers_do_not_write_one_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0)
+    path = tmp_path / "driver.jsonl"
+    journal = Journal(path)
+    with pytest.raises(InfrastructureError, match="another driver writes"):
+        Journal(path)
+    journal.close()
+    assert written(path) == []

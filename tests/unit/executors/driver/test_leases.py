@@ -98,6 +98,35 @@ def test_several_executors_stay_within_the_horizon_of_the_earliest_open_row() ->
     assert leases.lease(ONE, 2) == [4]
 
 
+def test_the_horizon_is_that_of_the_earliest_task_that_waits() -> None:
+    leases = table([0, 0, 3])
+    leases.restore({0: at(5, ended=True)})
+    assert leases.lease(ONE, 2) == [1]
+
+
+def test_what_came_back_waits_up_to_the_horizon_too() -> None:
+    leases = table([0, 2, 2])
+    assert leases.lease(ONE, 1) == [0, 1]
+    assert leases.lease(TWO, 1) == [2]
+    leases.fenced(TWO, {})
+    leases.read(ONE, 1)
+    assert leases.lease(103, 2) == [2]
+
+
+def test_the_rules_say_how_many_are_read_at_a_time() -> None:
+    assert table([0, 0, 0], reading_max=1).lease(ONE, 1) == [0]
+    assert table([0, 0, 0], reading_max=3).lease(ONE, 1) == [0, 1, 2]
+
+
+def test_a_late_report_of_a_task_that_waits_again_changes_nothing() -> None:
+    leases = table([0])
+    leases.lease(ONE, 1)
+    leases.use(0, at(5))
+    leases.fenced(ONE, {})
+    assert leases.use(0, at(4)) == at(5)
+    assert leases.progress[0] == at(5)
+
+
 def test_the_last_tasks_are_leased_whatever_their_hours() -> None:
     leases = table([0, 50])
     leases.lease(ONE, 2)
