@@ -181,14 +181,14 @@ def _label_metrics(labels: Values, scores: Values, suffix: str) -> Json:
 def _labels(window: Segments) -> _Labels:
     table = window.labels()
     if table is None:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        return np.array([], dtype=np.int64), np.array([], dtype=np.float32)
     return table.column("event_id").to_numpy(), table.column("complete").to_numpy()
 
 
 def _join(window: Segments, paradigms: tuple[str, ...], labels: Sequence[_Labels]) -> Scored:
     table = window.scores()
     if table is None:
-        none, nobody = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
+        none, nobody = np.array([], dtype=np.float32), np.array([], dtype=np.int64)
         scores = np.empty((0, len(paradigms)), dtype=np.float32)
         return Scored(window.window, paradigms, nobody, none, none, scores)
     all_ids = table.column("event_id").to_numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from support.minibatches import labelled
 
 from forebay.errors import DataError
 from forebay.executors.evaluation.scoreboard import (
+    Scored,
     label_completeness,
     score_windows,
     summarise_scores,
@@ -141,7 +143,7 @@ def test_a_counting_learner_has_no_scores_but_label_completeness(tmp_path: Path)
     assert window_metrics(boards[0]) == {}
     summary = summarise_scores(boards)
     assert summary["paradigms"] == {}
-    assert summary["differences"] == []
+    assert (summary["differences"], summary["label"]) == ([], "fresh")
     assert summary["label_completeness"]["share"] == 0.5
 
 
@@ -186,3 +188,36 @@ def test_differences_are_on_complete_labels_where_any_are_known(tmp_path: Path) 
     assert fresh["paradigms"]["mixture"]["auc_true"] is None
     assert complete["paradigms"]["mixture"]["auc_true"]["value"] == 0.0
     assert complete["paradigms"]["mixture"]["auc_fresh"]["value"] == 1.0
+
+
+def board(paradigms: tuple[str, ...], fresh: list[float], complete: list[float]) -> Scored:
+    """Rows that each paradigm scores as their place says."""
+    places = np.arange(len(fresh), dtype=np.float32)
+    return Scored(
+        window="w",
+        paradigms=paradigms,
+        event_ids=np.arange(len(fresh)),
+        fresh=np.array(fresh, np.float32),
+        complete=np.array(complete, np.float32),
+        scores=np.stack([places] * len(paradigms), axis=1) if paradigms else places[:, :0],
+    )
+
+
+def test_half_a_label_is_no_positive() -> None:
+    found = board(("mixed",), [0.5, 0.6, 0.0], [0.5, 1.0, np.nan])
+    metrics = window_metrics(found)["mixed"]
+    assert (metrics["positives"], metrics["positives_true"]) == (1, 1)
+    known = {"fresh_positives": 1, "complete_positives": 1, "share": 1.0}
+    assert label_completeness([found]) == known
+
+
+def test_windows_scored_by_other_paradigms_are_not_pooled() -> None:
+    unknown = [np.nan] * 3
+    nothing = score_windows([], ())
+    assert summarise_scores(nothing)["paradigms"] == {}
+    counted = replace(board(("x",), [0, 1, 0], unknown), paradigms=())
+    right = board(("mixed",), [0, 0, 1], unknown)
+    wrong = board(("other",), [1, 0, 0], unknown)
+    found = summarise_scores([counted, right, wrong])
+    assert list(found["paradigms"]) == ["mixed"]
+    assert found["paradigms"]["mixed"]["auc_fresh"]["value"] == 1.0

@@ -160,6 +160,23 @@ def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
     assert (found["reused_windows"], found["trained_windows"]) == ([FIRST], [])
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND])
     assert (found["restarts"], found["phases_seconds"]) == ({}, {})
+    young = ToldJob(home, "four")
+    young.tell("running", restarts=restarts)
+    found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST])
+    assert (found["restarts"]["driver"], found["phases_seconds"]) == (6, {"trainer.steps": 2.469})
+
+
+def test_a_line_without_a_warm_start_is_told_from_its_jobs_too(home: Home) -> None:
+    chain = ModelChain(home, "ads", "other")
+    record_link(chain, FIRST, {"a": 10, "ab": 3})
+    found = summarise_windows(SPEC, chain, [FIRST])
+    assert (found["warm_start"], found["reused_windows"]) == (None, [FIRST])
+
+
+def test_no_windows_are_no_rows_and_no_model(home: Home) -> None:
+    found = summarise_windows(SPEC, ModelChain(home, "empty"), [], {})
+    assert (found["windows"], found["seen"], found["model"]) == ([], {}, "")
+    assert found["rows_line"].endswith("(0 = 0 = 0 + 0)")
 
 
 def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) -> None:
