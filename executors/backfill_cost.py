@@ -29,7 +29,7 @@ from forebay.system.message import Message
 
 State = Literal["trained", "planned", "new"]
 Does = Literal["skip", "train", "train again", "wait"]
-_AT_ONCE = timedelta(0)
+_AT_ONCE = timedelta()
 
 
 class WindowCost(Message):

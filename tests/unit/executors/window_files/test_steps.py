@@ -28,15 +28,17 @@ def test_a_short_window_keeps_every_step(tmp_path: Path) -> None:
     assert sorted(point.seconds for point in points) == [point.seconds for point in points]
 
 
-@pytest.mark.parametrize("steps", [POINTS_MAX - 1, POINTS_MAX, POINTS_MAX + 1, 5_003])
+@pytest.mark.parametrize(
+    ("steps", "shown"), [(599, 599), (600, 300), (601, 301), (1199, 600), (5_003, 313)]
+)
 def test_a_long_window_is_thinned_evenly_and_ends_with_its_last_step(
-    tmp_path: Path, steps: int
+    tmp_path: Path, steps: int, shown: int
 ) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, steps)
     series.write(final=True)
     points = read_steps(tmp_path / STEPS_NAME)
-    assert POINTS_MAX // 2 <= len(points) <= POINTS_MAX
+    assert len(points) == shown
     assert points[-1].step == steps
     assert points[-1].rows == {"history": 3 * steps, "clicks": steps}
     assert len(set(np.diff([point.step for point in points[:-1]]).tolist())) == 1
