@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -47,11 +47,13 @@ _YAML_TYPES: dict[type, str] = {
 
 @dataclass(frozen=True)
 class _Fault:
-    """One pydantic error, its place in the value and the union branch it belongs to."""
+    """One pydantic error, its place in the value and the union branches it belongs to.
+
+    branches: the place of each union and its branch, outermost first.
+    """
 
     path: KeyPath
-    union: KeyPath | None
-    branch: str | int | None
+    branches: tuple[tuple[KeyPath, str | int], ...]
     error: ErrorDetails
 
 
@@ -70,18 +72,17 @@ def validate(
 def _fault(error: ErrorDetails, value: Any) -> _Fault:  # noqa: ANN401
     """Split pydantic's location into the path in YAML and the names of union branches."""
     path: list[str | int] = []
-    union: KeyPath | None = None
-    branch: str | int | None = None
+    branches: list[tuple[KeyPath, str | int]] = []
     for number, part in enumerate(error["loc"]):
         last = number == len(error["loc"]) - 1
         if _has(value, part):
             value = value[part]
         elif not (last and error["type"] == "missing"):
-            if union is None and part != "[key]":
-                union, branch = tuple(path), part
+            if part != "[key]":
+                branches.append((tuple(path), part))
             continue
         path.append(part)
-    return _Fault(tuple(path), union, branch, error)
+    return _Fault(tuple(path), tuple(branches), error)
 
 
 def _has(value: object, part: str | int) -> bool:
@@ -90,19 +91,25 @@ def _has(value: object, part: str | int) -> bool:
     return isinstance(value, list) and isinstance(part, int) and part < len(value)
 
 
-def _one_branch_each(faults: Iterable[_Fault]) -> list[list[_Fault]]:
+def _one_branch_each(faults: Iterable[_Fault]) -> Iterator[list[_Fault]]:
     """Of a union's branches keep the one that the value came nearest to; else all of them."""
     unions: dict[KeyPath | None, list[_Fault]] = defaultdict(list)
     for fault in faults:
-        unions[fault.union].append(fault)
-    return [part for group in unions.values() for part in _split_union(group)]
-
-
-def _split_union(group: list[_Fault]) -> list[list[_Fault]]:
-    deepest = max(group, key=lambda fault: len(fault.path))
-    if len({fault.branch for fault in group}) > 1 and deepest.path == deepest.union:
-        return [group]
-    return [[fault] for fault in group if fault.branch == deepest.branch]
+        unions[next((place for place, _ in fault.branches), None)].append(fault)
+    for union, group in unions.items():
+        deepest = max(group, key=lambda fault: len(fault.path))
+        if union is None:
+            yield from ([fault] for fault in group)
+        elif deepest.path == union:
+            yield group
+        else:
+            nearest_branch, *_ = deepest.branches
+            yield from _one_branch_each(
+                replace(fault, branches=tuple(inner))
+                for fault in group
+                for branch, *inner in [fault.branches]
+                if branch == nearest_branch
+            )
 
 
 class _Writer:

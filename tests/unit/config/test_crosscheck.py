@@ -269,6 +269,28 @@ def test_a_stream_of_both_kinds_says_its_feed(declared: Declared) -> None:
 
 
 @pytest.mark.parametrize(
+    ("stream", "paradigm", "says"),
+    [
+        ("old", "stream", "feeds stream, and there is none; add one, or choose batch or mixed"),
+        ("new", "batch", "feeds batch, and there is none; add one, or choose stream or mixed"),
+        ("new", "mixture", "feeds batch, and there is none; add one, or choose stream or mixed"),
+    ],
+)
+def test_only_paradigms_that_could_be_trained_are_offered(
+    declared: Declared, stream: str, paradigm: str, says: str
+) -> None:
+    declared.dataset["streams"] = {stream: declared.dataset["streams"][stream]}
+    declared.pipeline["train"] = {"paradigm": paradigm}
+    [problem] = declared.problems()
+    assert problem.message.endswith(says)
+
+
+def test_a_source_without_options(declared: Declared) -> None:
+    del declared.sources["history"]["options"]
+    assert declared.only() == ("missing-key", "", "kind: parquet")
+
+
+@pytest.mark.parametrize(
     ("paradigm", "stream", "problem"),
     [
         ("batch", "old", False),

@@ -105,12 +105,16 @@ def test_where_any_key_is_allowed_none_is_a_slip() -> None:
 class Sizes(BaseModel):
     number: int | float = 0
     word: str | int = 0
+    bounded: Annotated[float, Field(ge=0)] | None = None
+    shelves: Annotated[list[Shelf], Field(max_length=2)] | None = None
 
 
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
         ("number: yes", "number: a number is expected, and unquoted yes is a bool in YAML", ""),
+        ("bounded: yes", "bounded: a number is expected, and unquoted yes is a bool in YAML", ""),
+        ("shelves: [{hta: 1}]", "unknown key 'hta' in shelves[0]", "hat"),
         (
             "word: yes",
             "word: text or a number is expected, and unquoted yes is a bool in YAML: quote it",

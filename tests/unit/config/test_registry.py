@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from forebay.config import registry
 from forebay.config.registry import installed_kinds, kind_named, kind_names
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, MissingExtraError
 
 KIND = """\
 from forebay.config.base import Spec
@@ -63,7 +67,7 @@ def check(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "forebay", "check"],
         cwd=folder,
-        env={"PYTHONPATH": str(folder)},
+        env={"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
         capture_output=True,
         text=True,
         check=False,
@@ -94,17 +98,23 @@ def test_a_kind_whose_package_cannot_be_imported(tmp_path: Path) -> None:
     ("module", "problem"),
     [
         ("", " is registered as tapes:Tape and cannot be imported: module 'tapes' has no attrib"),
+        ("Tape = 5\n", ": tapes:Tape is no SourceKind"),
         ("class Tape:\n    pass\n", ": tapes:Tape is no SourceKind"),
         (KIND.replace('name = "tape"', ""), ": tapes:Tape has no name"),
         (KIND.replace("bounded = False", ""), ": tapes:Tape has no bounded"),
         (KIND.replace('"tape"', '"cassette"'), ": tapes:Tape has the name 'cassette'"),
     ],
 )
-def test_what_is_no_kind(tmp_path: Path, module: str, problem: str) -> None:
-    package(tmp_path, module)
-    result = check(tmp_path, "kind: tape\ncolumns: {a: int}\n")
-    assert result.returncode == 4
-    assert f"error: kind 'tape'{problem}" in result.stderr
+def test_what_is_no_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, problem: str
+) -> None:
+    (tmp_path / "tapes.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tapes", raising=False)
+    entry = EntryPoint("tape", "tapes:Tape", registry.GROUP)
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"tape": entry})
+    with pytest.raises(MissingExtraError, match=f"^kind 'tape'{re.escape(problem)}"):
+        kind_named.__wrapped__("tape")
 
 
 def test_a_name_like_no_kind_is_no_slip() -> None:

@@ -41,7 +41,7 @@ class Page(BaseModel):
     items: list[Line] = Field(default=[], max_length=2)
     pair: tuple[int, int] = (1, 2)
     either: Line | Spot | None = None
-    words: str | list[str] = ""
+    words: str | list[str | int] = ""
     shape: Annotated[Square | Circle, Field(discriminator="kind")] | None = None
 
     @field_validator("even")
@@ -78,7 +78,7 @@ def problems(text: str) -> list[tuple[int, str, str]]:
         ("sizes: {A: 1}", "wrong-value", "sizes.A: String should match pattern '^[a-z]+$'"),
         ("sizes: {a: x}", "wrong-type", "sizes.a: a whole number is expected, not 'x' (text)"),
         ("words: 5", "wrong-type", "words: text or a list is expected, not 5 (a whole number)"),
-        ("words: [a, {}]", "wrong-type", "words[1]: text is expected, not {} (a mapping)"),
+        ("words: [a, {}]", "wrong-type", "words[1]: text or a whole number is expected, not {} (a"),
         ("either: 5", "wrong-type", "either: a mapping is expected, not 5 (a whole number)"),
         ("either: {start: x}", "wrong-type", "either.start: a whole number is expected, not 'x'"),
         ("either: {start: 1, end: -1}", "wrong-value", "either.end: -1 has to be at least 0"),
