@@ -45,7 +45,7 @@ class CheckedExport:
         if not self.learner.paradigms:
             return  # a learner that scores nothing exports nothing that could answer
         pipeline = self.request.pipeline_spec()
-        source = self.request.source_specs()[pipeline.source_names[0]]
+        source, *_ = self.request.source_specs().values()  # all declare the same types
         threads = pipeline.job.roles.trainer.threads
         try:
             difference = check_served(

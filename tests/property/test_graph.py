@@ -116,3 +116,16 @@ def test_the_first_that_nothing_keeps_waiting_is_next() -> None:
     assert run.next() == Operation(Kind.SOURCE, "w0", "s0")
     run.finish(Operation(Kind.SOURCE, "w0", "s1"), failed=False)
     assert run.next() == Operation(Kind.SOURCE, "w1", "s1")
+
+
+def test_whatever_waits_besides_an_earlier_window_goes_first() -> None:
+    run = GraphRun(graph((3, 1)))
+    timers = [Operation(Kind.TIMER, f"w{number}") for number in range(3)]
+    first, second = (Operation(Kind.SOURCE, f"w{number}", "s0") for number in range(2))
+    assert [run.next(), run.next()] == timers[:2]
+    for timer in timers[:2]:
+        run.finish(timer, failed=False)
+    assert run.next() == first
+    run.finish(first, failed=False)
+    assert run.next() == Operation(Kind.JOINER, "w0"), "although w2 begins last"
+    assert run.next() == second

@@ -12,7 +12,6 @@ import farmhash
 import numpy as np
 import numpy.typing as npt
 
-_WRAP = 1 << 64
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -20,7 +19,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 def fingerprint64(text: str) -> int:
     """FarmHash Fingerprint64 of the UTF-8 text, in [0, 2^64)."""
-    return int(farmhash.fingerprint64(text)) % _WRAP
+    return int(farmhash.fingerprint64(text))
 
 
 def splitmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

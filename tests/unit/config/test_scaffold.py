@@ -23,6 +23,7 @@ from forebay.config.sources import ColumnType
         ("2026-03", "source_2026-03"),
         ("äöü", "source"),
         ("", "source"),
+        ("a" * 70, "a" * 63),
     ],
 )
 def test_source_names(text: str, name: str) -> None:

@@ -23,7 +23,9 @@ from forebay.datatasks.operations import (
     too_late,
 )
 from forebay.datatasks.plans import SourcePlan
+from forebay.datatasks.sources.common.base import Scan
 from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.errors import ConfigError, DataError, NotReadyError
 
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-02")
@@ -252,3 +254,12 @@ def test_the_deadline_may_pass_while_it_looks(
         with pytest.raises(NotReadyError):
             listed.list_window(found.window(0).key)
         assert slept == [0.0]
+
+
+def test_where_only_reading_can_count_the_rows_are_unknown() -> None:
+    task = {"span": 0, "hour": 3, "partition": "t/0", "ranges": [], "size_bytes": 0, "cut": False}
+    for counts, rows in (([5, None], None), ([5, 6], 11), ([], 0)):
+        tasks = pa.Table.from_pylist([task | {"rows": n} for n in counts], TASK_SCHEMA)
+        found = operations.listed(share(), Scan(tasks, ["digest"], 1), 0)
+        assert (found.plan.rows, found.plan.tasks) == (rows, len(counts))
+        assert found.plan.reason == ("" if counts else "no rows")

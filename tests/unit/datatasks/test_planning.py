@@ -18,6 +18,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window, warm_start_window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import PlanReport, plan_windows
+from forebay.datatasks.sources.common.base import Readiness
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, NotReadyError
 from forebay.home.paths import Home
@@ -251,8 +252,12 @@ def test_late_data_fails_the_run_and_earlier_windows_are_kept(ledger: Ledger) ->
     assert ledger.windows() == ["2020-03-01", "2020-03-02"]
 
 
-@pytest.mark.usefixtures("late")
-def test_what_is_recorded_has_no_hole(ledger: Ledger) -> None:
+def test_what_is_recorded_has_no_hole(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    class LateA(MemorySource):
+        def readiness(self, span: Interval) -> Readiness:
+            return Readiness(ready=self.spec.name != "a", reason="no marker")
+
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", LateA)
     late = memory_source("a", noons("2020-03-03"), ends="2020-03-04")
     whole = memory_source("b", noons("2020-03-03", "2020-03-04"))
     spec = pipeline({"history": {"sources": ["a", "b"]}})

@@ -99,7 +99,7 @@ def test_several_executors_stay_within_the_horizon_of_the_earliest_open_row() ->
 
 
 def test_the_horizon_is_that_of_the_earliest_task_that_waits() -> None:
-    leases = table([0, 0, 3])
+    leases = table([0, 0, 3, 3])
     leases.restore({0: at(5, ended=True)})
     assert leases.lease(ONE, 2) == [1]
 

@@ -199,7 +199,7 @@ def board(paradigms: tuple[str, ...], fresh: list[float], complete: list[float])
         event_ids=np.arange(len(fresh)),
         fresh=np.array(fresh, np.float32),
         complete=np.array(complete, np.float32),
-        scores=np.stack([places] * len(paradigms), axis=1) if paradigms else places[:, :0],
+        scores=np.repeat(places[:, np.newaxis], len(paradigms), axis=1),
     )
 
 
@@ -213,8 +213,7 @@ def test_half_a_label_is_no_positive() -> None:
 
 def test_windows_scored_by_other_paradigms_are_not_pooled() -> None:
     unknown = [np.nan] * 3
-    nothing = score_windows([], ())
-    assert summarise_scores(nothing)["paradigms"] == {}
+    assert summarise_scores([board((), [0, 1, 0], [0, 1, 0])])["label"] == "fresh"
     counted = replace(board(("x",), [0, 1, 0], unknown), paradigms=())
     right = board(("mixed",), [0, 0, 1], unknown)
     wrong = board(("other",), [1, 0, 0], unknown)

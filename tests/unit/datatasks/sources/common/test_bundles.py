@@ -55,6 +55,13 @@ def test_each_hour_s_rows_are_counted_from_its_first() -> None:
     assert [rows // small for rows in tasks["rows"].to_pylist()] == [3, 4, 2]
 
 
+def test_a_task_has_64_times_1024_rows_and_a_file_that_is_split_four_times_as_many() -> None:
+    small = to_tasks(whole_files([1024] * 66), paths(66))
+    assert small["rows"].to_pylist() == [65_536, 2_048]
+    groups = RowRanges.of([(0, 0, 0, n * 1024, (n + 1) * 1024, 1024, 1) for n in range(257)])
+    assert to_tasks(groups, paths(1))["rows"].to_pylist() == [262_144, 1_024]
+
+
 def test_a_big_file_is_split_at_row_groups() -> None:
     group = 50_000
     ranges = RowRanges.of([(0, 0, 0, n * group, (n + 1) * group, group, 1) for n in range(20)])

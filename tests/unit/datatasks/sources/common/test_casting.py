@@ -165,3 +165,9 @@ def test_times_round_down_to_microseconds(values: list[int | None], unit: str) -
 def test_times_of_a_dictionary() -> None:
     array = pa.array([NOON, None, NOON], pa.timestamp("us", "UTC")).dictionary_encode()
     assert np.array_equal(times_of(array), [to_us(NOON), UNKNOWN, to_us(NOON)])
+
+
+def test_a_reason_is_cut_to_160_characters() -> None:
+    _, bad = fitted(pa.array(["x" * 500]), TIME)
+    assert bad[0].startswith("column 'x' as timestamp: ")
+    assert len(bad[0].removeprefix("column 'x' as timestamp: ")) == 160

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,10 @@ def test_each_row_of_the_spans_is_in_one_range_of_its_hour(rows: list[tuple[int,
         for number in range(first, end)
     ]
     assert found == [(number, hour) for number, hour in hours.items() if hour in {0, 1, 3}]
+    every = list(zip(ranges.span, ranges.hour, ranges.first, ranges.end, strict=True))
+    assert not any((*one[:2], one[3]) == other[:3] for one, other in pairwise(every)), (
+        "neighbours are one range"
+    )
 
 
 @given(ROWS, st.integers(1, 5), st.data())

@@ -27,6 +27,7 @@ from forebay.system.instants import from_us
         ("part-?.parquet", "part-12.parquet", False),
         ("[ab].parquet", "b.parquet", True),
         ("[!ab].parquet", "b.parquet", False),
+        ("[!ab].parquet", "a.parquet", False),
         ("[!ab].parquet", "!.parquet", True),
         ("[a].parquet", "a.parquet", True),
         ("[a]bc", "abc", True),

@@ -66,6 +66,11 @@ def test_days_texts_and_dictionaries(stored: pa.DataType, value: Any) -> None:
     assert found.tolist() == [24 * HOUR, UNKNOWN]
 
 
+def test_a_dictionary_of_instants_is_read_as_instants() -> None:
+    stored = pa.array([1_500, None], pa.timestamp("ns"))
+    assert times_of(stored.dictionary_encode()).tolist() == times_of(stored).tolist()
+
+
 @pytest.mark.parametrize(
     ("stored", "wanted"),
     [

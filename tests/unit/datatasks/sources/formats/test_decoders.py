@@ -256,3 +256,11 @@ def test_rows_of_json_messages_are_counted_by_message() -> None:
     decoded = decoder("json", "i").decode([b'{"i": 1}', b"5", None, b'{"i": 2, "x": [[]]}'])
     assert decoded.messages.tolist() == [0, 3]
     assert decoded.rows.tolist() == [0, 0]
+
+
+def test_a_reason_is_cut_to_200_characters() -> None:
+    name = "c" * 300
+    found = decoder_named("json", [name], {name: ColumnType.INT}).decode(
+        [b'{"%s": "x"}' % name.encode()]
+    )
+    assert [len(reason) for reason in found.bad_messages.values()] == [200]

@@ -59,3 +59,13 @@ def test_every_codec(codec: int, compressed: bytes) -> None:
 def test_garbage_is_named(codec: int) -> None:
     with pytest.raises(CodecError):
         decompress(codec, b"\x05no compressed body at all")
+
+
+def test_a_codec_that_is_not_there_yet() -> None:
+    with pytest.raises(CodecError, match="unknown compression codec 9"):
+        decompress(9, streamed("zstd"))
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 255, 16_383, 16_385, len(BODY) - 1])
+def test_bare_snappy_blocks_of_any_size(size: int) -> None:
+    assert decompress(SNAPPY, snappy(BODY[:size])) == BODY[:size]
