@@ -43,8 +43,9 @@ _NULL_SHARE = 0.15
 _ITEMS_MAX = 3
 # Encoded numbers beyond this only make rounding larger: nothing of the definition hangs on them.
 _NUMBER_MAX = 8.0
+_Value = str | bool | int | float
 # By type: values that any column may hold. Timestamps are microseconds since 1970.
-_COMMON: Mapping[ColumnType, Sequence[object]] = {
+_COMMON: Mapping[ColumnType, Sequence[_Value]] = {
     ColumnType.STRING: ("", "a", "never seen before", "Überraschung ☂", " spaced ", "0"),
     ColumnType.BOOL: (True, False),
     ColumnType.INT: (0, 1, -1, 7, 2**62, -(2**62)),
@@ -149,7 +150,7 @@ def _in_turn(random: np.random.Generator, values: Sequence[object]) -> Iterator[
     return cycle([values[place] for place in order] or [None])
 
 
-def _values_of(layout: FeatureLayout, column: str) -> list[object]:
+def _values_of(layout: FeatureLayout, column: str) -> list[_Value | None]:
     """What made-up rows hold in a column, besides null."""
     kind = LIST_ITEMS.get(layout.types[column], layout.types[column])
     specs = [spec for name, spec in layout.specs.items() if column in layout.columns_of(name)]
@@ -158,7 +159,7 @@ def _values_of(layout: FeatureLayout, column: str) -> list[object]:
     return [value for value in found if all(_moderate(value, spec) for spec in numeric)]
 
 
-def _named(spec: FeatureSpec, kind: ColumnType) -> Iterator[object]:
+def _named(spec: FeatureSpec, kind: ColumnType) -> Iterator[_Value | None]:
     """Values of a column that mean something to a feature."""
     if isinstance(spec, CrossFeature) or spec.part is not None:
         return
@@ -173,7 +174,7 @@ def _named(spec: FeatureSpec, kind: ColumnType) -> Iterator[object]:
             yield _typed(inverse, kind)
 
 
-def _typed(value: str | float, kind: ColumnType) -> object:
+def _typed(value: str | float, kind: ColumnType) -> _Value | None:
     """A value that a declaration writes, in the column's type; null where it has none there."""
     if kind is ColumnType.STRING:
         return str(value)
@@ -184,9 +185,9 @@ def _typed(value: str | float, kind: ColumnType) -> object:
     return float(value)
 
 
-def _moderate(value: object, spec: NumericFeature) -> bool:
-    if not isinstance(value, (bool, int, float)):
-        return value is None
+def _moderate(value: _Value | None, spec: NumericFeature) -> bool:
+    if value is None:
+        return True
     return bool(abs(scaled(np.array([float(value)]), spec)[0]) <= _NUMBER_MAX)
 
 

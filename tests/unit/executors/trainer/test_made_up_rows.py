@@ -4,6 +4,7 @@ can be looked at again."""
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 from support.learning import layout_of
@@ -57,6 +58,17 @@ def digests(count: int) -> dict[str, str]:
 
 def test_made_up_rows_are_the_same_on_every_machine() -> None:
     assert digests(300) == DIGESTS
+
+
+def held(feature: dict[str, Any], kind: str) -> set[object]:
+    layout = layout_of({"x": {"encode": "numeric", **feature}}, {"x": kind})
+    return {row["x"] for row in made_up_rows(layout, 300)}
+
+
+def test_numbers_that_no_column_can_hold_are_left_out() -> None:
+    assert held({"mean": 1e19, "scale": 1e18}, "int") == {None, 2**62}
+    logarithms = held({"mean": 702, "scale": 1, "transform": "log1p"}, "float")
+    assert logarithms == {None, math.expm1(700)}, "a float ends at e to the power of 709"
 
 
 def test_so_many_as_are_asked_for() -> None:
