@@ -33,8 +33,6 @@ def buckets_of(values: pa.Array, buckets: int) -> Ints:
 def joined_texts(columns: Sequence[tuple[pa.Array, ColumnType]]) -> pa.Array:
     """The texts of several columns joined with U+001F, row by row; a null part is empty."""
     parts = [texts(values, kind).fill_null("") for values, kind in columns]
-    if len(parts) == 1:
-        return parts[0]
     return pc.binary_join_element_wise(*parts, TEXT_SEPARATOR)
 
 

@@ -21,7 +21,7 @@ from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, 
 from forebay.datatasks.sources.common.times import UNKNOWN, Times, times_of, to_microseconds
 from forebay.errors import DataError
 
-KNOWN, TO_READ, ALL_NULL = 0, 1, 2
+KNOWN, TO_READ, ALL_NULL = range(3)
 _DAY_US = 86_400_000_000
 _CACHE_MAX = 200_000
 _THREADS = 8

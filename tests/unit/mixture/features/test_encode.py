@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
 
+from forebay.config.features import NumericFeature
+from forebay.config.sources import ColumnType
 from forebay.errors import ConfigError
-from forebay.mixture.features.encode import Encoder, served_schema, to_minibatch
+from forebay.mixture.features.encode import Encoder, ids, served_schema, to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
 
 MICROSECOND_BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -55,6 +57,11 @@ def test_vocabulary_knows_null_and_unknown() -> None:
     assert column(feature, "string", ["x", "5", "y", None, ""]) == [2, 3, 1, 0, 0]
     whole = {"encode": "vocabulary", "column": "c", "values": [4, 5]}
     assert column(whole, "int", [5, 6, None]) == [3, 1, 0]
+
+
+def test_a_number_has_no_ids() -> None:
+    with pytest.raises(TypeError, match="numeric makes no ids"):
+        ids(NumericFeature(encode="numeric"), pa.array([1]), ColumnType.INT)
 
 
 def test_bucketise_counts_boundaries_at_or_below() -> None:
@@ -149,6 +156,7 @@ def test_minibatch_from_a_slice_has_only_its_rows() -> None:
     batch = to_minibatch(found.batch.slice(1, 4), [(2, 1), (0, 3)], "stream", layout)
     assert batch.sources.tolist() == [2, 0, 0, 0]
     assert batch.row_ids.tolist() == [1, 2, 3, 4]
+    assert batch.event_ids.tolist() == found.batch.column(1).to_pylist()[1:5]
     assert batch.labels.tolist() == [1, 0, 1, 0]
     assert batch.dense.tolist() == [[1], [2], [3], [4]]
     assert batch.ids.tolist() == [[bucket(t, 9)] * 2 for t in "bcde"]
