@@ -26,11 +26,7 @@ from forebay.errors import InfrastructureError
 class TaskState(IntEnum):
     """Where a task stands."""
 
-    PENDING = 0
-    READING = 1
-    READ = 2
-    USED = 3
-    SEALED = 4
+    PENDING, READING, READ, USED, SEALED = range(5)
 
 
 _FAR = 2**31 - 1

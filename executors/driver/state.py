@@ -54,11 +54,11 @@ class Session:
     number: int
     trainer: int
     served: ServedWindow
+    sealed_step: int
     version: int = 1
     sequence: int = 0
     fencing: set[int] = field(default_factory=set)
     error: ErrorReport | None = None
-    sealed_step: int = 0
 
 
 class DriverState:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.config.windows import Interval
-from forebay.datatasks.tasks import Chunk, DataTask, Position, TaskProgress, further
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, TaskProgress, further
 
 PROGRESS = st.builds(
     TaskProgress,
@@ -51,3 +51,22 @@ def test_rows_of_a_chunk_have_positions_and_its_end_comes_after_them() -> None:
         end=Position(1, 4),
     )
     assert [chunk.position(row) for row in range(4)] == [(0, 7), (1, 0), (1, 4), (1, 4)]
+
+
+def test_what_a_task_and_a_dead_row_are_unless_it_is_said() -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    task = DataTask(
+        task_id="a/0",
+        source="a",
+        window="2026-03-01",
+        generation=1,
+        hour=0,
+        partition="",
+        ranges=(),
+        rows=0,
+        cut=False,
+        data_from=now,
+        data_to=now,
+    )
+    assert task.hour_base == 0
+    assert DeadRow(position=Position(0, 0), location={}, reason="bad").rows == 1

@@ -13,7 +13,7 @@ from forebay import errors
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange, TaskProgress
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
-from forebay.executors.data_executor.dead_letters import DeadLetterWriter, read_letters
+from forebay.executors.data_executor.dead_letters import DeadLetter, DeadLetterWriter, read_letters
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.wire.tokens import bearer, is_allowed, read_token
 from forebay.mixture.features.encode import Encoded
@@ -97,6 +97,8 @@ def test_dead_letters_are_told_once_and_outlive_a_torn_line(tmp_path: Path) -> N
     assert letters[0].source == "clicks"
     assert letters[0].generation == 2
     assert letters[0].row == {"user": "ü"}
+    one = {"source": "a", "window": "w", "generation": 1, "location": {}, "reason": "bad"}
+    assert DeadLetter.model_validate(one).rows == 1
     (tmp_path / "g2" / "clicks-3.jsonl").unlink()
     (tmp_path / "g2").rmdir()
     (tmp_path / "g2").write_text("a file where a folder should be")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forebay.datatasks.tasks import Position, TaskProgress
@@ -62,7 +62,8 @@ def test_one_executor_reads_two_tasks_of_a_source_in_time_order() -> None:
     assert leases.held(ONE) == [0, 1, 2, 3]
 
 
-@given(waiting=st.integers(1, 40), executors=st.integers(1, 5), partitions=st.integers(1, 80))
+@given(waiting=st.integers(1, 99), executors=st.integers(1, 5), partitions=st.integers(1, 80))
+@example(waiting=70, executors=1, partitions=70)
 def test_a_fair_share_up_to_what_may_be_read_at_a_time(
     waiting: int, executors: int, partitions: int
 ) -> None:

@@ -398,3 +398,11 @@ def test_a_beat_outside_of_its_epoch_counts_no_tasks(driver: Driver) -> None:
 def test_a_plan_of_another_pipeline_is_refused(driver: Driver) -> None:
     with pytest.raises(InfrastructureError, match="names a source of another pipeline"):
         ServedWindow(driver.ledger, WINDOW, 1, ["history"], JobSpec())
+
+
+def test_first_calls_are_the_ones_after_none(driver: Driver) -> None:
+    session = driver.open()
+    assert session.version == 1, "a trainer that has heard of none has version 0"
+    assert (driver.executor().sequence, session.sequence) == (0, 0)
+    driver.fence(session, 1)
+    assert session.sequence == 1

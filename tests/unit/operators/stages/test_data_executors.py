@@ -68,6 +68,17 @@ def test_a_clear_and_conf_ask_for_it_again(stage_request: StageRequest, place: P
     assert "--again" in place.toy.calls("submit")[0]
 
 
+def test_one_data_executor_is_waited_for_unless_told_otherwise(place: Place) -> None:
+    job = ToldJob(place.home)
+    job.tell("running")
+    job.register(0)
+    place.submits(SUBMITTED)
+    operator = place.data()
+    assert operator.executors == 1
+    with job.supervised():
+        assert operator.work(REQUEST, context())["job_id"] == JOB
+
+
 def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:
     place.submits({"state": "trained", "window": KEY, "generation": 3, "reason": "g3"})
     left = place.data().work(REQUEST, context())

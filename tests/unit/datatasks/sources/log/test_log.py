@@ -201,6 +201,12 @@ def test_a_later_segment_makes_the_windows_before_it_ready(tmp_path: Path) -> No
     opened = source(tmp_path, ready={"marker": "_END"})
     LogWriter(tmp_path / "log", 0).append(rows(0, 5), START + HOUR * 30)
     assert [each.ready for each in opened.marked(DAYS, "_END")] == [True, False]
+    LogWriter(tmp_path / "log", 1).append(rows(0, 5), DAYS[0].end)
+    assert [each.ready for each in opened.marked(DAYS, "_END")] == [True, False]
+    assert opened.readiness(DAYS[0]).ready
+    LogWriter(tmp_path / "log", 0).append(rows(5, 5), DAYS[1].end)
+    LogWriter(tmp_path / "log", 1).append(rows(5, 5), DAYS[1].end)
+    assert opened.readiness(DAYS[1]).ready, "what comes at its end is no row of it"
 
 
 def test_a_segment_without_rows_is_no_task(tmp_path: Path) -> None:

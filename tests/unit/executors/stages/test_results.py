@@ -1,0 +1,69 @@
+"""What a stage prints where it has nothing to say: nothing, and not one of something."""
+
+from __future__ import annotations
+
+import pytest
+
+from forebay.executors.stages.results import EvaluateResult, SinkResult, SourceResult, SubmitResult
+from forebay.system.message import Message
+
+WINDOW = "2026-03-01"
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            SourceResult(state="waiting", window=WINDOW, source="clicks"),
+            {
+                "state": "waiting",
+                "window": WINDOW,
+                "source": "clicks",
+                "reason": "",
+                "deadline": None,
+                "rows": None,
+                "tasks": 0,
+                "files": 0,
+                "storage_calls": 0,
+                "windows_scanned": 0,
+                "fingerprint": "",
+            },
+        ),
+        (
+            SinkResult(window=WINDOW, generation=1, tasks=2, recorded=True),
+            {
+                "window": WINDOW,
+                "generation": 1,
+                "tasks": 2,
+                "rows": {},
+                "fingerprint": "",
+                "recorded": True,
+                "notes": [],
+            },
+        ),
+        (
+            SubmitResult(state="waiting", window=WINDOW, reason="the line is busy"),
+            {
+                "state": "waiting",
+                "window": WINDOW,
+                "reason": "the line is busy",
+                "job_id": "",
+                "epoch": 0,
+                "generation": 0,
+            },
+        ),
+        (
+            EvaluateResult(window=WINDOW, generation=1, path="evaluation.json"),
+            {
+                "window": WINDOW,
+                "generation": 1,
+                "rows": {},
+                "rows_line": "",
+                "metrics": {},
+                "path": "evaluation.json",
+            },
+        ),
+    ],
+)
+def test_what_is_not_said_is_nothing(result: Message, told: dict[str, object]) -> None:
+    assert result.model_dump() == told
