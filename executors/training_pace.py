@@ -14,9 +14,9 @@ _NEWEST = 20  # older windows may have run with other features, or on another ma
 class Pace(Message):
     """What the newest trained windows took, from the first frame to the link."""
 
-    windows: int = 0
-    rows: int = 0
-    work_seconds: float = 0.0
+    windows: int
+    rows: int
+    work_seconds: float
 
     def seconds(self, windows: Sequence[Mapping[str, int | None]]) -> float | None:
         """Seconds for windows with these rows by source, one after the other.

@@ -61,3 +61,7 @@ def test_a_stream_that_was_empty_is_owed_nothing() -> None:
 def test_floors_that_cannot_hold_are_refused(floors: list[float]) -> None:
     with pytest.raises(ValueError, match="floors"):
         FlooredPriority([1.0] * len(floors), range(len(floors)), floors)
+
+
+def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
+    assert FlooredPriority([1.0, 1.2], [0, 1], [0.0, 0.0]).take([2, 1], 1) == [(0, 1)]

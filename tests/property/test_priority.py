@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.mixture.queue.priority import next_buffer, take
+from forebay.mixture.queue.priority import next_buffer, priority, take
 
 Runs = list[tuple[int, int]]
 
@@ -146,3 +146,9 @@ def test_a_million_queued_rows_cost_runs_and_not_rows(weights: list[float], runs
     assert sum(rows for _, rows in runs) == 2 * 10**6
     assert len(runs) <= runs_max
     assert time.process_time() - started < 0.1
+
+
+def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
+    assert priority(3.0, 2) == pytest.approx(3 / (1 + math.exp(-2)))
+    assert next_buffer([1.0, 1.2], [2, 1]) == 0, "of two units the other would be first"
+    assert take([1.0, 1.2], [2, 1], 1) == [(0, 1)]

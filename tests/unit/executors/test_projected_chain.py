@@ -10,8 +10,12 @@ from support import model_lines
 from support.links import AT, link, window_of
 
 from forebay.executors.model_line.chain import ModelChain
+<<<<<<< HEAD:tests/unit/executors/test_projected_chain.py
 from forebay.executors.projected_chain import ProjectedChain
 from forebay.executors.training_pace import Pace, pace_of
+=======
+from forebay.executors.model_line.projected_chain import ProjectedChain
+>>>>>>> be27cb8 (The pace of a line is its newest windows'; a unit of the queue is one row):tests/unit/executors/model_line/test_projected_chain.py
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
@@ -69,18 +73,3 @@ def test_a_checkpoint_that_is_not_kept(chain: ModelChain) -> None:
     train(foreseen, "2026-03-05", 1)
     (why,) = foreseen.not_kept()
     assert why.startswith("window 2026-03-03 cannot be built on")
-
-
-def test_the_pace_of_a_line(chain: ModelChain) -> None:
-    pace = pace_of(chain)
-    assert pace == Pace(windows=3, rows=600, work_seconds=12.0)
-    assert pace.seconds([{"clicks": 50}, {"clicks": 100, "history": 50}]) == pytest.approx(4.0)
-    assert pace.seconds([]) == 0
-
-
-def test_a_window_of_unknown_rows_counts_as_an_average_one(chain: ModelChain) -> None:
-    assert pace_of(chain).seconds([{"clicks": 50, "topic": None}]) == pytest.approx(4.0)
-
-
-def test_no_pace_without_a_trained_window() -> None:
-    assert Pace().seconds([{"clicks": 50}]) is None

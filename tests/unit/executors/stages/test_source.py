@@ -97,6 +97,9 @@ def test_outside_the_source_s_time_nothing_is_asked(tmp_path: Path) -> None:
         MEMORY["a"] = table([noon(5)])
         result = found.source(1, asked=[(0, "r#0")])
         assert (result.reason, result.rows, result.storage_calls) == ("before start", 0, 0)
+        head = Listings(found.ledger).head("a", found.window(1).key)
+        assert head is not None
+        assert (head.storage_calls, head.windows_scanned) == (0, 0)
         assert found.ready(0).state == "listed"
         assert found.scans == []
         found.late["a"] = START

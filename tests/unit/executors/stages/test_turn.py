@@ -105,3 +105,7 @@ def test_the_longest_wait_has_an_error_of_its_own(
         turn.require()
     assert type(raised.value) is error
     assert ("schedule.turn_wait" in str(raised.value)) == (error is NotReadyError)
+
+
+def test_a_first_look_has_found_no_run_blocked() -> None:
+    assert Situation("2026-03-02", "2026-03-01", PreviousRun.ACTIVE).blocked_looks == 0

@@ -247,3 +247,11 @@ def test_an_empty_queue_looks_again_only_when_something_may_have_changed() -> No
     assert served.pop(0.2) is None
     assert looks[-1] - looks[0] >= 0.2
     assert len(looks) < 20
+
+
+def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
+    served = queue(minibatch_rows=1, weights=(1.0, 1.2))
+    for source, task, rows in ((0, "a", 2), (1, "b", 1)):
+        served.open_task(source, task, 0)
+        served.put(source, task, chunk([0] * rows), 1)
+    assert popped(served.pop(0))[0] == "batch", "of two units the other would be first"

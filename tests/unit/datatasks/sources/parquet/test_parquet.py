@@ -594,3 +594,10 @@ def test_an_unreadable_file_counts_one_row_of_the_first_hour(tmp_path: Path) -> 
     scan = source(tmp_path, options, bad_rows="dead_letter").scan(days(3))
     (task,) = scan.tasks.to_pylist()
     assert (task["span"], task["hour"], task["rows"], task["size_bytes"]) == (1, 0, 1, 0)
+
+
+def test_the_newest_time_is_looked_for_in_the_last_16_files(tmp_path: Path) -> None:
+    for number in range(17):
+        hours = {0: 100, 1: 50}.get(number, number)
+        write(tmp_path / f"data/{number:02d}.parquet", table([START + HOUR * hours]))
+    assert source(tmp_path).describe().newest == START + HOUR * 50
