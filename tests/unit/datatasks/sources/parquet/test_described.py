@@ -1,0 +1,176 @@
+"""Kind parquet: what is found, told and refused before rows are read; markers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from support.parquet_source import (
+    DAY,
+    HOUR,
+    START,
+    days,
+    evenly,
+    numbers,
+    read,
+    source,
+    table,
+    write,
+)
+
+from forebay.config.windows import Interval
+from forebay.errors import ConfigError, DataError, InfrastructureError
+
+
+def test_nothing_matched(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        source(tmp_path).scan(days(1))
+    (tmp_path / "data").mkdir()
+    with pytest.raises(DataError, match="is empty"):
+        source(tmp_path).scan(days(1))
+    assert source(tmp_path, starts="2026-03-01").scan(days(2)).fingerprints[0]
+    assert "is empty" in source(tmp_path).describe().empty_reason
+    (tmp_path / "data/a.csv").write_text("x")
+    for more in ({}, {"starts": "2026-03-01"}):
+        with pytest.raises(DataError, match=r"below .*data lie a\.csv"):
+            source(tmp_path, **more).scan(days(1))
+    [finding] = source(tmp_path).findings()
+    assert finding.path == ("options", "path")
+
+
+def test_bookkeeping_files_are_left_alone(tmp_path: Path) -> None:
+    rows = table(evenly(START, 3, HOUR))
+    for name in ("_temporary/0/x.parquet", ".hidden.parquet", "_x.parquet", ".tmp/y.parquet"):
+        write(tmp_path / "data" / name, rows)
+    write(tmp_path / "data/_day=1/x.parquet", rows)
+    assert len(numbers(read(source(tmp_path), days(1)))) == 3
+
+
+def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", table(evenly(START, 3, HOUR)))
+    (tmp_path / "data/again").symlink_to(tmp_path / "data")
+    assert len(numbers(read(source(tmp_path), days(1)))) == 3
+    (tmp_path / "data/y.parquet").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="link to nothing"):
+        source(tmp_path).scan(days(1))
+
+
+def test_markers(tmp_path: Path) -> None:
+    options = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
+    span = Interval(START, START + HOUR * 2)
+    opened = source(tmp_path, options, ready={"marker": "_SUCCESS"})
+    assert not opened.readiness(span).ready
+    (tmp_path / "data/2026-03-01/00").mkdir(parents=True)
+    (tmp_path / "data/2026-03-01/01").mkdir()
+    (tmp_path / "data/2026-03-01/00/_SUCCESS").touch()
+    found = opened.readiness(span)
+    assert not found.ready
+    assert found.reason.endswith("no _SUCCESS in " + str(tmp_path / "data/2026-03-01/01"))
+    (tmp_path / "data/2026-03-01/01/_SUCCESS").touch()
+    assert opened.readiness(span).ready
+    plain = source(tmp_path, ready={"marker": "_DONE"})
+    assert not plain.readiness(span).ready
+    (tmp_path / "data/_DONE").touch()
+    assert plain.readiness(span).ready
+
+
+def test_markers_of_folders_with_a_pattern(tmp_path: Path) -> None:
+    options = {"path": "data", "window_path": "region=*/{date}/*.parquet"}
+    opened = source(tmp_path, options, ready={"marker": "_SUCCESS"})
+    for region in ("de", "fr"):
+        write(tmp_path / f"data/region={region}/2026-03-01/x.parquet", table([START]))
+    (tmp_path / "data/region=de/2026-03-01/_SUCCESS").touch()
+    assert "region=fr/2026-03-01" in opened.readiness(days(1)[0]).reason
+    (tmp_path / "data/region=fr/2026-03-01/_SUCCESS").touch()
+    assert opened.readiness(days(1)[0]).ready
+    assert not opened.readiness(days(2)[1]).ready
+
+
+def test_without_a_marker_the_clock_decides(tmp_path: Path) -> None:
+    opened = source(tmp_path)
+    later = datetime.now(UTC) + DAY
+    assert not opened.readiness(Interval(later - DAY * 2, later)).ready
+    assert opened.readiness(Interval(later - DAY * 3, later - DAY * 2)).ready
+
+
+def test_a_column_of_another_type_is_found_and_refused(tmp_path: Path) -> None:
+    rows = table(evenly(START, 3, HOUR))
+    write(tmp_path / "data/x.parquet", rows.set_column(1, "n", pa.array(["a", "b", "c"])))
+    opened = source(tmp_path)
+    [finding] = opened.findings()
+    assert (finding.path, finding.code) == (("columns", "n"), "column-type")
+    with pytest.raises(DataError, match="stored as string, which cannot be read as int"):
+        read(opened, days(1))
+
+
+def test_options_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="event_time has to name"):
+        source(tmp_path, event_time=None)
+    with pytest.raises(ConfigError, match=r"window_path: .*unknown placeholder"):
+        source(tmp_path, {"path": "data", "window_path": "{dat}/*"})
+    with pytest.raises(ConfigError, match="belong in window_path"):
+        source(tmp_path, {"path": "data/{date}"})
+    with pytest.raises(ConfigError, match="pth"):
+        source(tmp_path, {"pth": "data"})
+    with pytest.raises(InfrastructureError):
+        source(tmp_path, {"path": "nosuch://data"}).scan(days(1))
+
+
+def test_the_newest_time_and_the_folders_are_described(tmp_path: Path) -> None:
+    write(tmp_path / "data/a/x.parquet", table(evenly(START, 10, HOUR)))
+    write(tmp_path / "data/b/x.parquet", table(evenly(START, 3, HOUR)))
+    found = source(tmp_path).describe()
+    assert (found.partitions, found.newest) == (["a", "b"], START + HOUR * 9)
+    assert found.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
+
+
+def test_files_without_any_time_have_no_newest_one(tmp_path: Path) -> None:
+    rows = table(evenly(START, 3, HOUR))
+    nulls = pa.nulls(3, rows.schema.field("at").type)
+    write(tmp_path / "data/x.parquet", rows.set_column(0, rows.schema.field("at"), nulls))
+    assert source(tmp_path).describe().newest is None
+
+
+def test_the_first_and_the_newest_file_are_compared(tmp_path: Path) -> None:
+    good, bad = table([START]), table([START]).drop_columns("n")
+    for name, rows in {"a": good, "b": bad, "c": good}.items():
+        write(tmp_path / f"data/{name}.parquet", rows)
+    assert source(tmp_path).findings() == []
+    write(tmp_path / "data/a.parquet", bad)
+    (finding,) = source(tmp_path).findings()
+    assert finding.path == ("columns", "n")
+    assert "a.parquet" in finding.message
+    write(tmp_path / "data/a.parquet", good)
+    write(tmp_path / "data/c.parquet", bad)
+    (finding,) = source(tmp_path).findings()
+    assert "c.parquet" in finding.message
+    assert list(source(tmp_path).describe().columns) == ["at"]
+
+
+def test_a_newest_file_that_is_broken_is_described_so(tmp_path: Path) -> None:
+    write(tmp_path / "data/a.parquet", table([START]))
+    (tmp_path / "data/b.parquet").write_bytes(b"no parquet")
+    assert "b.parquet cannot be read" in source(tmp_path).describe().empty_reason
+
+
+def test_what_was_looked_for_is_named_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    plain, pattern = (source(tmp_path, {"path": path}) for path in ("data", "data/*.parquet"))
+    found = plain.describe().empty_reason
+    assert found.startswith("nothing matches data (*.parquet below it): ")
+    assert pattern.describe().empty_reason.startswith("nothing matches data/*.parquet: ")
+
+
+def test_the_newest_time_of_paths_is_the_end_of_the_last(tmp_path: Path) -> None:
+    write(tmp_path / "data/date=2026-03-01/a.parquet", table([START]))
+    opened = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
+    assert opened.describe().newest == START + DAY
+
+
+def test_the_newest_time_is_looked_for_in_the_last_16_files(tmp_path: Path) -> None:
+    for number in range(17):
+        hours = {0: 100, 1: 50}.get(number, number)
+        write(tmp_path / f"data/{number:02d}.parquet", table([START + HOUR * hours]))
+    assert source(tmp_path).describe().newest == START + HOUR * 50
