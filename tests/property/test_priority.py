@@ -152,3 +152,10 @@ def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
     assert priority(3.0, 2) == pytest.approx(3 / (1 + math.exp(-2)))
     assert next_buffer([1.0, 1.2], [2, 1]) == 0, "of two units the other would be first"
     assert take([1.0, 1.2], [2, 1], 1) == [(0, 1)]
+
+
+def test_the_smallest_weight_there_is_still_has_a_turn() -> None:
+    smallest = math.ulp(0.0)
+    assert priority(smallest, 1, 1e300) == 0
+    assert next_buffer([smallest], [1], 1e300) == 0
+    assert take([smallest], [1], 1, 1e300) == [(0, 1)]

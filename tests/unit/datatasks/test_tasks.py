@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.config.windows import Interval
+from forebay.datatasks.plans import SourcePlan
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, TaskProgress, further
 
 PROGRESS = st.builds(
@@ -69,4 +70,8 @@ def test_what_a_task_and_a_dead_row_are_unless_it_is_said() -> None:
         data_to=now,
     )
     assert task.hour_base == 0
+    plan = SourcePlan(
+        stream="a", source="a", feed="batch", data_from=now, data_to=now, tasks=0, files=0, rows=0
+    )
+    assert plan.hour_base == 0
     assert DeadRow(position=Position(0, 0), location={}, reason="bad").rows == 1

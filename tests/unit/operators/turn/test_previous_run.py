@@ -100,3 +100,21 @@ def test_a_look_is_the_same_until_something_changes(
     assert second.earlier == EarlierRun("2026-02-26", PreviousRun.FAILED, trained=False)
     assert observer.look() is second
     assert looked_at[2:] == ["2026-02-28", "2026-02-27", "2026-02-26", "2026-02-28"]
+
+
+def test_it_looks_back_over_at_most_50_windows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looked_at: list[str] = []
+
+    def runs_of(dag_id: str, window: Window, grid: Any) -> list[OtherRun]:
+        looked_at.append(window.key)
+        return [OtherRun(window.key, "running", window, 0)]
+
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
+    monkeypatch.setattr(previous_run, "runs_of", runs_of)
+    monkeypatch.setattr(previous_run, "task_states", lambda *_: {})
+    wake_waiting_windows("ads")
+    request = StageRequest("ads", "run", "task", WINDOW, 0, 0, reprocess=False)
+    assert TurnObserver(request, GRID, Home(tmp_path), "ads", "main").look().earlier is None
+    assert len(looked_at) == 51, "the one before, and 50 before that"
