@@ -10,12 +10,7 @@ from support import model_lines
 from support.links import AT, link, window_of
 
 from forebay.executors.model_line.chain import ModelChain
-<<<<<<< HEAD:tests/unit/executors/test_projected_chain.py
 from forebay.executors.projected_chain import ProjectedChain
-from forebay.executors.training_pace import Pace, pace_of
-=======
-from forebay.executors.model_line.projected_chain import ProjectedChain
->>>>>>> be27cb8 (The pace of a line is its newest windows'; a unit of the queue is one row):tests/unit/executors/model_line/test_projected_chain.py
 from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
