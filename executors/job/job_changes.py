@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, update
 
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
@@ -174,11 +174,6 @@ def end_cancelled(connection: Connection, job_id: str, epoch: int) -> None:
         ended = row.status.model_copy(update=changes)
         values = {"cancel_epoch": None, **_reported(ended)}
         connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
-
-
-def is_cancel_open(connection: Connection, job_id: str) -> bool:
-    """Whether somebody waits for the answer to a request to cancel."""
-    return connection.scalar(select(jobs.c.cancel_epoch).where(is_job(job_id))) is not None
 
 
 def answer_cancel(connection: Connection, job_id: str, run_epoch: int) -> CancelAnswer | None:

@@ -15,7 +15,10 @@ from forebay.home.tables import job_windows, jobs
 
 
 class JobRow(NamedTuple):
-    """A job as it is stored. document: its status as JSON. cancel_epoch: of an open request."""
+    """A job as it is stored. document: its status as JSON. cancel_epoch: of an open request.
+
+    epoch: of the newest owner. run_epoch: of the submission that runs or ran last.
+    """
 
     id: int
     job_id: str
@@ -26,6 +29,7 @@ class JobRow(NamedTuple):
     runtime: str
     state: str
     epoch: int
+    run_epoch: int
     cancel_epoch: int | None
     document: str
     beats: int

@@ -11,7 +11,7 @@ import threading
 import time
 
 from forebay.errors import DataError, ForebayError, InfrastructureError
-from forebay.executors.job import job_changes
+from forebay.executors.job import job_changes, job_rows
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.progress import read_progress
@@ -123,7 +123,14 @@ class StateReporter:
             )
 
     def _act(self) -> None:
-        status, now = self._waiting, time.monotonic()
+        now = time.monotonic()
+        due = self._poked or now >= self._look_due
+        # After a failure too: an answer may be stored although nothing came back.
+        if self._failing_since is not None or (due and not self._closing):
+            self._poked = False
+            self._look_for_cancel()
+            self._look_due = now + LOOK_SECONDS
+        status = self._waiting
         if status is not None:
             self._store(status)
         elif now >= self._beat_due:
@@ -132,10 +139,6 @@ class StateReporter:
                 lambda rows: job_changes.beat(rows, self._job_id, self._run_epoch, progress)
             )
             self._beat_due = now + BEAT_SECONDS
-        if not self._closing and (self._poked or now >= self._look_due):
-            self._poked = False
-            self._answer_cancel()
-            self._look_due = now + LOOK_SECONDS
 
     def _store(self, status: JobStatus) -> None:
         told = self._with_cancel(status)
@@ -155,9 +158,14 @@ class StateReporter:
             changes |= {"state": "cancelled", "error": None}
         return status.model_copy(update=changes)
 
+    def _look_for_cancel(self) -> None:
+        row = self._database.read(lambda rows: job_rows.find(rows, self._job_id))
+        if row is not None and row.cancel_epoch is not None:
+            self._answer_cancel()
+        elif row is not None and row.run_epoch == self._run_epoch:
+            self._cancelled_by = row.status.cancelled_by
+
     def _answer_cancel(self) -> None:
-        if not self._database.read(lambda rows: job_changes.is_cancel_open(rows, self._job_id)):
-            return
         answer = self._database.transact(
             lambda rows: job_changes.answer_cancel(rows, self._job_id, self._run_epoch)
         )

@@ -127,6 +127,31 @@ def test_somebody_who_cannot_poke_is_heard_too(
     eventually(lambda: reporter.cancelled_by == 1)
 
 
+def test_an_answer_that_was_stored_although_nothing_came_back_is_kept(
+    job: ToldJob, monkeypatch: pytest.MonkeyPatch, reporter: StateReporter
+) -> None:
+    real = job_changes.answer_cancel
+
+    def lost(rows: Any, job_id: str, run_epoch: int) -> Any:
+        return real(rows, job_id, run_epoch) is not None
+
+    database = database_of(job.home)
+    transact = database.transact
+
+    def answers(work: Any) -> Any:
+        found = transact(work)
+        if found is True:
+            raise GONE
+        return found
+
+    monkeypatch.setattr(job_changes, "answer_cancel", lost)
+    monkeypatch.setattr(database, "transact", answers)
+    transact(lambda rows: job_changes.request_cancel(rows, job.job_id, 1))
+    reporter.look()
+    eventually(lambda: reporter.cancelled_by == 1)
+    assert job.row.status.cancelled_by == 1
+
+
 def test_of_states_that_wait_the_newest_is_stored(
     job: ToldJob, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
