@@ -180,7 +180,7 @@ def test_a_scan_for_new_windows_leaves_trained_ones_out(
     source = memory_source("a", noons("2020-03-01", "2020-03-02", "2020-03-03"))
     spec = pipeline({"history": {"sources": ["a"]}})
     plan(ledger, spec, [source], "2020-03-02", "2020-03-02")
-    ledger.mark_trained("2020-03-02", 1, {})
+    mark_trained(ledger, "2020-03-02", 1)
     scanned: list[list[int]] = []
     scan = MemorySource.scan
 

@@ -201,7 +201,7 @@ def test_a_source_that_a_plan_does_not_have_yet_adds_no_rows(tmp_path: Path) -> 
         MEMORY["a"] = table([noon(0)])
         found.source(0)
         found.sink(0)
-        found.ledger.mark_trained(found.window(0).key, 1, {})
+        mark_trained(found.ledger, found.window(0).key, 1)
         found.sources["b"] = memory_source("b")
         found.pipeline = pipeline(["a", "b"])
         assert cost(found, 0, 0, line="second").rows == {"a": 1, "b": 0}

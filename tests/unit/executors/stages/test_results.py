@@ -53,14 +53,13 @@ WINDOW = "2026-03-01"
             },
         ),
         (
-            EvaluateResult(window=WINDOW, generation=1, path="evaluation.json"),
+            EvaluateResult(window=WINDOW, generation=1),
             {
                 "window": WINDOW,
                 "generation": 1,
                 "rows": {},
                 "rows_line": "",
                 "metrics": {},
-                "path": "evaluation.json",
             },
         ),
     ],

@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.jobs import ToldJob, failed
+from support.jobs import ToldJob, failed, request, store_job
 from support.links import link
 from support.model_lines import record
 from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.executors.job.request import JobRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Parent
 from forebay.executors.stages.target import LineTarget
@@ -176,10 +175,6 @@ def test_the_window_after_a_trained_warm_start_waits_for_none(found: Stages) -> 
 
 def test_a_job_of_a_range_is_started_again_over_all_of_it(found: Stages) -> None:
     plan(found)
-    job = ToldJob(found.home)
-    request = JobRequest.read(job.folder.path)
-    [window] = request.windows
-    windows = [window, window.model_copy(update={"key": SECOND})]
-    request.model_copy(update={"windows": windows}).write(job.folder.path)
-    job.tell("failed", failed("DataError", "label is null", 3))
+    both = request(found.home, f"ads.main.{FIRST}..{SECOND}", {FIRST: 1, SECOND: 1})
+    store_job(both, "failed", error=failed("DataError", "label is null", 3))
     assert why(found).next.startswith(f"forebay run ads --from {FIRST} --to {SECOND} (it")

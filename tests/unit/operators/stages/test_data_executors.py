@@ -156,9 +156,7 @@ def test_what_it_waits_for_is_said_once(place: Place, monkeypatch: pytest.Monkey
 
 def test_after_news_it_looks_again_soon(place: Place) -> None:
     place.runs.before = [("running", None)]
-    link = place.home.model("ads", "main", "2026-02-28", 1) / "window.json"
-    link.parent.mkdir(parents=True)
-    later(link.touch, 0.3)
+    later(lambda: record_link(ModelChain(place.home, "ads"), "2026-02-28", {"clicks": 1}), 0.3)
     with pytest.raises(TaskDeferred) as deferred:
         place.data(grace_seconds=1).work(REQUEST, context())
     assert 14 < deferred.value.trigger.until - time.time() <= 15
