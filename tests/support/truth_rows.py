@@ -9,6 +9,7 @@ from typing import Any
 Json = dict[str, Any]
 _LINKS = """
     SELECT links.id, own.key AS window, links.generation, links.started_at, links.finished_at,
+           links.steps, links.resumed_from_step, links.reread_rows,
            origin.key AS parent_window, parents.generation AS parent_generation
     FROM links JOIN windows AS own ON own.id = links.window_id
     JOIN lines ON lines.id = links.line_id
@@ -17,6 +18,15 @@ _LINKS = """
     WHERE lines.pipeline = ? AND lines.line = ? AND own.key = ?
     ORDER BY links.generation
 """
+_PLAIN = (
+    "window",
+    "generation",
+    "started_at",
+    "finished_at",
+    "steps",
+    "resumed_from_step",
+    "reread_rows",
+)
 _SUMS = "SELECT * FROM link_rows WHERE link_id = ? ORDER BY position"
 _PLAN = """
     SELECT document FROM plans JOIN windows ON windows.id = plans.window_id
@@ -111,7 +121,7 @@ def _link(home: Path, row: sqlite3.Row) -> Json:
     sums = rows_of(home, _SUMS, row["id"])
     parent = {"window": row["parent_window"], "generation": row["parent_generation"]}
     return {
-        **{name: row[name] for name in ("window", "generation", "started_at", "finished_at")},
+        **{name: row[name] for name in _PLAIN},
         "parent": parent if row["parent_window"] is not None else None,
         "base_seen": {each["source"]: _figures(each, "base") for each in sums},
         "seen": {each["source"]: _figures(each, "seen") for each in sums},
