@@ -334,7 +334,7 @@ def test_strangers_are_refused_at_every_port(path: DataPath) -> None:
 
 def test_reports_of_a_lost_lease_are_refused(path: DataPath) -> None:
     path.start("driver")
-    client = DriverClient(path.job_dir, read_token(path.job_dir), 5.0)
+    client = DriverClient(path.job_dir, read_token(path.job_dir), 60.0)  # it is starting
     registration = Registration(
         executor=0, instance="new", started_ns=2, address="127.0.0.1:1", pid=1
     )
