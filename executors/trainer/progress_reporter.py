@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ class ProgressReporter:
     """Collects counts and phase times; writes them a few times a second."""
 
     def __init__(self, job_dir: Path, source_names: list[str], windows_total: int) -> None:
-        """Phases of an earlier trainer of the same job go on adding up; `begin` tells the rest."""
+        """Phases of an earlier trainer of the same job go on adding up."""
         earlier = read_progress(job_dir)
         self._path = job_dir / PROGRESS_NAME
         self._names = source_names
@@ -34,8 +33,15 @@ class ProgressReporter:
         self._phases: dict[str, float] = dict(earlier.phases_seconds) if earlier else {}
         self._total = windows_total
         self._pid = os.getpid()
-        self._written = -math.inf
-        self._written_rows = int(self._rows.sum())
+        self._window = ""
+        self._done = 0
+        self._step = 0
+        self._sealed_step = 0
+        self._lag_seconds = 0.0
+        self._window_seconds = 0.0
+        self._written = 0.0
+        self._written_rows = 0
+        self._rate = 0.0
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -85,7 +91,7 @@ class ProgressReporter:
             return
         total = int(self._rows.sum())
         if elapsed >= WRITE_EVERY_SECONDS:
-            self._rate = (total - self._written_rows) / elapsed
+            self._rate = (total - self._written_rows) / elapsed if self._written else 0.0
             self._written, self._written_rows = now, total
         progress = Progress(
             window=self._window,

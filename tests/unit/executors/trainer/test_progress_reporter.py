@@ -96,3 +96,13 @@ def test_counters_go_on_after_a_kill_and_start_anew_in_another_form(tmp_path: Pa
     assert path.stat().st_size == 16
     other = DurableCounters(path, ("a", "b", "c"))
     assert [other.value(name) for name in "abc"] == [0, 0, 0]
+
+
+def test_a_trainer_that_is_started_again_has_windows_that_are_done_already(tmp_path: Path) -> None:
+    """The one before it was killed after its window was linked: nothing was begun here yet."""
+    reporter = ProgressReporter(tmp_path, ["a"], 3)
+    reporter.finished("2026-03-01")
+    told = read_progress(tmp_path)
+    assert told is not None
+    assert (told.window, told.windows_done, told.windows_total) == ("2026-03-01", 1, 3)
+    assert (told.step, told.rows, told.rows_per_second, told.lag_seconds) == (0, {"a": 0}, 0.0, 0.0)
