@@ -41,7 +41,7 @@ def _among(values: pa.Array, positives: list[Value], kind: ColumnType) -> Mask:
     exact = [value for value in positives if not isinstance(value, str)]
     if kind is ColumnType.INT:
         # Whole numbers are compared as int64: a double would merge neighbours beyond 2**53.
-        whole = [int(n) for n in exact if abs(n) < 2**63 and n == int(n)]
+        whole = [int(n) for n in exact if -(2**63) <= n < 2**63 and n == int(n)]
         known = values.fill_null(0).to_numpy(zero_copy_only=False)
         return np.isin(known, np.array(whole, np.int64))
     return np.isin(numbers(values, kind), np.array(exact, np.float64))

@@ -60,7 +60,7 @@ class SourceOperator(StageOperator):
             left = (result.deadline - datetime.now(result.deadline.tzinfo)).total_seconds()
             if time.monotonic() + min(pause, left) > grace_ends:
                 self._defer(request, result.deadline.timestamp(), left)
-            self.pause(min(pause, left))
+            self.pause(max(0.0, min(pause, left)))
             pause *= GROWTH
 
     def ready(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
