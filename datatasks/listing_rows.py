@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Table, delete, insert, select
 
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.home.database import database_of
@@ -85,31 +85,14 @@ def drop_listings(
     connection: Connection, pipeline: str, window: str, sources: Iterable[str] | None = None
 ) -> None:
     """Forget what sources found for a window: all of them, or these."""
-    rows = delete(listings).where(listings.c.pipeline == pipeline, listings.c.window == window)
-    if sources is not None:
-        rows = rows.where(listings.c.source.in_(list(sources)))
-    connection.execute(rows)
+    _drop(connection, listings, pipeline, window, sources)
 
 
 def drop_passes(
     connection: Connection, pipeline: str, window: str, sources: Iterable[str] | None = None
 ) -> None:
     """Forget who asked for a window: of all sources, or of these."""
-    rows = delete(passes).where(passes.c.pipeline == pipeline, passes.c.window == window)
-    if sources is not None:
-        rows = rows.where(passes.c.source.in_(list(sources)))
-    connection.execute(rows)
-
-
-def sources_of(connection: Connection, pipeline: str, window: str) -> set[str]:
-    """Sources of which something is kept for a window."""
-    found = [
-        connection.scalars(
-            select(table.c.source).where(table.c.pipeline == pipeline, table.c.window == window)
-        )
-        for table in (listings, passes)
-    ]
-    return {source for rows in found for source in rows}
+    _drop(connection, passes, pipeline, window, sources)
 
 
 def first_asked(
@@ -180,3 +163,16 @@ def held_by_trained_plans(connection: Connection, pipeline: str) -> Mapping[str,
         if head.plan == plan.sources.get(row.source):
             found.setdefault(row.window, set()).add(row.source)
     return found
+
+
+def _drop(
+    connection: Connection,
+    table: Table,
+    pipeline: str,
+    window: str,
+    sources: Iterable[str] | None,
+) -> None:
+    rows = delete(table).where(table.c.pipeline == pipeline, table.c.window == window)
+    if sources is not None:
+        rows = rows.where(table.c.source.in_(list(sources)))
+    connection.execute(rows)

@@ -141,8 +141,7 @@ def request_cancel(connection: Connection, job_id: str, epoch: int) -> None:
         FencedError: when it has a newer owner.
         UsageError: when it was never submitted.
     """
-    row = _known(connection, job_id)
-    refuse_older(row, epoch)
+    row = _owned(connection, job_id, epoch)
     if row.is_active:
         connection.execute(update(jobs).where(jobs.c.id == row.id).values(cancel_epoch=epoch))
 
@@ -167,8 +166,7 @@ def end_cancelled(connection: Connection, job_id: str, epoch: int) -> None:
         FencedError: when it has a newer owner.
         UsageError: when it was never submitted.
     """
-    row = _known(connection, job_id)
-    refuse_older(row, epoch)
+    row = _owned(connection, job_id, epoch)
     if row.is_active:
         changes = {"state": "cancelled", "cancelled_by": epoch, "pids": {}}
         ended = row.status.model_copy(update=changes)
@@ -272,6 +270,13 @@ def _store_windows(
             for position, each in enumerate(windows)
         ]
         connection.execute(insert(job_windows), rows)
+
+
+def _owned(connection: Connection, job_id: str, epoch: int) -> JobRow:
+    """A job that this epoch is the newest owner of."""
+    row = _known(connection, job_id)
+    refuse_older(row, epoch)
+    return row
 
 
 def _known(connection: Connection, job_id: str) -> JobRow:

@@ -3,9 +3,7 @@ published, trained anew, forgotten."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from support.links import link
@@ -17,7 +15,6 @@ from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.claims import Claims
-from forebay.home.database import close_databases
 from forebay.home.paths import Home
 from forebay.home.store import Stored, store_of
 from forebay.mixture.row_sums import RowSums
@@ -25,17 +22,6 @@ from forebay.mixture.row_sums import RowSums
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def home(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Home]:
-    if request.param == "postgresql":
-        new_database: Callable[[], str] = request.getfixturevalue("new_database")
-        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
-    yield Home(tmp_path / "home")
-    close_databases()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from forebay.errors import InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.claims import Claims
 from forebay.home import garbage
-from forebay.home.database import close_databases, database_of
+from forebay.home.database import database_of
 from forebay.home.garbage import Garbage, collect
 from forebay.home.paths import Home
 from forebay.home.store import store_of
@@ -27,19 +26,6 @@ from forebay.home.tables import tombstones
 
 KEY = "2026-03-01"
 SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def home(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Home]:
-    if request.param == "postgresql":
-        new_database: Callable[[], str] = request.getfixturevalue("new_database")
-        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
-    home = Home(tmp_path / "home")
-    database_of(home).prepare()
-    yield home
-    close_databases()
 
 
 def buried(home: Home) -> int:

@@ -30,14 +30,6 @@ def closed() -> Iterator[None]:
     close_databases()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    if request.param == "postgresql":
-        new_database: Callable[[], str] = request.getfixturevalue("new_database")
-        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture
 def two_hosts(
     new_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
