@@ -8,8 +8,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -18,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.s3_server import S3Server, refusing_server, s3_url, silent_server
+from support.s3_server import S3Server
 from support.small_disk import grow, may_mount, tiny_file_system
+from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
 
-from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
-from forebay.home import s3_client
+from forebay.errors import DataError, InfrastructureError
 from forebay.home.folder_changes import new_file_in, new_folder_in
 from forebay.home.folder_store import FolderStore
 from forebay.home.paths import Home
@@ -30,29 +28,7 @@ from forebay.home.s3_transfers import S3Transfers
 from forebay.home.store import Leftover, Store, Stored, store_of
 from forebay.system.instants import now_us
 
-NEVER = Stored(name=f"a/b-{'0' * 32}", checksum="0" * 64, size_bytes=1)
-NEVER_A_TREE = Stored(name=f"a/b-{'0' * 32}.tree", checksum="0" * 64, size_bytes=1)
 PLACES = ["content/variables/data-0", "content/plan.pb", "index.json"]
-
-
-def make_tree(root: Path, files: int = 3) -> Path:
-    """A folder as a SavedModel is: folders in folders, empty ones and files, odd names."""
-    (root / "variables" / "deep").mkdir(parents=True)
-    (root / "assets").mkdir()
-    (root / "plan.pb").write_bytes(b"plan")
-    (root / "empty").touch()
-    (root / ".hidden è ü +&?#%20 $").write_bytes(b"odd")
-    (root / "variables" / "deep" / "one").write_bytes(b"deep")
-    for number in range(files):
-        (root / "variables" / f"data-{number}").write_bytes(f"content {number}".encode() * 9)
-    return root
-
-
-def read_tree(folder: Path) -> dict[str, bytes | None]:
-    return {
-        path.relative_to(folder).as_posix(): None if path.is_dir() else path.read_bytes()
-        for path in folder.rglob("*")
-    }
 
 
 def put_in_child(root: str, size_bytes: int) -> None:
@@ -490,133 +466,3 @@ class TestS3(StoreSuite):
                 store.path(stored)
             make_room()
             assert store.path(stored).stat().st_size == 1 << 20
-
-
-@pytest.mark.usefixtures("s3_access")
-class TestS3Refuses:
-    """A server that does not do what it is asked: named, with the way out, in bounded time."""
-
-    @pytest.fixture(autouse=True)
-    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(s3_client, "ATTEMPTS", 2)
-        monkeypatch.setattr(s3_client, "READ_SECONDS", 0.5)
-
-    @pytest.mark.parametrize(
-        ("status", "code", "way_out"),
-        [
-            (403, "AccessDenied", "AWS_ACCESS_KEY_ID"),
-            (403, "SignatureDoesNotMatch", "AWS_ACCESS_KEY_ID"),
-            (404, "NoSuchBucket", "make the bucket, or correct FOREBAY_STORE"),
-            (500, "InternalError", "look after the server"),
-            (503, "SlowDown", "overloaded, run again"),
-            (507, "XMinioStorageFull", "free some space and run again"),
-            (400, "QuotaExceeded", "free some space"),
-        ],
-    )
-    def test_what_it_refuses_is_named(
-        self,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        status: int,
-        code: str,
-        way_out: str,
-    ) -> None:
-        with refusing_server(status, code) as endpoint:
-            self.check(tmp_path, monkeypatch, endpoint, rf"s3://bucket/.*{code}.*{way_out}")
-
-    def test_a_server_of_another_kind_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with refusing_server(200, "", b"<html>Welcome") as endpoint:
-            monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
-            with pytest.raises(InfrastructureError, match=r"refused .*look after the server"):
-                list(store_of(Home(tmp_path)).names())
-
-    def test_a_server_that_is_not_there_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            endpoint = f"127.0.0.1:{closed.getsockname()[1]}"
-        self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*correct FOREBAY_STORE")
-
-    def test_a_silent_server_is_no_wait_for_ever(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with silent_server() as endpoint:
-            self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*[Tt]imeout")
-
-    def check(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, says: str
-    ) -> None:
-        monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
-        store = store_of(Home(tmp_path / "home"))
-        source = make_tree(tmp_path / "source")
-        before = read_tree(source)
-        for call in (
-            lambda: store.put("f", "x", b"content"),
-            lambda: store.put_tree("f", "x", source),
-            lambda: store.path(NEVER),
-            lambda: store.tree(NEVER_A_TREE),
-            lambda: list(store.names()),
-            lambda: store.remove([NEVER.name]),
-        ):
-            began = time.monotonic()
-            with pytest.raises(InfrastructureError, match=says):
-                call()
-            assert time.monotonic() - began < 20
-        assert read_tree(source) == before
-
-    def test_an_endpoint_of_the_environment_that_is_none_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
-        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/endpoint")
-        with pytest.raises(ConfigError, match=r"FOREBAY_STORE, or an AWS_.*nonsense"):
-            store_of(Home(tmp_path)).put("f", "x", b"1")
-
-    def test_missing_credentials_are_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/without")
-        with pytest.raises(InfrastructureError, match=r"s3://bucket/.* set AWS_ACCESS_KEY_ID"):
-            store_of(Home(tmp_path)).put("f", "x", b"1")
-
-
-@pytest.mark.parametrize(
-    ("address", "says"),
-    [
-        ("gs://bucket/folder", "s3://BUCKET/FOLDER is expected"),
-        ("relative/folder", "the absolute path of a folder"),
-        ("s3://", "correct the bucket"),
-        ("s3:/bucket", "correct the bucket"),
-        ("s3://b/f?endpoint=h", "correct the bucket"),
-        ("s3://bucket/f?endpoint=h", "no parameter 'endpoint': there are endpoint_override"),
-        ("s3://bucket/f?nonsense", "s3://BUCKET/FOLDER is expected"),
-        ("s3://bucket/f?scheme=http", "needs endpoint_override"),
-        ("s3://bucket/f?endpoint_override=h&scheme=ftp", "scheme must be http or https"),
-        ("s3://bucket/f?endpoint_override=u:p%40h", "must be HOST or HOST:PORT"),
-        ("s3://bucket/f?endpoint_override=h:port", "must be HOST or HOST:PORT"),
-        ("s3://bucket/a//b", "must not hold //"),
-        ("s3://user:hunter2@bucket/f", "must not hold a user and a password: set AWS_ACCESS_KEY"),
-        ("https://user:hunter2@host/bucket", "is expected"),
-        ("s3://[bad/f", "is expected"),
-    ],
-)
-@pytest.mark.usefixtures("s3_access")
-def test_what_is_no_store_is_refused_unseen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, says: str
-) -> None:
-    monkeypatch.setenv("FOREBAY_STORE", address)
-    with pytest.raises(ConfigError, match=says) as raised:
-        store_of(Home(tmp_path)).put("f", "x", b"1")
-    assert "FOREBAY_STORE" in str(raised.value)
-    assert "hunter2" not in str(raised.value)
-
-
-def test_a_bucket_needs_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/folder")
-    with pytest.raises(MissingExtraError, match=r"pip install 'forebay\[s3\]'.* has no boto3"):
-        store_of(Home(tmp_path))

@@ -1,0 +1,147 @@
+"""What a bucket refuses, and an address that is none: named, with the way out, in bounded time."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.s3_server import refusing_server, s3_url, silent_server
+from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
+
+from forebay.errors import ConfigError, InfrastructureError, MissingExtraError
+from forebay.home import s3_client
+from forebay.home.paths import Home
+from forebay.home.store import store_of
+
+
+@pytest.mark.usefixtures("s3_access")
+class TestS3Refuses:
+    """A server that does not do what it is asked: named, with the way out, in bounded time."""
+
+    @pytest.fixture(autouse=True)
+    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(s3_client, "ATTEMPTS", 2)
+        monkeypatch.setattr(s3_client, "READ_SECONDS", 0.5)
+
+    @pytest.mark.parametrize(
+        ("status", "code", "way_out"),
+        [
+            (403, "AccessDenied", "AWS_ACCESS_KEY_ID"),
+            (403, "SignatureDoesNotMatch", "AWS_ACCESS_KEY_ID"),
+            (404, "NoSuchBucket", "make the bucket, or correct FOREBAY_STORE"),
+            (500, "InternalError", "look after the server"),
+            (503, "SlowDown", "overloaded, run again"),
+            (507, "XMinioStorageFull", "free some space and run again"),
+            (400, "QuotaExceeded", "free some space"),
+        ],
+    )
+    def test_what_it_refuses_is_named(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        status: int,
+        code: str,
+        way_out: str,
+    ) -> None:
+        with refusing_server(status, code) as endpoint:
+            self.check(tmp_path, monkeypatch, endpoint, rf"s3://bucket/.*{code}.*{way_out}")
+
+    def test_a_server_of_another_kind_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with refusing_server(200, "", b"<html>Welcome") as endpoint:
+            monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
+            with pytest.raises(InfrastructureError, match=r"refused .*look after the server"):
+                list(store_of(Home(tmp_path)).names())
+
+    def test_a_server_that_is_not_there_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            endpoint = f"127.0.0.1:{closed.getsockname()[1]}"
+        self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*correct FOREBAY_STORE")
+
+    def test_a_silent_server_is_no_wait_for_ever(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with silent_server() as endpoint:
+            self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*[Tt]imeout")
+
+    def check(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, says: str
+    ) -> None:
+        monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
+        store = store_of(Home(tmp_path / "home"))
+        source = make_tree(tmp_path / "source")
+        before = read_tree(source)
+        for call in (
+            lambda: store.put("f", "x", b"content"),
+            lambda: store.put_tree("f", "x", source),
+            lambda: store.path(NEVER),
+            lambda: store.tree(NEVER_A_TREE),
+            lambda: list(store.names()),
+            lambda: store.remove([NEVER.name]),
+        ):
+            began = time.monotonic()
+            with pytest.raises(InfrastructureError, match=says):
+                call()
+            assert time.monotonic() - began < 20
+        assert read_tree(source) == before
+
+    def test_an_endpoint_of_the_environment_that_is_none_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
+        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/endpoint")
+        with pytest.raises(ConfigError, match=r"FOREBAY_STORE, or an AWS_.*nonsense"):
+            store_of(Home(tmp_path)).put("f", "x", b"1")
+
+    def test_missing_credentials_are_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/without")
+        with pytest.raises(InfrastructureError, match=r"s3://bucket/.* set AWS_ACCESS_KEY_ID"):
+            store_of(Home(tmp_path)).put("f", "x", b"1")
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("gs://bucket/folder", "s3://BUCKET/FOLDER is expected"),
+        ("relative/folder", "the absolute path of a folder"),
+        ("s3://", "correct the bucket"),
+        ("s3:/bucket", "correct the bucket"),
+        ("s3://b/f?endpoint=h", "correct the bucket"),
+        ("s3://bucket/f?endpoint=h", "no parameter 'endpoint': there are endpoint_override"),
+        ("s3://bucket/f?nonsense", "s3://BUCKET/FOLDER is expected"),
+        ("s3://bucket/f?scheme=http", "needs endpoint_override"),
+        ("s3://bucket/f?endpoint_override=h&scheme=ftp", "scheme must be http or https"),
+        ("s3://bucket/f?endpoint_override=u:p%40h", "must be HOST or HOST:PORT"),
+        ("s3://bucket/f?endpoint_override=h:port", "must be HOST or HOST:PORT"),
+        ("s3://bucket/a//b", "must not hold //"),
+        ("s3://user:hunter2@bucket/f", "must not hold a user and a password: set AWS_ACCESS_KEY"),
+        ("https://user:hunter2@host/bucket", "is expected"),
+        ("s3://[bad/f", "is expected"),
+    ],
+)
+@pytest.mark.usefixtures("s3_access")
+def test_what_is_no_store_is_refused_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, says: str
+) -> None:
+    monkeypatch.setenv("FOREBAY_STORE", address)
+    with pytest.raises(ConfigError, match=says) as raised:
+        store_of(Home(tmp_path)).put("f", "x", b"1")
+    assert "FOREBAY_STORE" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_bucket_needs_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/folder")
+    with pytest.raises(MissingExtraError, match=r"pip install 'forebay\[s3\]'.* has no boto3"):
+        store_of(Home(tmp_path))
