@@ -34,10 +34,6 @@ class Home:
         """Dead letters: WINDOW/gGENERATION/*.jsonl."""
         return self.root / "dead" / pipeline
 
-    def failed_runs(self, dag_id: str) -> Path:
-        """Touched whenever a run of an Airflow DAG has failed."""
-        return self.root / "failed_runs" / dag_id
-
     @property
     def cache(self) -> Path:
         """Copies of what is kept elsewhere, on this host alone: they may go at any time."""

@@ -254,6 +254,13 @@ job_windows = Table(
     _number("generation"),
     Index(None, "window"),
 )
+# When a run of an Airflow DAG failed last.
+failed_runs = Table(
+    "failed_runs",
+    METADATA,
+    Column("dag_id", Text, primary_key=True),
+    _number("failed_at"),
+)
 # Names that were garbage: no row may name them any more.
 tombstones = Table(
     "tombstones",

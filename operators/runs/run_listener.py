@@ -70,9 +70,14 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
 
 
 def wake_waiting_windows(dag_id: str) -> None:
-    """Windows that wait for the failed one see it at once, not at their next look."""
-    from forebay.operators.settings import home
+    """Windows that wait for the failed one see it at once, not at their next look.
 
-    mark = home().failed_runs(dag_id)
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+    Raises:
+        ConfigError: when nothing says where Forebay's state lies.
+        InfrastructureError: when it cannot be stored.
+    """
+    from forebay.operators.runs.run_failures import note_failure
+    from forebay.operators.settings import home
+    from forebay.system.instants import now_us
+
+    note_failure(home(), dag_id, now_us())

@@ -7,6 +7,7 @@ from typing import Self
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder
 from forebay.home.paths import Home
+from forebay.operators.runs.run_failures import last_failure
 from forebay.system.message import Message
 
 
@@ -32,7 +33,4 @@ class TurnSnapshot(Message):
 
 
 def _failed_at(home: Home, dag_id: str) -> float:
-    try:
-        return home.failed_runs(dag_id).stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+    return last_failure(home, dag_id) / 1_000_000

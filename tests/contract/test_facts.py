@@ -18,6 +18,7 @@ from forebay.executors.stages.claims import Claims
 from forebay.home.paths import Home
 from forebay.home.store import Stored, store_of
 from forebay.mixture.row_sums import RowSums
+from forebay.operators.runs.run_failures import last_failure, note_failure
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
@@ -186,6 +187,14 @@ def test_what_is_forgotten_is_planned_as_a_new_generation(
     assert Claims(ledger, SECOND).generation("a#0") is None
     assert newest(chain, SECOND).generation == 1, "its model stays"
     assert ledger.next_generation(SECOND) == 2
+
+
+def test_the_newest_failure_of_a_dag_is_kept(home: Home) -> None:
+    assert last_failure(home, "ads") == 0
+    for failed_at in (1_772_000_000_000_001, 1_772_000_000_000_002):
+        note_failure(home, "ads", failed_at)
+        assert last_failure(home, "ads") == failed_at
+    assert last_failure(home, "ads_hourly") == 0
 
 
 def test_lines_and_pipelines_know_nothing_of_each_other(home: Home, chain: ModelChain) -> None:

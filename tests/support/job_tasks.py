@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +14,12 @@ from typing import Any
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
+from forebay.operators.runs.run_failures import note_failure
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.data_executors import DataExecutorsOperator
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.stages.training_executors import TrainingExecutorsOperator
+from forebay.system.instants import now_us
 from support.toy_stage import ToyStage
 
 GRID = WindowGrid(WindowSize.DAY)
@@ -104,11 +105,8 @@ def context(left: object = HANDLE) -> Any:
 
 
 def fails(place: Place, age_seconds: float = 0.0) -> None:
-    """As the listener marks that a run of the DAG has failed."""
-    mark = place.home.failed_runs("ads")
-    mark.parent.mkdir(parents=True)
-    mark.touch()
-    os.utime(mark, (time.time() - age_seconds,) * 2)
+    """As the listener notes that a run of the DAG has failed."""
+    note_failure(place.home, "ads", now_us() - int(age_seconds * 1_000_000))
 
 
 def later(action: Callable[[], object], seconds: float = 0.3) -> None:

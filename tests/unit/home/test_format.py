@@ -70,7 +70,7 @@ def test_a_damaged_marker_is_named(home: Home) -> None:
 
 
 def test_what_is_no_state_belongs_to_nobody(home: Home) -> None:
-    for name in ("airflow", "kafka", "failed_runs"):
+    for name in ("airflow", "kafka"):
         (home.root / name / "more").mkdir(parents=True)
     (home.root / "ledger").mkdir()  # empty
     require_format(home)

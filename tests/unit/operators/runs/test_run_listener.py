@@ -13,7 +13,9 @@ import pytest
 from support.jobs import ToldJob
 
 from forebay.home.paths import Home
+from forebay.operators.runs.run_failures import last_failure
 from forebay.operators.runs.run_listener import on_dag_run_failed
+from forebay.operators.turn.snapshot import TurnSnapshot
 
 
 @pytest.fixture
@@ -37,7 +39,19 @@ def state(job: ToldJob) -> str:
 def test_its_job_ends(job: ToldJob) -> None:
     on_dag_run_failed(dag_run=fails())
     assert state(job) == "cancelled"
-    assert job.home.failed_runs("ads").exists()
+
+
+def test_windows_that_wait_for_it_see_each_failure(job: ToldJob) -> None:
+    def seen() -> float:
+        return TurnSnapshot.take(job.home, "ads", "ads", "main", "2026-02-28").failed_at
+
+    assert seen() == 0
+    for _ in range(2):
+        before, newest = time.time(), seen()
+        on_dag_run_failed(dag_run=fails())
+        assert newest < before <= seen() <= time.time()
+    on_dag_run_failed(dag_run=fails(dag_id="clicks"))
+    assert seen() < last_failure(job.home, "clicks") / 1_000_000
 
 
 @pytest.mark.parametrize("other", [{"run_id": "another"}, {"dag_id": "clicks"}])
@@ -58,7 +72,7 @@ def test_dags_of_others_are_not_looked_at(
     monkeypatch.delenv("FOREBAY_HOME")  # which would be said, were it looked for
     on_dag_run_failed(dag_run=fails(task="BashOperator"))
     assert state(job) == "running"
-    assert not job.home.failed_runs("ads").exists()
+    assert last_failure(job.home, "ads") == 0
     assert caplog.text == ""
 
 
@@ -70,6 +84,18 @@ def test_what_cannot_be_ended_is_said_and_breaks_nothing(
         on_dag_run_failed(dag_run=fails())
     assert "run run of ads may go on" in caplog.text
     assert "does not answer" in caplog.text
+
+
+def test_a_database_that_is_away_is_said_and_breaks_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
+    monkeypatch.setenv("FOREBAY_DATABASE", "postgresql://me@127.0.0.1:1/facts")
+    monkeypatch.setattr("forebay.home.postgresql._PATIENCE_SECONDS", 0.1)
+    with caplog.at_level(logging.WARNING):
+        on_dag_run_failed(dag_run=fails())
+    assert "run run of ads may go on" in caplog.text
+    assert "FOREBAY_DATABASE" in caplog.text
 
 
 def test_a_database_that_does_not_answer_does_not_hold_the_scheduler_up(
