@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.data_executor.task_runner import Outcome, Readers, TaskRunner
+from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import FrameHead, Grant, Progress
 from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
-from forebay.executors.data_executor.dead_letters import DeadLetterWriter, letters_folder
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FrameServer, FrameSource
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
@@ -24,6 +23,7 @@ from forebay.executors.data_executor.task_runner import Outcome, Readers
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.request import JobRequest
 from forebay.executors.role import role_arguments, role_exit, start_role
+from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
@@ -57,7 +57,7 @@ class DataExecutor:
         self._job_dir, self._index = job_dir, index
         self._instance = uuid.uuid4().hex
         self._started_ns = time.time_ns()
-        self._home, self._pipeline = Home(Path(request.home)), pipeline
+        self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
         self._queue_sources = queue_sources_of(pipeline, request.source_specs())
         self._readers = Readers(request)
         self._client = DriverClient(job_dir, token, patience_seconds(pipeline.job))
@@ -139,7 +139,7 @@ class DataExecutor:
             self._epoch.set_last(reply.last)
 
     def _opened(self, reply: LeaseReply) -> ServingEpoch:
-        folder = letters_folder(self._home, self._pipeline.name, reply.window, reply.generation)
+        folder = self._home.model(self._pipeline.name, self._line, reply.window, reply.generation)
         return ServingEpoch(
             reply.epoch,
             self._index,

@@ -17,8 +17,8 @@ from forebay.datatasks.sources.common.chunks import place_text
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
-from forebay.executors.data_executor.dead_letters import DeadLetterWriter
 from forebay.executors.job.request import JobRequest
+from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout

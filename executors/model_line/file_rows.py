@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.model_line.link import FileKind
@@ -30,9 +31,13 @@ def files_of(
     found: dict[int, dict[FileKind, Stored]] = {}
     for ids in batches(links_wanted):
         for row in connection.execute(select(link_files).where(link_files.c.link_id.in_(ids))):
-            stored = Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
-            found.setdefault(row.link_id, {})[row.kind] = stored
+            found.setdefault(row.link_id, {})[row.kind] = stored_in(row)
     return found
+
+
+def stored_in(row: Row[Any]) -> Stored:
+    """What a row with the columns of `link_files` names."""
+    return Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
 
 
 def with_checkpoint(connection: Connection, line: int | None) -> set[int]:

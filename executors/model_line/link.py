@@ -37,7 +37,7 @@ class ReadRows(Message):
     dead: int = 0
 
 
-FileKind = Literal["checkpoint", "scores", "steps", "saved_model"]
+FileKind = Literal["checkpoint", "scores", "steps", "dead_letters", "saved_model"]
 
 
 class Link(Message):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, not_, select
 
@@ -18,7 +18,7 @@ from forebay.executors.model_line import file_rows
 from forebay.executors.model_line.link import FileKind, Head, Link, Parent, ReadRows
 from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
-from forebay.home.tables import lines, link_rows, links, plans, windows
+from forebay.home.tables import lines, link_files, link_rows, links, plans, windows
 from forebay.mixture.row_sums import RowSums
 from forebay.system.instants import from_us, now_us, to_us
 
@@ -27,6 +27,14 @@ _parents = links.alias("parents")
 _parent_windows = windows.alias("parent_windows")
 _others = links.alias("others")
 _in_order = (*IN_ORDER, links.c.generation)
+
+
+class NewestFile(NamedTuple):
+    """What is stored of a window's newest link on one line."""
+
+    line: str
+    name: Parent
+    stored: Stored
 
 
 def line_id(connection: Connection, pipeline: str, line: str) -> int | None:
@@ -129,6 +137,25 @@ def links_between(
     rows = _links(line).where(is_newest()).order_by(*_in_order)
     inside = _all(connection, rows.where(not_(comes_before(first)), not_after(last)))
     return [*inside, *_all(connection, rows.where(comes_after(last)).limit(more))]
+
+
+def newest_files(connection: Connection, pipeline: str, kind: FileKind) -> list[NewestFile]:
+    """This kind of every window's newest link, over all lines of a pipeline, in order."""
+    rows = (
+        select(lines.c.line, windows.c.key, links.c.generation, link_files)
+        .select_from(links)
+        .join(lines, lines.c.id == links.c.line_id)
+        .join(windows, windows.c.id == links.c.window_id)
+        .join(link_files, link_files.c.link_id == links.c.id)
+        .where(lines.c.pipeline == pipeline, link_files.c.kind == kind, is_newest())
+        .order_by(lines.c.line, *IN_ORDER)
+    )
+    return [
+        NewestFile(
+            row.line, Parent(window=row.key, generation=row.generation), file_rows.stored_in(row)
+        )
+        for row in connection.execute(rows)
+    ]
 
 
 def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> None:

@@ -26,6 +26,7 @@ from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.trainer.stored_files import SCORES_FOLDER, WindowArchive
 from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.executors.window_files.steps import Counts, StepSeries
 from forebay.home.paths import Home
@@ -34,6 +35,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
+from forebay.system.trees import remove_tree
 
 FRAME_WAIT_SECONDS = 0.5
 SILENCE_SECONDS = 120.0
@@ -161,6 +163,7 @@ class WindowTrainer:
             store.drop_others(_parent_of(parent))
             seal = store.load(self._learner)
             if seal is None:
+                remove_tree(folder / DEAD_FOLDER)  # all rows are read again
                 self._load_parent(parent)
         self._learner.set_phase(warm_start=window.warm_start)
         scores = None

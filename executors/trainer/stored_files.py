@@ -8,6 +8,7 @@ from pathlib import Path
 from forebay.errors import ConfigError, DataError
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.window_files.checkpoints import MODEL_FOLDER
+from forebay.executors.window_files.dead_letters import gather_letters
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.store import Store, Stored
 from forebay.mixture.learner import Learner
@@ -44,6 +45,9 @@ class WindowArchive:
         scores = local / SCORES_FOLDER
         if scores.is_dir() and any(scores.iterdir()):
             found["scores"] = scores
+        letters = local / "dead_letters"
+        if gather_letters(local, letters):
+            found["dead_letters"] = letters
         return {kind: self.put(window, generation, kind, path) for kind, path in found.items()}
 
     def load(self, learner: Learner, link: Link) -> None:

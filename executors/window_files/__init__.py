@@ -1,4 +1,4 @@
-"""What the training of one window keeps in files: checkpoints, scores, and the series of its steps.
+"""What one window keeps in files while it is trained: checkpoints, scores, steps, dead letters.
 
 May not know the model line that the window belongs to, beyond the names of its links.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +14,13 @@ from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.home.format import open_home
 
 if TYPE_CHECKING:
-    from forebay.executors.data_executor.dead_letters import DeadLetter
+    from collections.abc import Iterator
+
+    from forebay.executors.window_files.dead_letters import DeadLetter
 
 Window = Annotated[str | None, option("--window", help="Only this window.")]
 Source = Annotated[str | None, option("--source", help="Only this source.")]
+_COLUMNS = ("model_line", "window", "generation", "source", "reason", "rows")
 
 
 def register(app: typer.Typer) -> None:
@@ -27,21 +31,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="dead")
 
 
-def _letters(pipeline: str, window: str | None, source: str | None) -> list[DeadLetter]:
-    """Letters of the newest generation of each window."""
-    from forebay.executors.data_executor.dead_letters import read_letters
+def _letters(
+    pipeline: str, window: str | None, source: str | None
+) -> Iterator[tuple[str, DeadLetter]]:
+    from forebay.executors.evaluation.pipeline_letters import pipeline_letters
 
-    letters = list(read_letters(open_home().dead_letters(pipeline)))
-    newest: dict[str, int] = {}
-    for letter in letters:
-        newest[letter.window] = max(letter.generation, newest.get(letter.window, 0))
-    return [
-        letter
-        for letter in letters
-        if letter.generation == newest[letter.window]
-        and window in {None, letter.window}
-        and source in {None, letter.source}
-    ]
+    for line, letter in pipeline_letters(open_home(), pipeline, window):
+        if source in {None, letter.source}:
+            yield line, letter
 
 
 def ls(
@@ -50,19 +47,22 @@ def ls(
     source: Source = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Count dead letters by window, source and reason."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for letter in _letters(pipeline, window, source):
-        counts[letter.window, letter.source, letter.reason] += letter.rows
+    """Count dead letters by model line, window, source and reason.
+
+    Those of trained windows, and those of windows that this host trains or could not train.
+    """
+    counts: Counter[tuple[str, str, int, str, str]] = Counter()
+    for line, letter in _letters(pipeline, window, source):
+        key = line, letter.window, letter.generation, letter.source, letter.reason
+        counts[key] += letter.rows
     rows = [
-        {"window": key[0], "source": key[1], "reason": key[2], "rows": count}
-        for key, count in sorted(counts.items())
+        dict(zip(_COLUMNS, (*key, count), strict=True)) for key, count in sorted(counts.items())
     ]
     shown = Output(output)
     if not rows and not shown.is_json:
         shown.line(f"pipeline {pipeline!r} has no dead letters there")
         return
-    shown.table(rows, ("window", "source", "reason", "rows"))
+    shown.table(rows, _COLUMNS)
 
 
 def show(
@@ -77,14 +77,16 @@ def show(
     shown = Output(output)
     rows = [
         {
+            "model_line": line,
             "window": letter.window,
+            "generation": letter.generation,
             "source": letter.source,
             **letter.location,
             "reason": letter.reason,
             "rows": letter.rows,
             "content": letter.row,
         }
-        for letter in letters[:rows_max]
+        for line, letter in islice(letters, rows_max)
     ]
     if shown.is_json:
         shown.json(rows)
@@ -95,5 +97,5 @@ def show(
             json.dumps(row["content"]) if row["content"] is not None else "(it cannot be read)"
         )
         shown.line(f"{place}\n    {content}")
-    if len(letters) > rows_max:
-        shown.line(f"… and {len(letters) - rows_max} more (--rows-max)")
+    if left := sum(1 for _ in letters):
+        shown.line(f"… and {left} more (--rows-max)")

@@ -109,7 +109,7 @@ class Demo:
         """Killing needs something to train, so this home's models and runs do not stay."""
         home = self.settings.home
         Embedded(home).stop()
-        for name in ("store", "training", "jobs", "dead", "locks", "airflow"):
+        for name in ("store", "training", "jobs", "locks", "airflow"):
             shutil.rmtree(home.root / name, ignore_errors=True)
         for file in home.root.glob("forebay.db*"):
             file.unlink()

@@ -22,17 +22,20 @@ class Home:
         """FOREBAY_HOME, or `.forebay` in the current folder, as an absolute path."""
         return cls(Path(os.environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME).absolute())
 
+    def lines(self, pipeline: str) -> Path:
+        """What this host trains of a pipeline: one folder for each model line."""
+        return self.root / "training" / pipeline
+
     def line(self, pipeline: str, line: str = DEFAULT_LINE) -> Path:
         """What this host trains of a line: its lease, and one folder for each window in work."""
-        return self.root / "training" / pipeline / line
+        return self.lines(pipeline) / line
 
     def model(self, pipeline: str, line: str, window: str, generation: int) -> Path:
-        """Checkpoints, scores and steps of a window that is trained: until its link is stored."""
-        return self.line(pipeline, line) / window / f"g{generation}"
+        """What is kept of a window while it is trained: checkpoints, scores, steps, dead letters.
 
-    def dead_letters(self, pipeline: str) -> Path:
-        """Dead letters: WINDOW/gGENERATION/*.jsonl."""
-        return self.root / "dead" / pipeline
+        It is removed once the window's link is stored.
+        """
+        return self.line(pipeline, line) / window / f"g{generation}"
 
     @property
     def cache(self) -> Path:

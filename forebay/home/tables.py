@@ -185,7 +185,8 @@ link_rows = Table(
     _number("served_rows"),
     _number("dead_rows"),
 )
-# What of a link is in the store, by kind: its checkpoint, scores, steps and the model that serves.
+# What of a link is in the store, by kind: its checkpoint, scores, steps, dead letters and the model
+# that serves.
 link_files = Table(
     "link_files",
     METADATA,

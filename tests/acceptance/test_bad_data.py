@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.kills import no_process_left
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
-from support.truth_rows import serves
+from support.truth_rows import serves, stored_of
 
 BEFORE = FIRST_DAY - DAY
 ROWS = 2_000
@@ -69,6 +69,18 @@ def test_a_corrupt_file_is_dead_letters_by_policy(project: Project, damage: Any)
     letters = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
     assert {Path(letter["file"]).name for letter in letters} == {"part-1.parquet"}
     assert sum(letter["rows"] for letter in letters) == source["dead_letter_rows"]
+    whole_range = max(letter["rows"] for letter in letters) > 1
+    assert whole_range == (damage is flip_middle)
+    assert stored_rows(project) == source["dead_letter_rows"]
+
+
+def stored_rows(project: Project) -> int:
+    """Rows that the stored letters stand for; the host that trained the window has none left."""
+    assert not list((project.home / "training").rglob("dead"))
+    folder = stored_of(project.home, "ads", "2026-03-01", "dead_letters")
+    assert folder is not None
+    (file,) = folder.iterdir()
+    return sum(json.loads(line)["rows"] for line in file.read_bytes().splitlines())
 
 
 def with_null_labels(project: Project, every: int) -> int:
@@ -100,23 +112,39 @@ def test_null_labels_are_dead_letters_by_policy(project: Project) -> None:
     source = summary["windows"][0]["sources"]["history"]
     assert source["dead_letter_rows"] == nulls
     assert source["trained_rows"] == ROWS - nulls
-    listed = json.loads(project.forebay("dead", "ls", "ads", "--output", "json").stdout)
-    assert sum(row["rows"] for row in listed) == nulls
+    assert listed_rows(project) == nulls
     shown = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
     assert shown[0]["source"] == "history"
     assert shown[0]["file"].endswith("part-0.parquet")
     assert "user" in shown[0]["content"]
     assert {"row_group", "row"} <= shown[0].keys()
+    assert stored_rows(project) == nulls
 
 
 def test_more_dead_letters_than_allowed_is_red(project: Project) -> None:
-    with_null_labels(project, 10)
+    nulls = with_null_labels(project, 10)
     project.write_source(
         "history", history_source(label_null="dead_letter", dead_letter_rows_max=5)
     )
     done = failed(project)
     assert done.returncode == 3
     assert "dead_letter_rows_max" in done.stderr
+    assert 5 < listed_rows(project) <= nulls, "kept, although the window has no link"
+
+    # As a letter of a row that is sound now: nothing of an attempt before the first seal counts.
+    file = next((project.home / "training").rglob("dead/*.jsonl"))
+    line = json.loads(file.read_bytes().splitlines()[0])
+    file.write_bytes(file.read_bytes() + json.dumps(line | {"location": {"row": -1}}).encode())
+    project.write_source("history", history_source(label_null="dead_letter"))
+    summary = run(project)
+    assert summary["windows"][0]["sources"]["history"]["dead_letter_rows"] == nulls
+    assert listed_rows(project) == stored_rows(project) == nulls
+
+
+def listed_rows(project: Project) -> int:
+    listed = json.loads(project.forebay("dead", "ls", "ads", "--output", "json").stdout)
+    assert {(row["model_line"], row["window"]) for row in listed} == {("main", "2026-03-01")}
+    return sum(row["rows"] for row in listed)
 
 
 def test_a_missing_column_names_file_and_column(project: Project) -> None:

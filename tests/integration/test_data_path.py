@@ -20,8 +20,8 @@ from support.data_path import Counter, DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history, write_log
 
 from forebay.errors import DataError, FencedError, InfrastructureError
-from forebay.executors.data_executor.dead_letters import letters_folder, read_letters
 from forebay.executors.trainer.remote_reader import RemoteReader
+from forebay.executors.window_files.dead_letters import read_letters
 from forebay.executors.wire.frames import FlightTransport
 from forebay.executors.wire.messages import (
     Done,
@@ -269,7 +269,7 @@ def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
     assert sum(each.dead_rows for each in progress.values()) == 400
     files = path.root / "data/history"
     assert counter.sums() == [independent.parquet_sums(files, "clicked is not null")]
-    letters = list(read_letters(letters_folder(path.home, "ads", "2026-03-01", 1)))
+    letters = list(read_letters(path.home.model("ads", "main", "2026-03-01", 1)))
     assert len(letters) == 400
     assert {letter.location["row"] for letter in letters} == set(range(0, 20_000, 100))
     assert all(isinstance(letter.row, dict) and letter.row["user"] for letter in letters)

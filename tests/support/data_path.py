@@ -70,7 +70,7 @@ class DataPath:
         return self.home.job("job")
 
     def plan(self, first: str, last: str) -> None:
-        """Plan the windows and write the job's folder."""
+        """Plan the windows, write the job's folder, and make those in which they are trained."""
         ledger = Ledger(self.home, "ads")
         windows = self.pipeline.dataset.grid.between(first, last)
         report = plan_windows(
@@ -90,6 +90,9 @@ class DataPath:
         request = JobRequest.of(
             "job", self.home.root, self.root, self.pipeline, self.sources, self.windows
         )
+        for window in self.windows:
+            made = self.home.model("ads", request.line, window.key, window.generation)
+            made.mkdir(parents=True, exist_ok=True)
         folder = JobFolder(self.job_dir)
         folder.create()
         folder.prepare(request, continues=False)

@@ -1,8 +1,7 @@
-"""Small parts of the data path: cutting chunks, dead letters, inbox, tokens, error reports."""
+"""Small parts of the data path: cutting chunks, inbox, tokens, error reports."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -10,29 +9,13 @@ import pyarrow as pa
 import pytest
 
 from forebay import errors
-from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange, TaskProgress
+from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
-from forebay.executors.data_executor.dead_letters import DeadLetter, DeadLetterWriter, read_letters
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.wire.tokens import bearer, is_allowed, read_token
 from forebay.mixture.features.encode import Encoded
 from forebay.system.error_report import ErrorReport
-
-DAY = datetime(2026, 3, 1, tzinfo=UTC)
-TASK = DataTask(
-    task_id="clicks/3",
-    source="clicks",
-    window="2026-03-01",
-    generation=2,
-    hour=0,
-    partition="",
-    ranges=(RowRange(path="a.parquet", first=0, end=20, rows=20, size_bytes=1),),
-    rows=20,
-    cut=False,
-    data_from=DAY,
-    data_to=DAY,
-)
 
 
 def chunk_of(
@@ -75,35 +58,6 @@ def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
     assert found.batch.num_rows == 4
     assert found.buffered(1).hours.tolist() == [1, 1, 1, 1]
     assert found.progress(2).rows_read == 102
-
-
-def test_dead_letters_are_told_once_and_outlive_a_torn_line(tmp_path: Path) -> None:
-    writer = DeadLetterWriter(tmp_path / "g2")
-    rows = [
-        DeadRow(
-            position=Position(0, row),
-            location={"file": "a.parquet", "row": row},
-            reason="the label is null",
-            row='{"user": "ü"}',
-        )
-        for row in range(3)
-    ]
-    writer.write(TASK, rows[:2])
-    file = tmp_path / "g2" / "clicks-3.jsonl"
-    file.write_bytes(file.read_bytes() + b'{"source": "cli')
-    writer.write(TASK, rows)
-    letters = list(read_letters(tmp_path))
-    assert [letter.location["row"] for letter in letters] == [0, 1, 2]
-    assert letters[0].source == "clicks"
-    assert letters[0].generation == 2
-    assert letters[0].row == {"user": "ü"}
-    one = {"source": "a", "window": "w", "generation": 1, "location": {}, "reason": "bad"}
-    assert DeadLetter.model_validate(one).rows == 1
-    (tmp_path / "g2" / "clicks-3.jsonl").unlink()
-    (tmp_path / "g2").rmdir()
-    (tmp_path / "g2").write_text("a file where a folder should be")
-    with pytest.raises(InfrastructureError, match=r"g2: .*File exists"):
-        writer.write(TASK, rows)
 
 
 def frame(epoch: int, task: str, until: int, hour: int = 0, *, ended: bool = False) -> Frame:
@@ -187,30 +141,3 @@ def test_errors_cross_processes_in_their_class(error: errors.ForebayError) -> No
 def test_unknown_errors_keep_their_remedy() -> None:
     assert type(ErrorReport(error="Odd", message="m", exit_code=3).exception()) is DataError
     assert "KeyError" in ErrorReport.of(KeyError("x")).message
-
-
-def letter(row: int, text: str | None = None, rows: int = 1) -> DeadRow:
-    location: dict[str, str | int] = {"file": "a.parquet", "row": row}
-    return DeadRow(position=Position(0, row), location=location, reason="bad", row=text, rows=rows)
-
-
-def test_dead_letters_hold_rows_as_far_as_they_were_read(tmp_path: Path) -> None:
-    writer = DeadLetterWriter(tmp_path / "g2")
-    writer.write(TASK, [])
-    assert not (tmp_path / "g2").exists()
-    texts = [None, '{"a": 1}', "half a ro", "[1]"]
-    writer.write(TASK, [letter(row, text, row + 1) for row, text in enumerate(texts)])
-    found = list(read_letters(tmp_path))
-    assert [each.row for each in found] == [None, {"a": 1}, "half a ro", [1]]
-    assert [each.rows for each in found] == [1, 2, 3, 4]
-    assert (tmp_path / "g2" / "clicks-3.jsonl").read_bytes().count(b"\n") == 4
-    assert letter(0).rows == 1
-
-
-def test_letters_of_several_tasks_are_all_told(tmp_path: Path) -> None:
-    writer = DeadLetterWriter(tmp_path)
-    for number in (3, 4):
-        task = TASK.model_copy(update={"task_id": f"clicks/{number}"})
-        writer.write(task, [letter(7)])
-        writer.write(task, [letter(7), letter(8)])
-    assert [each.location["row"] for each in read_letters(tmp_path)] == [7, 8, 7, 8]

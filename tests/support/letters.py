@@ -1,0 +1,56 @@
+"""Dead letters as data executors write them, without any."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forebay.datatasks.tasks import DataTask, DeadRow, Position, RowRange
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.window_files.dead_letters import DeadLetterWriter, gather_letters
+from forebay.home.store import Stored, store_of
+
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def task(
+    number: int = 3, source: str = "clicks", window: str = "2026-03-01", generation: int = 2
+) -> DataTask:
+    return DataTask(
+        task_id=f"{source}/{number}",
+        source=source,
+        window=window,
+        generation=generation,
+        hour=0,
+        partition="",
+        ranges=(RowRange(path="a.parquet", first=0, end=20, rows=20, size_bytes=1),),
+        rows=20,
+        cut=False,
+        data_from=DAY,
+        data_to=DAY,
+    )
+
+
+def letter(row: int, text: str | None = None, rows: int = 1) -> DeadRow:
+    location: dict[str, str | int] = {"file": "a.parquet", "row": row}
+    return DeadRow(position=Position(0, row), location=location, reason="bad", row=text, rows=rows)
+
+
+def local_letters(chain: ModelChain, window: str, generation: int, *rows: int) -> Path:
+    """Letters of these rows in the folder in which the window is trained; that folder."""
+    folder = chain.folder(window, generation)
+    folder.mkdir(parents=True, exist_ok=True)
+    read = task(window=window, generation=generation)
+    DeadLetterWriter(folder).write(read, [letter(row, "{}") for row in rows])
+    return folder
+
+
+def stored_letters(chain: ModelChain, window: str, generation: int, *rows: int) -> Stored:
+    """What a link names of such letters; nothing stays in the folder of the window."""
+    folder = local_letters(chain, window, generation, *rows)
+    assert gather_letters(folder, folder / "gathered")
+    stored = store_of(chain.home).put_tree("models", "dead_letters", folder / "gathered")
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
+    return stored

@@ -1,0 +1,114 @@
+"""Dead letters of a window: written by executors, each told once, gathered for the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.letters import letter, task
+
+from forebay.errors import InfrastructureError
+from forebay.executors.window_files.dead_letters import (
+    DEAD_FOLDER,
+    DeadLetter,
+    DeadLetterWriter,
+    gather_letters,
+    gathered_letters,
+    read_letters,
+)
+
+FILE = "clicks-3.jsonl"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a window is trained."""
+    made = tmp_path / "g2"
+    made.mkdir()
+    return made
+
+
+def rows(letters: list[DeadLetter]) -> list[object]:
+    return [each.location["row"] for each in letters]
+
+
+def test_dead_letters_are_told_once_and_outlive_a_torn_line(folder: Path) -> None:
+    writer = DeadLetterWriter(folder)
+    written = [letter(row, '{"user": "ü"}') for row in range(3)]
+    writer.write(task(), written[:2])
+    file = folder / DEAD_FOLDER / FILE
+    file.write_bytes(file.read_bytes() + b'{"source": "cli')
+    writer.write(task(), written)
+    letters = list(read_letters(folder))
+    assert rows(letters) == [0, 1, 2]
+    assert (letters[0].source, letters[0].window, letters[0].generation) == (
+        "clicks",
+        "2026-03-01",
+        2,
+    )
+    assert letters[0].row == {"user": "ü"}
+    one = {"source": "a", "window": "w", "generation": 1, "location": {}, "reason": "bad"}
+    assert DeadLetter.model_validate(one).rows == 1
+
+
+def test_what_the_disk_refuses_is_named(folder: Path) -> None:
+    (folder / DEAD_FOLDER).write_text("a file where a folder should be")
+    with pytest.raises(InfrastructureError, match=r"dead: .*File exists"):
+        DeadLetterWriter(folder).write(task(), [letter(0)])
+
+
+def test_a_window_that_is_trained_gets_no_more_letters(folder: Path) -> None:
+    folder.rmdir()
+    with pytest.raises(InfrastructureError, match=r"g2 is gone, .* window 2026-03-01 was trained"):
+        DeadLetterWriter(folder).write(task(), [letter(0)])
+    assert not folder.exists()
+
+
+def test_dead_letters_hold_rows_as_far_as_they_were_read(folder: Path) -> None:
+    writer = DeadLetterWriter(folder)
+    writer.write(task(), [])
+    assert list(folder.iterdir()) == []
+    texts = [None, '{"a": 1}', "half a ro", "[1]"]
+    writer.write(task(), [letter(row, text, row + 1) for row, text in enumerate(texts)])
+    found = list(read_letters(folder))
+    assert [each.row for each in found] == [None, {"a": 1}, "half a ro", [1]]
+    assert [each.rows for each in found] == [1, 2, 3, 4]
+    assert (folder / DEAD_FOLDER / FILE).read_bytes().count(b"\n") == 4
+    assert letter(0).rows == 1
+
+
+def test_letters_of_several_tasks_are_all_told(folder: Path, tmp_path: Path) -> None:
+    """Files of two sources, below folders of their own, may have the same name."""
+    writer = DeadLetterWriter(folder)
+    for read in (task(3), task(4), task(3, "history")):
+        writer.write(read, [letter(7)])
+        writer.write(read, [letter(7), letter(8)])
+    assert rows(list(read_letters(folder))) == [7, 8] * 3
+    assert gather_letters(folder, tmp_path / "gathered")
+    gathered = list(gathered_letters(tmp_path / "gathered"))
+    assert gathered == list(read_letters(folder))
+    assert [each.source for each in gathered[::2]] == ["clicks", "clicks", "history"]
+
+
+def test_without_a_letter_nothing_is_gathered(folder: Path, tmp_path: Path) -> None:
+    assert not gather_letters(folder, tmp_path / "gathered")
+    (folder / DEAD_FOLDER).mkdir()
+    (folder / DEAD_FOLDER / FILE).write_bytes(b'{"source": "cli')
+    assert not gather_letters(folder, tmp_path / "gathered")
+    assert not (tmp_path / "gathered").exists()
+
+
+def test_what_is_gathered_is_whole_and_does_not_change(folder: Path, tmp_path: Path) -> None:
+    writer = DeadLetterWriter(folder)
+    target = tmp_path / "gathered"
+    for number in (3, 4):
+        writer.write(task(number), [letter(0, '{"a": NaN}', 5)])
+    for file in (folder / DEAD_FOLDER).iterdir():
+        file.write_bytes(file.read_bytes().removesuffix(b"\n"))  # as a kill may leave it
+    assert gather_letters(folder, target)
+    first = list(gathered_letters(target))
+    assert [each.rows for each in first] == [5, 5]
+    writer.write(task(), [letter(1)])  # by an executor that slept past its lease
+    assert [str(each) for each in gathered_letters(target)] == [str(each) for each in first]
+    assert gather_letters(folder, target), "a trainer that is started again gathers anew"
+    assert len(list(gathered_letters(target))) == 3
