@@ -157,7 +157,10 @@ def store_plan(
         )
     ).one_or_none()
     if found is not None and found.last_generation >= plan.generation:
-        raise FencedError(f"another process planned window {plan.window} at the same time")
+        raise FencedError(
+            f"another process planned window {plan.window} at the same time: run again, it uses "
+            "that plan"
+        )
     newest = {"last_generation": plan.generation}
     if found is None:
         span = {"starts_at": to_us(plan.start), "ends_at": to_us(plan.end)}

@@ -1,7 +1,7 @@
 """What every process of a job starts and ends with.
 
 It ends with its supervisor, its log is on stderr, and an error becomes an exit code by remedy and
-a file that says why (`forebay.executors.job.failure`).
+a file that says why (`forebay.executors.job.folder`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
-from forebay.executors.job.failure import write_failure
+from forebay.executors.job.folder import write_failure
 from forebay.system.error_report import ErrorReport
 from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME, die_with_parent
 from forebay.system.process_log import set_up_logging

@@ -22,12 +22,14 @@ from forebay.errors import (
 )
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.handle import GONE_SECONDS, JobHandle
+from forebay.executors.job.heartbeat import EXPIRED_SECONDS, HeartbeatWatch
 from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
 
@@ -78,6 +80,7 @@ class Run:
         status = None
         if todo:
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
+        end_trained_jobs(self.target)
         self._publish(windows[-1])
         summary = self._summarise(report, windows, todo, status, started)
         if not summary["rows_agree"]:
@@ -105,10 +108,11 @@ class Run:
         job = find_job(self.target.home, job_id)
         if job is None or job.status.state == "succeeded":
             return False
+        lost = job.status.state == "lost"  # it may have been killed after its last window
         return any(
             (plan := self.target.ledger.latest_plan(window.key)) is not None
             and plan.generation == window.generation
-            and not self.target.is_trained(window.key, window.generation)
+            and (lost or not self.target.is_trained(window.key, window.generation))
             for window in job.windows
         )
 
@@ -133,10 +137,10 @@ class Run:
         self.watch.submitted(request.job_id, job_dir)
         lost = 0
         phase = time.perf_counter()
-        status = self._follow(handle, job_dir)
+        status = self._follow(handle)
         while status.state == "lost" and lost < SUPERVISOR_RESTARTS_MAX:
             lost += 1
-            status = self._follow(submit(self.target.home, request), job_dir)
+            status = self._follow(submit(self.target.home, request))
         self._phases["job"] = time.perf_counter() - phase
         if status.state != "succeeded":
             raise job_error(status, job_dir)
@@ -154,24 +158,28 @@ class Run:
         ):
             publish_window(target, link.generation)
 
-    def _follow(self, handle: JobHandle, job_dir: Path) -> JobStatus:
+    def _follow(self, handle: JobHandle) -> JobStatus:
         """Watch the job to its end; it goes on while the database is away, and so does this.
 
         Raises:
             InfrastructureError: when the database is away for longer than the job waits for it.
         """
         read_at = time.monotonic()
+        heartbeat = HeartbeatWatch()
         while True:
             try:
-                status = handle.status()
+                job = handle.look()
             except InfrastructureError as error:
                 if time.monotonic() - read_at > GONE_SECONDS:
                     raise
                 self.watch.away(error)
+                heartbeat.interrupt()
                 time.sleep(POLL_SECONDS)
                 continue
-            read_at = time.monotonic()
-            progress = read_progress(job_dir)
+            read_at, status = time.monotonic(), job.status
+            if heartbeat.silent_seconds(job) >= EXPIRED_SECONDS:
+                return status.model_copy(update={"state": "lost"})
+            progress = job.progress
             if progress is not None:
                 self.watch.progress(progress, status)
             if not status.is_active:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
-from forebay.system.files import write_private
+from forebay.system.error_report import ErrorReport
+from forebay.system.files import write_atomically, write_private
 from forebay.system.locks import is_held
 
 PROGRESS_NAME = "progress.json"
@@ -76,12 +77,18 @@ class JobFolder:
             request: what it is to do.
             continues: whether it continues what an earlier one was doing when it was lost.
         """
+        self.clear()
         if not continues:
             self._progress.unlink(missing_ok=True)
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
         write_private(self._token, secrets.token_urlsafe(32))
         request.write(self.path)
+
+    def clear(self) -> None:
+        """Remove files whose writers were killed. Only for the holder of the supervisor's lock."""
+        for path in self.path.glob(".*"):
+            path.unlink(missing_ok=True)
 
     def poke(self) -> None:
         """Let the supervisor look into the database now; it does so every second in any case."""
@@ -95,3 +102,18 @@ class JobFolder:
         except FileNotFoundError:
             return False
         return True
+
+
+def failure_path(job_dir: Path, role: str, index: int) -> Path:
+    """Where a process writes its failure."""
+    return job_dir / "failures" / f"{role}-{index}.json"
+
+
+def read_failure(job_dir: Path, role: str, index: int) -> ErrorReport | None:
+    """Why a process of the job failed, as it wrote before it ended; the supervisor shows it."""
+    return ErrorReport.of_file(failure_path(job_dir, role, index))
+
+
+def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) -> None:
+    """Say why this process fails."""
+    write_atomically(failure_path(job_dir, role, index), failure.model_dump_json())

@@ -46,7 +46,11 @@ def refuse_other_line(row: JobRow, request: JobRequest) -> None:
 
 
 def submit(
-    connection: Connection, request: JobRequest, runtime: str, run: str | None
+    connection: Connection,
+    request: JobRequest,
+    runtime: str,
+    run: str | None,
+    silent: JobRow | None = None,
 ) -> int | None:
     """Store a submission; nothing of the job runs in this runtime.
 
@@ -55,6 +59,7 @@ def submit(
         request: what is submitted.
         runtime: where a supervisor is going to run it.
         run: whose job it is from now on; None where nobody is to end it.
+        silent: the job as it was all the time in which another runtime showed no sign of life.
 
     Returns:
         The epoch of the new owner; None where another runtime runs the job.
@@ -66,7 +71,7 @@ def submit(
     epoch = 1
     if before is not None:
         refuse_other_line(before, request)
-        if before.is_active and before.runtime != runtime:
+        if before.is_active and before.runtime != runtime and not _stands_still(before, silent):
             return None
         epoch = before.epoch + 1
     status = _submitted(request.job_id, epoch, before)
@@ -93,6 +98,10 @@ def submit(
     connection.execute(delete(job_windows).where(job_windows.c.job_row == before.id))
     _store_windows(connection, [before.id], request.windows)
     return epoch
+
+
+def _stands_still(row: JobRow, seen: JobRow | None) -> bool:
+    return seen is not None and (row.run_epoch, row.beats) == (seen.run_epoch, seen.beats)
 
 
 def join(connection: Connection, request: JobRequest, run: str | None) -> int | None:
@@ -167,11 +176,20 @@ def end_cancelled(connection: Connection, job_id: str, epoch: int) -> None:
         UsageError: when it was never submitted.
     """
     row = _owned(connection, job_id, epoch)
-    if row.is_active:
-        changes = {"state": "cancelled", "cancelled_by": epoch, "pids": {}}
-        ended = row.status.model_copy(update=changes)
-        values = {"cancel_epoch": None, **_reported(ended)}
-        connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
+    _end(connection, row, state="cancelled", cancelled_by=epoch)
+
+
+def end_trained(connection: Connection, job_id: str, run_epoch: int) -> None:
+    """End a job whose supervisor is gone and whose windows are all trained.
+
+    One that has ended, or was submitted again, stays as it is.
+
+    Raises:
+        UsageError: when it was never submitted.
+    """
+    row = _known(connection, job_id)
+    if row.run_epoch == run_epoch:
+        _end(connection, row, state="succeeded")
 
 
 def answer_cancel(connection: Connection, job_id: str, run_epoch: int) -> CancelAnswer | None:
@@ -213,6 +231,14 @@ def beat(connection: Connection, job_id: str, run_epoch: int, progress: str | No
         FencedError: when the job was submitted again, or is gone.
     """
     _change(connection, job_id, run_epoch, _beat(progress))
+
+
+def _end(connection: Connection, row: JobRow, **changes: Any) -> None:
+    """Store the end of a job that no supervisor runs, unless it has ended."""
+    if row.is_active:
+        changes |= {"pids": {}, "ended_at": datetime.now(UTC)}
+        values = {"cancel_epoch": None, **_reported(row.status.model_copy(update=changes))}
+        connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
 
 
 def _change(connection: Connection, job_id: str, run_epoch: int, values: dict[str, Any]) -> None:

@@ -15,9 +15,10 @@ import time
 from collections.abc import Sequence
 
 from forebay.errors import InfrastructureError, UsageError
-from forebay.executors.job import job_changes, job_rows
+from forebay.executors.job import job_changes
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import LIVE_SECONDS, JobHandle
+from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import find_job, stored_job
 from forebay.home.database import Database, database_of
@@ -44,7 +45,8 @@ def submit(
 
     A job that ended or was lost starts again, in the same folder, with a higher epoch. After
     `lost` the restart counts continue; after an end they begin at 0. The supervisor outlives the
-    caller, however that ends.
+    caller, however that ends. A job of another host is taken over when it shows no sign of life
+    for `EXPIRED_SECONDS`.
 
     Args:
         home: where state is stored.
@@ -121,14 +123,16 @@ class _Submission:
         """Prepare the folder and store the submission; None where another host runs the job."""
         lock.write("")  # whoever held it before is gone
         runtime = runtime_of(self.home)
-        before = self._database.read(lambda rows: job_rows.find(rows, self.request.job_id))
-        if before is not None:
-            job_changes.refuse_other_line(before, self.request)
-            if before.is_active and before.runtime != runtime:
+        job = find_job(self.home, self.request.job_id)
+        before = None if job is None else job.row
+        if job is not None:
+            job_changes.refuse_other_line(job.row, self.request)
+            if job.row.is_active and not job.is_here and not is_silent(job):
                 return None
-        self.folder.prepare(self.request, continues=before is not None and before.is_active)
+        continues = job is not None and job.row.is_active and job.is_here
+        self.folder.prepare(self.request, continues=continues)
         return self._database.transact(
-            lambda rows: job_changes.submit(rows, self.request, runtime, self.run)
+            lambda rows: job_changes.submit(rows, self.request, runtime, self.run, before)
         )
 
     def join(self) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.errors import LineBusyError
+from forebay.executors.job.heartbeat import BEATS_SECONDS, EXPIRED_SECONDS
 from forebay.executors.job.request import JobRequest
 from forebay.executors.model_line import lease_rows
 from forebay.executors.model_line.lease_rows import Holder
@@ -21,9 +22,6 @@ from forebay.system.files import make_folder
 from forebay.system.locks import FileLock, is_held
 
 LEASE_NAME = "lease.lock"
-EXPIRED_SECONDS = 30.0
-# A job of another host that lives has a heartbeat in this time.
-BEATS_SECONDS = 8.0
 # Long enough for the holder's last microseconds, when its job has just been seen to end.
 _LEASE_SECONDS = 0.5
 _LOOK_SECONDS = 0.5

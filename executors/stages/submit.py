@@ -9,12 +9,14 @@ from forebay.config.windows import Window
 from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.plans import WindowPlan
 from forebay.errors import LineBusyError, UsageError
+from forebay.executors.job.heartbeat import BEATS_SECONDS, is_silent
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
 from forebay.executors.stages.claims import Claims
+from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, decide
@@ -89,10 +91,13 @@ class _Submission:
     def _trained_or_running(self, generation: int) -> SubmitResult | None:
         """The answer where nothing has to be started; None where something has to."""
         if self._is_trained(generation):
+            end_trained_jobs(self.target)
             return self._trained(generation)
         job = find_job(self.target.home, self._job_id(generation))
         if job is None or not job.status.is_active:
             return None
+        if not job.is_here and is_silent(job, BEATS_SECONDS):
+            return None  # submitting it decides, and takes longer over that
         handle = attach(self.target.home, job.job_id, self._run)
         return self._submitted(generation, handle.epoch)
 

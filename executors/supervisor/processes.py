@@ -14,8 +14,7 @@ from pathlib import Path
 
 from forebay.errors import BY_EXIT_CODE, InfrastructureError
 from forebay.executors.job.endpoints import forget_registered
-from forebay.executors.job.failure import failure_path, read_failure
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.folder import JobFolder, failure_path, read_failure
 from forebay.executors.job.request import JobRequest
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.supervisor.commands import RoleCommand, role_environment

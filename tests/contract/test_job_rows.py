@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from forebay.executors.job import job_changes
 from forebay.executors.job import submit as submit_module
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.stored_jobs import StoredJob, jobs_of, jobs_owned, stored_job
 from forebay.executors.job.submit import attach, submit
 from forebay.home.database import Database, database_of
@@ -285,6 +287,38 @@ class TestPostgres(JobSuite):
         assert not stored_job(home, "j1").is_here
         taken.cancel()
         taken.wait(20)
+
+    def test_a_job_of_a_host_that_is_gone_is_taken_over(
+        self, home: Home, other: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        submit_it(str(home.root))
+        (supervisor,) = processes(home)
+        supervisor.suspend()
+        monkeypatch.setattr(submit_module, "is_silent", partial(is_silent, seconds=1.5))
+        taken = submit(other, request(other, "j1", {DAY: 1}), LONE)
+        assert stored_job(other, "j1").is_here
+        assert stored_job(other, "j1").row.run_epoch == taken.epoch == 2
+        supervisor.resume()
+        eventually(lambda: processes(home) == [])
+        assert len(processes(other)) == 1, "it was not ended by whoever woke"
+        taken.cancel()
+        taken.wait(20)
+
+    def test_one_that_shows_a_sign_of_life_at_last_is_not(self, home: Home, other: Home) -> None:
+        made = request(home, "j1", {DAY: 1})
+        store_job(made, "running")
+        seen = stored_job(other, "j1").row
+        database_of(home).transact(lambda rows: job_changes.beat(rows, "j1", 1, None))
+        mine = request(other, "j1", {DAY: 1})
+        told = database_of(other).transact(
+            lambda rows: job_changes.submit(rows, mine, "there", RUN, seen)
+        )
+        assert told is None
+        newest = stored_job(other, "j1").row
+        told = database_of(other).transact(
+            lambda rows: job_changes.submit(rows, mine, "there", RUN, newest)
+        )
+        assert told == 2
 
     def test_a_death_is_not_seen_from_another_host(self, home: Home, other: Home) -> None:
         submit_it(str(home.root))

@@ -37,6 +37,7 @@ def main() -> None:
         )
         if answer is not None and answer.accepted:
             break
+        database.transact(lambda rows: job_changes.beat(rows, folder.job_id, running.epoch, None))
         time.sleep(0.02)
     ended = {"state": "cancelled", "cancelled_by": answer.epoch, "ended_at": datetime.now(UTC)}
     report(folder, running.model_copy(update=ended))

@@ -19,7 +19,7 @@ from forebay.errors import (
     NotReadyError,
     RowsLostError,
 )
-from forebay.executors.job.failure import read_failure
+from forebay.executors.job.folder import read_failure
 from forebay.executors.role import role_exit
 from forebay.system.error_report import ErrorReport
 

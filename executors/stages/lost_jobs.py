@@ -1,0 +1,41 @@
+"""Jobs whose supervisor was killed after their last window was trained: they come to their end."""
+
+from __future__ import annotations
+
+from forebay.executors.job import job_changes
+from forebay.executors.job.handle import LIVE_SECONDS
+from forebay.executors.job.stored_jobs import StoredJob, jobs_of
+from forebay.executors.stages.target import LineTarget
+from forebay.home.database import database_of
+from forebay.system.locks import FileLock
+
+
+def end_trained_jobs(target: LineTarget) -> None:
+    """End the line's lost jobs that have nothing left to train. Nobody would submit them again.
+
+    Raises:
+        InfrastructureError: when the database cannot be reached.
+    """
+    for job in jobs_of(target.home, target.pipeline.name, target.line, unended=True):
+        if _is_lost(job) and all(
+            target.is_trained(each.key, each.generation) for each in job.windows
+        ):
+            _end(job)
+
+
+def _is_lost(job: StoredJob) -> bool:
+    return job.is_here and job.status.state == "lost"
+
+
+def _end(job: StoredJob) -> None:
+    job.folder.create()
+    lock = FileLock(job.folder.supervisor_lock)
+    if not lock.acquire(LIVE_SECONDS):
+        return  # it was submitted again
+    try:
+        job.folder.clear()
+        database_of(job.home).transact(
+            lambda rows: job_changes.end_trained(rows, job.job_id, job.row.run_epoch)
+        )
+    finally:
+        lock.release()

@@ -1,0 +1,118 @@
+"""Two homes with runtime folders and processes of their own, as two hosts that share a PostgreSQL
+server and a store."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.kill_cases import expected
+from support.kills import job_processes, log_of, no_process_left, pid_of, running
+from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
+
+from forebay.config.load import load_project
+from forebay.executors.job.handle import JobHandle
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.database import close_databases
+from forebay.home.paths import Home
+
+pytestmark = pytest.mark.timeout(300)
+KEY = f"{FIRST_DAY:%Y-%m-%d}"
+ROWS = 200_000
+
+
+@pytest.fixture
+def hosts(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Project, Project]]:
+    """One project on two hosts."""
+    monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    monkeypatch.setenv("FOREBAY_STORE", str(tmp_path / "store"))
+    pipeline = ads_pipeline(checkpoint={"every_steps": 20})
+    one = ads_project(tmp_path / "project", rows=ROWS, pipeline=pipeline)
+    one = replace(one, home_folder=tmp_path / "one")
+    yield one, replace(one, home_folder=tmp_path / "other")
+    close_databases()
+
+
+def assert_exact(project: Project, generation: int = 1) -> None:
+    """The rows that the newest link of the window holds, against tools of others."""
+    link = ModelChain(Home(project.home), "ads").newest(KEY)
+    assert link is not None
+    assert link.generation == generation
+    trained = {name: link.trained(name) for name in link.seen}
+    assert {name: (each.rows, each.sum) for name, each in trained.items()} == {
+        name: (each["rows"], each["sum"]) for name, each in expected(project).items()
+    }
+
+
+def stage(project: Project, name: str, *arguments: str) -> dict[str, Any]:
+    return json.loads(project.forebay("stage", name, "ads", KEY, *arguments).stdout)
+
+
+def plan(project: Project) -> None:
+    for source in load_project(project.root / "config").pipeline("ads").source_names:
+        assert stage(project, "source", source, "--asked-by", "run#1")["state"] == "listed"
+    stage(project, "sink", "--asked-by", "run#1")
+
+
+def wait_until(what: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def test_planned_here_trained_there_published_here(hosts: tuple[Project, Project]) -> None:
+    one, other = hosts
+    plan(one)
+    submitted = stage(other, "submit", "--claim", "run#1", "--previous", "none")
+    assert submitted["state"] == "submitted"
+    handle = JobHandle(Home(one.home), submitted["job_id"], submitted["epoch"])
+    assert handle.wait(120).state == "succeeded"
+    assert stage(one, "evaluate")["rows_line"]
+    published = stage(one, "publish", "--generation", "1")
+    assert published["state"] == "published"
+    assert Path(published["path"]).is_dir()
+    assert_exact(one)
+
+
+def test_both_want_the_window_at_once(hosts: tuple[Project, Project]) -> None:
+    """One trains it, the other follows; both end well."""
+    plan(hosts[0])
+    arguments = ("run", "ads", "--from", KEY, "--to", KEY)
+    with running(hosts[0], *arguments) as first, running(hosts[1], *arguments) as second:
+        for run in (first, second):
+            output, _ = run.communicate(timeout=120)
+            assert run.returncode == 0, output
+    assert_exact(hosts[0])
+
+
+def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> None:
+    """All of its job is stopped; the other host takes over, and what wakes is refused."""
+    one, other = hosts
+    arguments = ("run", "ads", "--from", KEY, "--to", KEY)
+    with running(one, *arguments) as first:
+        wait_until(lambda: any(one.home.rglob("seal.json")))
+        supervisor = pid_of(one, "supervisor")
+        stopped = sorted(job_processes(one), key=lambda process: process.pid == supervisor)
+        for process in stopped:
+            process.send_signal(signal.SIGSTOP)
+        other.forebay(*arguments, timeout_seconds=150)
+        assert_exact(other)
+        for process in stopped[:-1]:
+            process.send_signal(signal.SIGCONT)
+        # It trains its rows to their end, while nobody tells it that the line is not its own now.
+        wait_until(lambda: "trains this line now" in log_of(one, "trainer-0"))
+        stopped[-1].send_signal(signal.SIGCONT)
+        told, _ = first.communicate(timeout=60)
+        assert first.returncode == 0, told
+    assert no_process_left(one, 30)
+    assert "was submitted again" in log_of(one, "supervisor")
+    assert_exact(other)

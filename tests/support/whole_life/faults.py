@@ -1,0 +1,53 @@
+"""Counts what a process does to disk and database, and kills it before one of these."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+from forebay.system import trees
+
+# What changes folders and files, and what makes it durable.
+_CALLS = ("rename", "replace", "link", "symlink", "unlink", "remove", "rmdir", "mkdir", "write")
+
+
+@dataclass
+class Faults:
+    """One process's operations, numbered from 1. It dies before number `dies_at`."""
+
+    dies_at: int | None = None
+    count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def install(self) -> None:
+        """From now on every operation of this process counts."""
+        for name in _CALLS:
+            setattr(os, name, partial(self._called, getattr(os, name)))
+        # The page cache outlives a process, so whether fsync came is all that a kill can tell.
+        os.fsync = partial(self._called, lambda _descriptor: None)
+        trees._exchange = partial(self._called, trees._exchange)
+        event.listen(Engine, "before_cursor_execute", self._before_statement)
+        event.listen(Engine, "commit", self._before_commit)
+
+    def _called(self, real: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        self._touch()
+        return real(*arguments, **more)
+
+    def _before_statement(self, *_: object) -> None:
+        self._touch()
+
+    def _before_commit(self, _connection: object) -> None:
+        self._touch()
+
+    def _touch(self) -> None:
+        with self._lock:
+            self.count += 1
+            if self.count == self.dies_at:
+                os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,66 @@
+"""A job without processes: its submitter is its supervisor, and its trainer runs in it as well."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from forebay.executors.job import submit
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.planes.base import Launch
+from forebay.executors.supervisor.supervisor import Supervisor
+from forebay.executors.trainer import loop
+from forebay.executors.trainer.train import train
+from forebay.home.paths import Home
+from forebay.system.locks import FileLock
+from forebay.system.processes import ProcessIdentity
+from support.whole_life.frames import Recorded, ReplayedReader
+
+
+class _Execution:
+    """The trainer has ended when it was started; the others live on and do nothing."""
+
+    def __init__(self, role: str) -> None:
+        identity = ProcessIdentity.of(os.getpid())
+        assert identity is not None
+        self.identity = identity
+        self._role = role
+
+    def poll(self) -> int | None:
+        return 0 if self._role == "trainer" else None
+
+
+class InProcessPlane:
+    """Calls the trainer where others start it."""
+
+    def start(self, launch: Launch) -> _Execution:
+        if launch.role == "trainer":
+            given = dict(zip(launch.command, launch.command[1:], strict=False))
+            train(Path(given["--job"]), int(given["--lease-epoch"]))
+        return _Execution(launch.role)
+
+    def stop(self, grace_seconds: float) -> None:
+        """No process is there."""
+
+
+class _Ended:
+    """The supervisor as its submitter sees it."""
+
+    def poll(self) -> int:
+        return 0
+
+
+def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock) -> Any:
+    """Stands where the supervisor's process is started; its lock is released by the submitter."""
+    del home, command
+    Supervisor(folder.path, InProcessPlane(), lock=os.dup(lock.descriptor)).run()
+    return _Ended()
+
+
+def install(recorded: Recorded) -> None:
+    """From now on jobs of this process run in it."""
+    ReplayedReader.recorded = recorded
+    loop.RemoteReader = ReplayedReader  # type: ignore[misc,assignment]
+    submit._start = _start

@@ -1,0 +1,92 @@
+"""What has to be true of a home at any moment, and what once everything has come to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+
+from forebay.executors.job.stored_jobs import jobs_of
+from forebay.executors.model_line.link import Link
+from forebay.executors.stages.target import LineTarget
+from forebay.home.database import database_of
+from forebay.home.store import Stored, store_of
+from forebay.home.store_names import is_tree
+from forebay.home.tables import STORED
+from support.whole_life.frames import Recorded
+from support.whole_life.life import FIRST, SECOND, THIRD, WINDOWS
+
+
+def faults_at_any_moment(target: LineTarget, recorded: Recorded) -> Iterator[str]:
+    """What is half: a row without its bytes, a link whose rows are not those of its window."""
+    store = store_of(target.home)
+    for stored in _named(target):
+        (store.tree if is_tree(stored.name) else store.path)(stored)
+    for window in WINDOWS:
+        for generation in target.chain.generations(window):
+            link = target.chain.link(window, generation)
+            assert link is not None
+            yield from _other_rows(target, recorded, link)
+    served = target.chain.published()
+    if served is not None and not Path(served.path).is_dir():
+        yield f"the served model {served.path} is not there"
+
+
+def faults_at_the_end(target: LineTarget, recorded: Recorded) -> Iterator[str]:
+    """What is missing or left over."""
+    yield from faults_at_any_moment(target, recorded)
+    chain = target.chain
+    for window, least in ((FIRST, 1), (SECOND, 2), (THIRD, 2)):
+        newest = chain.newest(window)
+        if newest is None or newest.generation < least:
+            yield f"window {window} ends with {newest and newest.generation}, not {least}"
+        elif chain.stale_reason(newest):
+            yield f"window {window} is stale: {chain.stale_reason(newest)}"
+    served, last = chain.published(), chain.newest(THIRD)
+    if (
+        served is None
+        or last is None
+        or (
+            served.window,
+            served.generation,
+        )
+        != (last.window, last.generation)
+    ):
+        yield f"{served} serves, not {last and last.name}"
+    yield from _left_over(target)
+
+
+def _left_over(target: LineTarget) -> Iterator[str]:
+    store = store_of(target.home)
+    named, there = {each.name for each in _named(target)}, set(store.names())
+    if named != there:
+        yield f"in the store and not named: {there - named}; named and not there: {named - there}"
+    for job in jobs_of(target.home, target.pipeline.name, unended=True):
+        yield f"job {job.job_id} has no end: {job.status.state}"
+    local = target.home.line(target.pipeline.name, target.line)
+    for path in sorted(local.rglob("*")):
+        if path.name != "lease.lock":
+            yield f"left in training: {path.relative_to(local)}"
+    for path in sorted(target.home.root.rglob(".*")):
+        if path.name != ".writing" and path.is_file():
+            yield f"left behind: {path.relative_to(target.home.root)}"
+
+
+def _other_rows(target: LineTarget, recorded: Recorded, link: Link) -> Iterator[str]:
+    wanted = recorded.sums(link.window, target.pipeline.source_names)
+    for name, sums in wanted.items():
+        trained = link.trained(name)
+        if trained != sums:
+            yield f"window {link.window} g{link.generation}: {name} {trained}, not {sums}"
+
+
+def _named(target: LineTarget) -> list[Stored]:
+    def work(rows: Connection) -> list[Stored]:
+        return [
+            Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
+            for table in STORED
+            for row in rows.execute(select(table.c.name, table.c.checksum, table.c.size_bytes))
+        ]
+
+    return database_of(target.home).read(work)

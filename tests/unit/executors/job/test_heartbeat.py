@@ -1,0 +1,112 @@
+"""How long a job has shown no sign of life, by the clock of whoever watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from forebay.executors.job import heartbeat
+from forebay.executors.job.heartbeat import HeartbeatWatch, is_silent
+
+
+@dataclass
+class Row:
+    run_epoch: int = 1
+    beats: int = 5
+    state: str = "running"
+
+    @property
+    def is_active(self) -> bool:
+        return self.state == "running"
+
+
+class Job:
+    """A job as it is looked up; `is_here` is whether this host runs it."""
+
+    home = None
+    job_id = "j1"
+
+    def __init__(self, *, is_here: bool = False, **row: Any) -> None:
+        self.row = Row(**row)
+        self.is_here = is_here
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What `time.monotonic` says; `sleep` lets it go on."""
+    now = [100.0]
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(heartbeat.time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+    return now
+
+
+def silent_after(watch: HeartbeatWatch, clock: list[float], seconds: float, job: Any) -> float:
+    clock[0] += seconds
+    return watch.silent_seconds(job)
+
+
+def test_a_row_that_stands_still_is_silent_for_longer_and_longer(clock: list[float]) -> None:
+    watch = HeartbeatWatch()
+    seen = [silent_after(watch, clock, 10, Job()) for _ in range(3)]
+    assert seen == [0, 10, 20]
+
+
+@pytest.mark.parametrize("sign", [{"beats": 6}, {"run_epoch": 2}, {"state": "failed"}])
+def test_any_change_is_a_sign_of_life(clock: list[float], sign: dict[str, Any]) -> None:
+    watch = HeartbeatWatch()
+    watch.silent_seconds(Job())
+    assert silent_after(watch, clock, 10, Job(**sign)) == 0
+
+
+def test_a_job_of_this_host_and_one_that_ended_are_never_silent(clock: list[float]) -> None:
+    for job in (Job(is_here=True), Job(state="failed")):
+        watch = HeartbeatWatch()
+        watch.silent_seconds(job)
+        assert silent_after(watch, clock, 1000, job) == 0
+
+
+def test_what_nobody_could_see_does_not_count(clock: list[float]) -> None:
+    watch = HeartbeatWatch()
+    watch.silent_seconds(Job())
+    watch.interrupt()
+    assert silent_after(watch, clock, 1000, Job()) == 0
+    assert silent_after(watch, clock, 7, Job()) == 7
+
+
+class TestIsSilent:
+    def looks(self, monkeypatch: pytest.MonkeyPatch, *jobs: Any) -> list[Any]:
+        left = list(jobs)
+        monkeypatch.setattr(
+            heartbeat, "stored_job", lambda *_: left.pop(0) if len(left) > 1 else left[0]
+        )
+        return left
+
+    def test_one_that_stands_still_for_so_long(
+        self, clock: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.looks(monkeypatch, Job())
+        assert is_silent(Job(), 30)  # type: ignore[arg-type]
+        assert clock[0] == 130
+
+    @pytest.mark.parametrize(
+        "last", [Job(beats=6), Job(run_epoch=2), Job(state="succeeded"), Job(is_here=True)]
+    )
+    def test_the_first_sign_of_life_ends_the_watch(
+        self, clock: list[float], monkeypatch: pytest.MonkeyPatch, last: Any
+    ) -> None:
+        self.looks(monkeypatch, Job(), Job(), last)
+        assert not is_silent(Job(), 30)  # type: ignore[arg-type]
+        assert clock[0] == 101.5
+
+    def test_one_that_beats_between_any_two_looks_lives(
+        self, clock: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.looks(monkeypatch, *[Job(beats=number) for number in range(6, 99)])
+        assert not is_silent(Job(), 30)  # type: ignore[arg-type]
+        assert clock[0] == 100.5
+
+    def test_a_job_of_this_host_is_not_watched(self, clock: list[float]) -> None:
+        assert not is_silent(Job(is_here=True), 30)  # type: ignore[arg-type]
+        assert clock[0] == 100
