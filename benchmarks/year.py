@@ -57,7 +57,7 @@ ROWS = 200
 FEW = 10
 MONTH = 720
 WINDOWS_KEPT = 2
-PARADIGM = "mixture"
+PARADIGM = "batch"
 
 
 def project(root: Path, windows: int) -> None:
@@ -77,6 +77,7 @@ def project(root: Path, windows: int) -> None:
             "streams": {"clicks": {"sources": ["clicks"]}},
             "features": {"user": {"encode": "hash", "buckets": 100}},
         },
+        "train": {"paradigm": PARADIGM},
         "job": {"roles": {"data": {"count": 1}}},
     }
     for path, text in (("sources/clicks", source), ("pipelines/ads", pipeline)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
 from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.model_line.link import FileKind
@@ -13,6 +13,8 @@ from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches
 from forebay.home.store import Stored
 from forebay.home.tables import link_files, links, windows
+
+_OF_LINKS = select(link_files).where(link_files.c.link_id.in_(bindparam("ids", expanding=True)))
 
 
 def store(connection: Connection, link: int, kind: FileKind, stored: Stored) -> None:
@@ -30,7 +32,7 @@ def files_of(
     """What is stored of each of these links; those without anything are left out."""
     found: dict[int, dict[FileKind, Stored]] = {}
     for ids in batches(links_wanted):
-        for row in connection.execute(select(link_files).where(link_files.c.link_id.in_(ids))):
+        for row in connection.execute(_OF_LINKS, {"ids": ids}):
             found.setdefault(row.link_id, {})[row.kind] = stored_in(row)
     return found
 

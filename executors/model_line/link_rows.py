@@ -5,14 +5,24 @@ Light: imports neither Arrow nor NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, not_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    func,
+    insert,
+    not_,
+    select,
+)
 
 from forebay.config.windows import Spanned, order_of
-from forebay.datatasks.window_order import IN_ORDER, comes_after, comes_before
+from forebay.datatasks.window_order import AFTER, BEFORE, IN_ORDER, comes_after, comes_before, span
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line import file_rows
 from forebay.executors.model_line.link import FileKind, Head, Link, Parent, ReadRows
@@ -27,6 +37,9 @@ _parents = links.alias("parents")
 _parent_windows = windows.alias("parent_windows")
 _others = links.alias("others")
 _in_order = (*IN_ORDER, links.c.generation)
+# Later than any window: who looks for what comes before it finds the last ones by their index.
+_EVER = 2**62
+_backwards = tuple(each.desc() for each in _in_order)
 
 
 class NewestFile(NamedTuple):
@@ -39,14 +52,12 @@ class NewestFile(NamedTuple):
 
 def line_id(connection: Connection, pipeline: str, line: str) -> int | None:
     """The id of a line; None before anything of it was stored."""
-    rows = select(lines.c.id).where(lines.c.pipeline == pipeline, lines.c.line == line)
-    return connection.scalar(rows)
+    return connection.scalar(_LINE, {"pipeline": pipeline, "line": line})
 
 
 def locked_line(connection: Connection, pipeline: str, line: str) -> int:
     """The id of a line, made where it is new; nobody else changes the line until the end."""
-    rows = select(lines.c.id).where(lines.c.pipeline == pipeline, lines.c.line == line)
-    found = connection.scalar(rows.with_for_update())
+    found = connection.scalar(_LOCKED_LINE, {"pipeline": pipeline, "line": line})
     if found is None:
         made = connection.execute(insert(lines).values(pipeline=pipeline, line=line, lease_epoch=0))
         found = inserted_id(made)
@@ -92,41 +103,38 @@ def link_of(
     connection: Connection, line: int | None, window: str, generation: int | None = None
 ) -> Link | None:
     """One link of a window, or its newest; None where it is not there."""
-    rows = _links(line).where(windows.c.key == window)
-    if generation is not None:
-        rows = rows.where(links.c.generation == generation)
-    return _first(connection, rows.order_by(links.c.generation.desc()))
+    asked = {"line": line, "window": window}
+    if generation is None:
+        return _first(connection, _NEWEST, asked)
+    return _first(connection, _LINK, asked | {"generation": generation})
 
 
 def link_before(connection: Connection, line: int | None, one: Spanned) -> Link | None:
     """The newest link of the last window before this one; None where the line begins."""
-    rows = _links(line).where(comes_before(one))
-    return _first(connection, rows.order_by(*(each.desc() for each in _in_order)))
+    return _first(connection, _LINK_BEFORE, {"line": line, **span(one)})
 
 
 def first_link(connection: Connection, line: int | None) -> Link | None:
     """The newest link of the window that the line begins with; None for an empty line."""
-    rows = _links(line).where(is_newest()).order_by(*_in_order)
-    return _first(connection, rows)
+    return _first(connection, _NEWEST_LINKS.limit(1), {"line": line})
 
 
 def last_links(connection: Connection, line: int | None, count: int) -> list[Link]:
     """The newest links of the last windows, in order."""
-    rows = _links(line).where(is_newest()).order_by(*(each.desc() for each in _in_order))
-    return list(reversed(_all(connection, rows.limit(count))))
+    rows = _LINKS.where(BEFORE, is_newest()).order_by(*_backwards).limit(count)
+    return list(reversed(_all(connection, rows, {"line": line, "end": _EVER, "start": _EVER})))
 
 
 def all_links(connection: Connection, line: int | None) -> list[Link]:
     """Every link of a line, by window and generation."""
-    return _all(connection, _links(line).order_by(*_in_order))
+    return _all(connection, _LINKS.order_by(*_in_order), {"line": line})
 
 
 def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) -> list[Link]:
     """The newest links of these windows, in order; windows without one are left out."""
     found: list[Link] = []
     for some in batches(keys):
-        rows = _links(line).where(is_newest(), windows.c.key.in_(some))
-        found += _all(connection, rows.order_by(*_in_order))
+        found += _all(connection, _NEWEST_LINKS.where(windows.c.key.in_(some)), {"line": line})
     return sorted(found, key=order_of)
 
 
@@ -134,9 +142,10 @@ def links_between(
     connection: Connection, line: int | None, first: Spanned, last: Spanned, more: int
 ) -> list[Link]:
     """The newest links from one window to another, and so many after them, in order."""
-    rows = _links(line).where(is_newest()).order_by(*_in_order)
-    inside = _all(connection, rows.where(not_(comes_before(first)), not_after(last)))
-    return [*inside, *_all(connection, rows.where(comes_after(last)).limit(more))]
+    within = _NEWEST_LINKS.where(not_(comes_before(first)), not_(comes_after(last)))
+    after = _NEWEST_LINKS.where(comes_after(last)).limit(more)
+    asked = {"line": line}
+    return [*_all(connection, within, asked), *_all(connection, after, asked)]
 
 
 def newest_files(connection: Connection, pipeline: str, kind: FileKind) -> list[NewestFile]:
@@ -184,6 +193,7 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
             started_at=to_us(link.started_at),
             finished_at=to_us(link.finished_at),
             recorded_at=now_us(),
+            late=connection.scalar(_LATER, {"line": line, **span(link)}) is not None,
             **values,
         )
     )
@@ -200,7 +210,7 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
 
 def heads(connection: Connection, line: int | None) -> list[Head]:
     """The newest link of each window in short, in order."""
-    found = connection.execute(_links(line).where(is_newest()).order_by(*_in_order)).all()
+    found = connection.execute(_NEWEST_LINKS, {"line": line}).all()
     kept = file_rows.with_checkpoint(connection, line)
     return [
         Head(
@@ -216,15 +226,15 @@ def heads(connection: Connection, line: int | None) -> list[Head]:
 def link_over(connection: Connection, line: int | None, instant: datetime) -> Link | None:
     """The newest link whose window holds an instant; None where none does."""
     at = to_us(instant)
-    rows = _links(line).where(windows.c.starts_at <= at, windows.c.ends_at > at)
-    return _first(connection, rows.order_by(links.c.generation.desc()))
+    rows = _LINKS.where(windows.c.starts_at <= at, windows.c.ends_at > at)
+    rows = rows.order_by(links.c.generation.desc()).limit(1)
+    return _first(connection, rows, {"line": line})
 
 
 def link_id(connection: Connection, line: int | None, name: Parent) -> int | None:
     """The id of a link's row."""
-    rows = select(links.c.id).join(windows).where(is_of(line))
-    rows = rows.where(windows.c.key == name.window, links.c.generation == name.generation)
-    return connection.scalar(rows)
+    asked = {"line": line, "window": name.window, "generation": name.generation}
+    return connection.scalar(_LINK_ID, asked)
 
 
 _PLAIN = (
@@ -242,11 +252,6 @@ def is_of(line: int | None) -> ColumnElement[bool]:
     return links.c.line_id == line
 
 
-def not_after(one: Spanned) -> ColumnElement[bool]:
-    """A window that ends with this one at the latest."""
-    return not_(comes_after(one))
-
-
 def _of_window() -> ColumnElement[bool]:
     return links.c.window_id == windows.c.id
 
@@ -259,34 +264,15 @@ def is_newest() -> ColumnElement[bool]:
     return links.c.generation == newest.scalar_subquery()
 
 
-def _links(line: int | None) -> Select[Any]:
-    return (
-        select(
-            links,
-            windows.c.key.label("window"),
-            windows.c.starts_at,
-            windows.c.ends_at,
-            _parent_windows.c.key.label("parent_window"),
-            _parents.c.generation.label("parent_generation"),
-        )
-        .select_from(links)
-        .join(windows, windows.c.id == links.c.window_id)
-        .outerjoin(_parents, _parents.c.id == links.c.parent_id)
-        .outerjoin(_parent_windows, _parent_windows.c.id == _parents.c.window_id)
-        .where(is_of(line))
-    )
+def _first(connection: Connection, rows: Select[Any], asked: Mapping[str, Any]) -> Link | None:
+    return next(iter(_all(connection, rows, asked)), None)
 
 
-def _first(connection: Connection, rows: Select[Any]) -> Link | None:
-    return next(iter(_all(connection, rows.limit(1))), None)
-
-
-def _all(connection: Connection, query: Select[Any]) -> list[Link]:
-    found = connection.execute(query).all()
+def _all(connection: Connection, rows: Select[Any], asked: Mapping[str, Any]) -> list[Link]:
+    found = connection.execute(rows, asked).all()
     sums: dict[int, list[Row[Any]]] = {row.id: [] for row in found}
     for ids in batches(sums):
-        rows = select(link_rows).where(link_rows.c.link_id.in_(ids))
-        for row in connection.execute(rows.order_by(link_rows.c.link_id, link_rows.c.position)):
+        for row in connection.execute(_LINK_SUMS, {"ids": ids}):
             sums[row.link_id].append(row)
     files = file_rows.files_of(connection, sums)
     return [_link(row, sums[row.id], files.get(row.id, {})) for row in found]
@@ -339,3 +325,42 @@ def _parent_id(connection: Connection, line: int, parent: Parent | None) -> int 
             "trained from its model: train the window again"
         )
     return found
+
+
+# Made once, since making a statement takes longer than its execution.
+_LINE = select(lines.c.id).where(
+    lines.c.pipeline == bindparam("pipeline"), lines.c.line == bindparam("line")
+)
+_LOCKED_LINE = _LINE.with_for_update()
+_PIPELINE = select(lines.c.pipeline).where(lines.c.id == bindparam("line")).scalar_subquery()
+_OF_LINE = links.c.line_id == bindparam("line")
+_OF_WINDOW = windows.c.key == bindparam("window")
+_OF_GENERATION = links.c.generation == bindparam("generation")
+_IDS = select(links.c.id).join(windows).where(_OF_LINE, windows.c.pipeline == _PIPELINE)
+_LINK_ID = _IDS.where(_OF_WINDOW, _OF_GENERATION)
+_LINKS = (
+    select(
+        links,
+        windows.c.key.label("window"),
+        windows.c.starts_at,
+        windows.c.ends_at,
+        _parent_windows.c.key.label("parent_window"),
+        _parents.c.generation.label("parent_generation"),
+    )
+    .select_from(links)
+    .join(windows, windows.c.id == links.c.window_id)
+    .outerjoin(_parents, _parents.c.id == links.c.parent_id)
+    .outerjoin(_parent_windows, _parent_windows.c.id == _parents.c.window_id)
+    # The pipeline too: its windows are found in order, and nothing has to be sorted.
+    .where(_OF_LINE, windows.c.pipeline == _PIPELINE)
+)
+_NEWEST_LINKS = _LINKS.where(is_newest()).order_by(*_in_order)
+_LINK = _LINKS.where(_OF_WINDOW, _OF_GENERATION).limit(1)
+_NEWEST = _LINKS.where(_OF_WINDOW).order_by(links.c.generation.desc()).limit(1)
+_LINK_BEFORE = _LINKS.where(BEFORE).order_by(*_backwards).limit(1)
+_LATER = _IDS.where(AFTER).limit(1)
+_LINK_SUMS = (
+    select(link_rows)
+    .where(link_rows.c.link_id.in_(bindparam("ids", expanding=True)))
+    .order_by(link_rows.c.link_id, link_rows.c.position)
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.config.windows import order_of
 from forebay.executors.model_line import link_rows
@@ -13,15 +13,17 @@ from forebay.executors.model_line.staleness import stale_reason
 from forebay.home.tables import links, served, windows
 from forebay.system.instants import from_us, to_us
 
+_SERVED = (
+    select(served, windows.c.key, links.c.generation)
+    .join(links, links.c.id == served.c.link_id)
+    .join(windows, windows.c.id == links.c.window_id)
+    .where(served.c.line_id == bindparam("line"))
+)
+
 
 def published(connection: Connection, line: int | None) -> Published | None:
     """What serves now."""
-    row = connection.execute(
-        select(served, windows.c.key, links.c.generation)
-        .join(links, links.c.id == served.c.link_id)
-        .join(windows, windows.c.id == links.c.window_id)
-        .where(served.c.line_id == line)
-    ).one_or_none()
+    row = connection.execute(_SERVED, {"line": line}).one_or_none()
     if row is None:
         return None
     return Published(

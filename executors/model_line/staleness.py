@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, Subquery, bindparam, func, select, tuple_
 
-from forebay.config.windows import Spanned
+from forebay.datatasks.window_order import BEFORE, IN_ORDER, span
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.link_rows import (
     is_newest,
-    is_of,
     link_before,
-    not_after,
     trained_windows,
 )
 from forebay.home.tables import links, windows
@@ -51,13 +49,14 @@ def stale_reason(connection: Connection, line: int | None, link: Link) -> str | 
     own = break_reason(link.parent, before.name if before is not None else None)
     if own is not None or before is None:
         return own
-    found = _breaks(connection, line, before)
-    return found[-1].reason if found else None
+    broken = connection.execute(_BROKEN_BEFORE, {"line": line, **span(before)}).first()
+    return None if broken is None else _break(broken).reason
 
 
 def stale_reasons(connection: Connection, line: int | None) -> dict[str, str]:
     """Windows whose newest links are stale, in order, and why."""
-    breaks = {each.window: each.reason for each in _breaks(connection, line, None)}
+    found = connection.execute(_BROKEN, {"line": line})
+    breaks = {row.window: _break(row).reason for row in found}
     if not breaks:
         return {}
     reasons: dict[str, str] = {}
@@ -69,26 +68,74 @@ def stale_reasons(connection: Connection, line: int | None) -> dict[str, str]:
     return reasons
 
 
-def _breaks(connection: Connection, line: int | None, until: Spanned | None) -> list[Break]:
-    """The newest links that break the chain, in order, up to a window."""
-    return [
-        Break(row.window, reason)
-        for row in connection.execute(_broken(line, until))
-        if (reason := break_reason(_name(row, "parent"), _name(row, "before"))) is not None
-    ]
+def _break(row: Row[Any]) -> Break:
+    reason = break_reason(_name(row, "parent"), _name(row, "before"))
+    if reason is None:
+        raise RuntimeError(f"window {row.window} does not break the chain")
+    return Break(row.window, reason)
 
 
-def _broken(line: int | None, until: Spanned | None) -> Select[Any]:
-    rows = select(links.c.id, links.c.parent_id, windows.c.key, windows.c.ends_at)
-    rows = rows.add_columns(windows.c.starts_at).select_from(links)
-    rows = rows.join(windows, windows.c.id == links.c.window_id).where(is_of(line), is_newest())
-    if until is not None:
-        rows = rows.where(not_after(until))
-    newest = rows.subquery("newest")
+def _name(row: Row[Any], which: str) -> Parent | None:
+    window = getattr(row, f"{which}_window")
+    if window is None:
+        return None
+    return Parent(window=window, generation=getattr(row, f"{which}_generation"))
+
+
+def _broken() -> Select[Any]:
+    """All newest links that break the chain, in order."""
+    rows = select(links.c.id, links.c.parent_id, windows.c.key, *IN_ORDER).select_from(links)
+    rows = rows.join(windows, windows.c.id == links.c.window_id)
+    newest = rows.where(links.c.line_id == bindparam("line"), is_newest()).subquery("newest")
     order = (newest.c.ends_at, newest.c.starts_at)
     chained = select(
         newest, func.lag(newest.c.id).over(order_by=order).label("before_id")
     ).subquery("chained")
+    return (
+        _named(chained)
+        .where(chained.c.before_id.is_not(None))
+        .where(chained.c.parent_id.is_distinct_from(chained.c.before_id))
+        .order_by(chained.c.ends_at, chained.c.starts_at)
+    )
+
+
+def _broken_before() -> Select[Any]:
+    """The last newest link that breaks the chain, of the windows up to one.
+
+    Whoever trains starts from the newest link before, and a line has one trainer at a time. So the
+    chain breaks only after a link that came late: when a later window was trained already.
+    """
+    next_links, next_windows = links.alias("next_links"), windows.alias("next_windows")
+    following = (
+        select(next_links.c.id)
+        .join(next_windows, next_windows.c.id == next_links.c.window_id)
+        .where(next_links.c.line_id == links.c.line_id)
+        .where(next_windows.c.pipeline == windows.c.pipeline)
+        .where(tuple_(next_windows.c.ends_at, next_windows.c.starts_at) > tuple_(*IN_ORDER))
+        .order_by(next_windows.c.ends_at, next_windows.c.starts_at, next_links.c.generation.desc())
+        .limit(1)
+    )
+    rows = select(links.c.id.label("before_id"), following.scalar_subquery().label("next_id"))
+    rows = rows.add_columns(*IN_ORDER).join(windows, windows.c.id == links.c.window_id)
+    of_line = links.c.line_id == bindparam("line")
+    late = rows.where(of_line, links.c.late.is_(True), is_newest(), BEFORE).subquery("late")
+    own, own_windows = links.alias("own"), windows.alias("own_windows")
+    chained = (
+        select(late, own.c.parent_id, own_windows.c.key)
+        .join(own, own.c.id == late.c.next_id)
+        .join(own_windows, own_windows.c.id == own.c.window_id)
+        .subquery("chained")
+    )
+    return (
+        _named(chained)
+        .where(chained.c.parent_id.is_distinct_from(chained.c.before_id))
+        .order_by(chained.c.ends_at.desc(), chained.c.starts_at.desc())
+        .limit(1)
+    )
+
+
+def _named(chained: Subquery) -> Select[Any]:
+    """Links with the names of those that they were started from, and of those before them."""
     parents, befores = links.alias("parents"), links.alias("befores")
     of_parents, of_befores = windows.alias("of_parents"), windows.alias("of_befores")
     return (
@@ -104,13 +151,9 @@ def _broken(line: int | None, until: Spanned | None) -> Select[Any]:
         .outerjoin(of_parents, of_parents.c.id == parents.c.window_id)
         .outerjoin(befores, befores.c.id == chained.c.before_id)
         .outerjoin(of_befores, of_befores.c.id == befores.c.window_id)
-        .where(chained.c.parent_id.is_distinct_from(chained.c.before_id))
-        .order_by(chained.c.ends_at, chained.c.starts_at)
     )
 
 
-def _name(row: Row[Any], which: str) -> Parent | None:
-    window = getattr(row, f"{which}_window")
-    if window is None:
-        return None
-    return Parent(window=window, generation=getattr(row, f"{which}_generation"))
+# Made once, since making such a statement takes longer than its execution.
+_BROKEN = _broken()
+_BROKEN_BEFORE = _broken_before()

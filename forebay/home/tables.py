@@ -159,6 +159,8 @@ links = Table(
     _window_id(),
     _number("generation"),
     Column("parent_id", ForeignKey(f"{SCHEMA}.links.id")),
+    # Whether a later window of the line was trained already.
+    Column("late", Boolean, nullable=False),
     _number("step"),
     _number("steps"),
     _number("resumed_from_step"),
@@ -168,6 +170,7 @@ links = Table(
     _number("finished_at"),
     _number("recorded_at"),
     UniqueConstraint("line_id", "window_id", "generation"),
+    Index(None, "line_id", "late"),
 )
 # What the model of a link has seen of one source before the window and after it, and what data
 # executors read and refused of it.
