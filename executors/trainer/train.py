@@ -9,9 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from forebay.config.columns import declared_columns
+from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest
 from forebay.executors.role import end_at_once, role_arguments, role_exit, start_arrow, start_role
 from forebay.executors.trainer.loop import WindowTrainer
+from forebay.home.database import PATIENCE
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
 
@@ -22,6 +24,8 @@ def main(arguments: list[str] | None = None) -> None:
     job_dir: Path = given.job
     start_role("trainer", 0, job_dir)
     start_arrow()
+    # What it has trained waits for as long as its supervisor does.
+    PATIENCE.seconds = GONE_SECONDS
     with role_exit("trainer", 0, job_dir):
         train(job_dir, given.lease_epoch)
     end_at_once()

@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 
 from sqlalchemy import Connection
@@ -22,6 +23,16 @@ DATABASE_NAME = "FOREBAY_DATABASE"
 Kind = Literal["sqlite", "postgresql"]
 T = TypeVar("T")
 Work = Callable[[Connection], T]
+
+
+@dataclass
+class Patience:
+    """How long work waits in this process while the server of its database is away."""
+
+    seconds: float = 30.0
+
+
+PATIENCE = Patience()
 
 
 class Database(ABC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import random
 import threading
 import time
@@ -16,14 +17,14 @@ from sqlalchemy.schema import CreateSchema
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import identity, tables
-from forebay.home.database import DATABASE_NAME, Database, Kind, T, Work
+from forebay.home.database import DATABASE_NAME, PATIENCE, Database, Kind, T, Work
 from forebay.home.paths import Home
 from forebay.system.extras import require_extra
 
 _CONNECT_SECONDS = 5
 _STATEMENT_SECONDS = 60
-# How long work is repeated when the server is away or others were faster.
-_PATIENCE_SECONDS = 30.0
+# Who waits for longer says so.
+_SILENT_SECONDS = 5.0
 _PAUSE_SECONDS, _PAUSE_MAX_SECONDS = 0.01, 1.0
 # serialization_failure and deadlock_detected: others were faster, the same work may be repeated.
 _CONFLICTS = frozenset({"40001", "40P01"})
@@ -46,6 +47,7 @@ _CONNECT_ARGUMENTS = {
     "tcp_user_timeout": 30_000,
 }
 _POLL_SECONDS = 0.1
+_LOG = logging.getLogger(__name__)
 
 
 class PostgresDatabase(Database):
@@ -123,14 +125,22 @@ class PostgresDatabase(Database):
 
     def _repeated(self, work: Callable[[], T]) -> T:
         """Repeat what may be repeated until it is done, or too much time has gone."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        began, said = time.monotonic(), False
         pause = _PAUSE_SECONDS
         while True:
             try:
-                return work()
+                done = work()
             except DBAPIError as error:
-                if not _may_repeat(error) or time.monotonic() + pause > deadline:
+                waited = time.monotonic() - began
+                if not _may_repeat(error) or waited + pause > PATIENCE.seconds:
                     raise self._ours(error) from error
+                if not said and waited > _SILENT_SECONDS:
+                    _LOG.warning("waiting for up to %d s: %s", PATIENCE.seconds, self._ours(error))
+                    said = True
+            else:
+                if said:
+                    _LOG.info("%s answers again", self._place())
+                return done
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads out, hides nothing
             pause = min(2 * pause, _PAUSE_MAX_SECONDS)
 
@@ -157,7 +167,7 @@ class PostgresDatabase(Database):
             InfrastructureError: when the server does not answer. Its work is not repeated then: it
                 would be done twice if the COMMIT had arrived.
         """
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE.seconds
         ask = text("SELECT pg_xact_status(CAST(:number AS xid8))")
         state = "in progress"
         while state not in {"committed", "aborted"} and time.monotonic() < deadline:

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, func, insert, select, text, update
 from support.postgres_server import PostgresServer
 
 from forebay.errors import ConfigError, InfrastructureError
-from forebay.home import postgresql, tables
-from forebay.home.database import close_databases, database_of
+from forebay.home import tables
+from forebay.home.database import PATIENCE, close_databases, database_of
 from forebay.home.identity import Marker
 from forebay.home.paths import Home
 
@@ -303,7 +303,7 @@ class TestPostgres(DatabaseSuite):
     def test_a_server_that_stays_away_is_named(
         self, home: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(postgresql, "_PATIENCE_SECONDS", 0.3)
+        monkeypatch.setattr(PATIENCE, "seconds", 0.3)
         address = "postgresql://me:hunter2@127.0.0.1:1/facts"
         monkeypatch.setenv("FOREBAY_DATABASE", address)
         with pytest.raises(InfrastructureError) as raised:

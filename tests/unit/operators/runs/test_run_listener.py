@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.jobs import ToldJob
 
+from forebay.home.database import PATIENCE
 from forebay.home.paths import Home
 from forebay.operators.runs.run_failures import last_failure
 from forebay.operators.runs.run_listener import on_dag_run_failed
@@ -91,7 +92,7 @@ def test_a_database_that_is_away_is_said_and_breaks_nothing(
 ) -> None:
     monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
     monkeypatch.setenv("FOREBAY_DATABASE", "postgresql://me@127.0.0.1:1/facts")
-    monkeypatch.setattr("forebay.home.postgresql._PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(PATIENCE, "seconds", 0.1)
     with caplog.at_level(logging.WARNING):
         on_dag_run_failed(dag_run=fails())
     assert "run run of ads may go on" in caplog.text

@@ -1,0 +1,97 @@
+"""A real job whose PostgreSQL server goes away: it trains on, its link waits, nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.kill_cases import expected
+from support.kills import log_of, no_process_left, running
+from support.postgres_server import PostgresServer
+from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
+
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
+from forebay.home.database import close_databases
+from forebay.home.paths import Home
+
+KEY = f"{FIRST_DAY:%Y-%m-%d}"
+ARGUMENTS = ("run", "ads", "--from", KEY, "--to", KEY)
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> Project:
+    monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    pipeline = ads_pipeline(checkpoint={"every_steps": 20})
+    return ads_project(tmp_path, rows=200_000, pipeline=pipeline)
+
+
+def wait_until(what: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def seals(project: Project) -> int:
+    return len(list(project.home.rglob("seal.json")))
+
+
+def trained(project: Project) -> Link:
+    link = ModelChain(Home(project.home), "ads").newest(KEY)
+    close_databases()
+    assert link is not None
+    sums = {name: link.trained(name) for name in link.seen}
+    assert {name: (each.rows, each.sum) for name, each in sums.items()} == {
+        name: (each["rows"], each["sum"]) for name, each in expected(project).items()
+    }
+    return link
+
+
+@pytest.mark.parametrize(
+    "seconds", [8.0, pytest.param(65.0, marks=[pytest.mark.chaos, pytest.mark.timeout(300)])]
+)
+def test_away_while_a_window_trains(
+    project: Project, postgres_server: PostgresServer, seconds: float
+) -> None:
+    with running(project, *ARGUMENTS) as run:
+        wait_until(lambda: seals(project))
+        before = seals(project)
+        postgres_server.stop(signal.SIGKILL)
+        gone_at = time.monotonic()
+        try:
+            wait_until(lambda: "waiting for up to 600 s" in log_of(project, "trainer-0"))
+            assert seals(project) > before, "it went on and sealed on its own disk"
+            assert run.poll() is None
+            time.sleep(max(0.0, gone_at + seconds - time.monotonic()))
+        finally:
+            postgres_server.start()
+        told, _ = run.communicate(timeout=90)
+        assert run.returncode == 0, told
+    assert "answers again" in log_of(project, "trainer-0")
+    assert log_of(project, "trainer-0").count("--- trainer-0 starts") == 1
+    assert trained(project).resumed_from_step == 0
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1200)
+def test_away_for_longer_than_a_job_waits(
+    project: Project, postgres_server: PostgresServer
+) -> None:
+    with running(project, *ARGUMENTS) as run:
+        wait_until(lambda: seals(project))
+        postgres_server.stop(signal.SIGKILL)
+        try:
+            told, _ = run.communicate(timeout=800)
+            assert run.returncode == 4, told
+            assert "cannot be reached" in told or "could not be stored" in told
+            assert no_process_left(project, 60)
+        finally:
+            postgres_server.start()
+    project.forebay(*ARGUMENTS)
+    assert trained(project).resumed_from_step > 0, "from its own disk"
