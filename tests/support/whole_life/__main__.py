@@ -53,18 +53,19 @@ class Lives:
             [sys.executable, "-m", "support.whole_life", str(self.root), "--record"], check=True
         )
 
-    def operations(self) -> int:
-        """How many operations a life has that nobody ends."""
+    def operations(self) -> dict[str, int]:
+        """How many operations a life has that nobody ends, and how many transactions that write."""
         home = self.root / "whole"
         faults = Faults()
 
         def whole() -> None:
             faults.install()
             live(self.target(home))
-            (self.root / "count").write_text(str(faults.count))
+            counts = {"operations": faults.count, "transactions": faults.transactions}
+            (self.root / "counts").write_text(json.dumps(counts))
 
         _require(self.child(whole))
-        return int((self.root / "count").read_text())
+        return json.loads((self.root / "counts").read_text())
 
     def try_point(self, point: int) -> list[str]:
         """What is wrong after a death at one point; nothing when all is as it must be."""
@@ -127,13 +128,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         lives.recorded.record(given.folder, WINDOWS)
         return
     lives.prepare()
-    operations = lives.operations()
+    counts = lives.operations()
+    operations = counts["operations"]
     points: Iterable[int] = range(1, operations + 1)
     if given.points:
         points = [int(each) for each in given.points.split(",")]
     elif given.count:
         points = sorted(random.Random(given.seed).sample(range(1, operations), given.count))
-    print(json.dumps({"operations": operations}), flush=True)
+    print(json.dumps(counts), flush=True)
     for point in points:
         print(json.dumps({"point": point, "faults": lives.try_point(point)}), flush=True)
 

@@ -6,13 +6,27 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2]
 
 
-def attempts(folder: Path, *arguments: str, seconds: float = 500) -> dict[int, list[str]]:
-    """What is wrong after a death at each of the points; see `python -m support.whole_life -h`."""
+@dataclass(frozen=True)
+class Attempts:
+    """transactions: those that write, in a life that nobody ends. faults: by point of a death."""
+
+    transactions: int
+    faults: dict[int, list[str]]
+
+    @property
+    def wrong(self) -> dict[int, list[str]]:
+        """Points after which something is wrong."""
+        return {point: faults for point, faults in self.faults.items() if faults}
+
+
+def attempts(folder: Path, *arguments: str, seconds: float = 500) -> Attempts:
+    """See `python -m support.whole_life -h`."""
     log = folder / "lives.log"
     with log.open("w") as said:
         done = subprocess.run(
@@ -26,5 +40,5 @@ def attempts(folder: Path, *arguments: str, seconds: float = 500) -> dict[int, l
         )
     print(log.read_text()[-20_000:])
     assert done.returncode == 0, f"exit {done.returncode}: {log}"
-    tried = [json.loads(line) for line in done.stdout.splitlines()]
-    return {each["point"]: each["faults"] for each in tried if "point" in each}
+    first, *tried = [json.loads(line) for line in done.stdout.splitlines()]
+    return Attempts(first["transactions"], {each["point"]: each["faults"] for each in tried})

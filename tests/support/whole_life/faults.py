@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
 from forebay.system import trees
 
@@ -24,6 +24,7 @@ class Faults:
 
     dies_at: int | None = None
     count: int = 0
+    transactions: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def install(self) -> None:
@@ -43,7 +44,8 @@ class Faults:
     def _before_statement(self, *_: object) -> None:
         self._touch()
 
-    def _before_commit(self, _connection: object) -> None:
+    def _before_commit(self, connection: Connection) -> None:
+        self.transactions += bool(connection.get_execution_options().get("forebay_writes"))
         self._touch()
 
     def _touch(self) -> None:

@@ -1,0 +1,139 @@
+"""`python -m support.crowd FOLDER PROCESSES SECONDS`: many processes at one home, on a slow disk.
+
+A disk whose every sync takes 20 ms longer is simulated: in `os.fsync`, and before each COMMIT,
+which syncs the write-ahead log. A line of JSON for each process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, event
+
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans import WindowPlan
+from forebay.errors import FencedError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.stages.claims import Claims
+from forebay.home.paths import Home
+from forebay.mixture.row_sums import RowSums
+
+PIPELINES = 5
+SYNC_SECONDS = 0.02
+START = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+T = TypeVar("T")
+
+
+class Member:
+    """One process: its pipeline's windows one after the other, on a line of its own."""
+
+    def __init__(self, home: Home, number: int) -> None:
+        self.pipeline = f"ads{number % PIPELINES}"
+        self.ledger = Ledger(home, self.pipeline)
+        self.chain = ModelChain(home, self.pipeline, f"line{number}")
+        self.longest_seconds = 0.0
+
+    def finish(self, number: int) -> None:
+        """Everything that is stored of one window."""
+        window, end = f"{number:05}", START + (number + 1) * HOUR
+        if self.timed(lambda: self.ledger.latest_plan(window)) is None:
+            plan = WindowPlan(
+                window=window, generation=1, start=end - HOUR, end=end, sources={}, fingerprint="f"
+            )
+            with suppress(FencedError):  # another one planned it at this moment
+                self.timed(lambda: self.ledger.record_plan(plan, {}))
+        claim = Claims(self.ledger, window)
+        generation = self.timed(lambda: claim.decide("run#1", renewed=None))
+        assert generation == 1, generation
+        before = self.timed(lambda: self.chain.newest(f"{number - 1:05}"))
+        base = before.seen if before else {"clicks": RowSums()}
+        link = Link(
+            window=window,
+            start=end - HOUR,
+            end=end,
+            generation=generation,
+            parent=before.name if before else None,
+            step=number + 1,
+            steps=1,
+            base_seen=base,
+            seen={"clicks": RowSums(rows=base["clicks"].rows + 7)},
+            read={"clicks": ReadRows(rows=7)},
+            files={},
+            resumed_from_step=0,
+            reread_rows=0,
+            model_fingerprint="m",
+            started_at=end - HOUR,
+            finished_at=end,
+        )
+        self.timed(lambda: self.chain.record(link))
+        self.timed(lambda: self.chain.judge(link, {"auc": 0.5}))
+        assert self.timed(lambda: self.chain.publish(link, "somewhere", end))
+        served = self.timed(self.chain.published)
+        assert served is not None
+        assert served.window == window
+
+    def timed(self, work: Callable[[], T]) -> T:
+        began = time.monotonic()
+        try:
+            return work()
+        finally:
+            self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
+
+
+def slow_disk() -> None:
+    fsync = os.fsync
+
+    def slow(descriptor: int) -> None:
+        time.sleep(SYNC_SECONDS)
+        fsync(descriptor)
+
+    def before_commit(connection: Connection) -> None:
+        if connection.get_execution_options().get("forebay_writes"):
+            time.sleep(SYNC_SECONDS)
+
+    os.fsync = slow
+    event.listen(Engine, "commit", before_commit)
+
+
+def work(home: Home, number: int, seconds: float) -> None:
+    slow_disk()
+    member, windows = Member(home, number), 0
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        member.finish(windows)
+        windows += 1
+    told = {"windows": windows, "longest_seconds": member.longest_seconds}
+    os.write(1, (json.dumps(told) + "\n").encode())
+
+
+def main() -> None:
+    home, processes, seconds = Home(Path(sys.argv[1])), int(sys.argv[2]), float(sys.argv[3])
+    children = []
+    for number in range(processes):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(home, number, seconds)
+            except BaseException:  # noqa: BLE001 - a child of a fork must not return
+                traceback.print_exc()
+                sys.stderr.flush()
+                os._exit(1)
+            os._exit(0)
+        children.append(child)
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    sys.exit(max(map(abs, ends)))
+
+
+if __name__ == "__main__":
+    main()
