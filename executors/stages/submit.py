@@ -106,11 +106,10 @@ class _Submission:
 
     def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
-        before = ""
-        if self.window.start > grid.at(begin).start:
-            before = grid.before(self.window).key
-        link = self.chain.newest(before) if before else None
-        plan = self.ledger.latest_plan(before) if before else None
+        before = grid.before(self.window).key
+        if self.window.start <= grid.at(begin).start:
+            before, previous = "", PreviousRun.NONE  # a run from before the dataset's start
+        link, plan = self.chain.newest(before), self.ledger.latest_plan(before)
         holder = living_holder(self.target.home, self.spec.name, self.target.line)
         line = Line(
             name=self.target.line,

@@ -1,0 +1,400 @@
+"""The job of one window: whether there is one, in which generation, and what it is to train."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.jobs import request
+from support.model_lines import plan_empty, record_link
+from support.scripted_supervisor import (
+    ScriptedSupervisor,
+    ScriptedSupervisors,
+    scripted_supervisors,
+)
+from support.stages import DAY, START, Stages, noon, pipeline, replanned, stages, table
+
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.errors import ConfigError, InfrastructureError, LineBusyError, UsageError
+from forebay.executors.job.request import State
+from forebay.executors.job.stored_jobs import find_job, jobs_owned
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.lease import take_lease
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.executors.stages.claims import Claims
+from forebay.executors.stages.results import SubmitResult
+from forebay.executors.stages.submit import submit_window
+from forebay.executors.stages.turn import PreviousRun
+from forebay.home.paths import Home
+from forebay.system.error_report import ErrorReport
+
+FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
+WARM_START = f"2026-02-27_{FIRST}"
+NONE, ACTIVE, DONE, FAILED = PreviousRun
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Iterator[Stages]:
+    with stages(tmp_path) as each:
+        yield each
+
+
+@pytest.fixture
+def supervisors(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSupervisors]:
+    """The first one that is started runs until the test ends it."""
+    with scripted_supervisors(monkeypatch) as each:
+        each.scripts.append(ScriptedSupervisor.run)
+        yield each
+
+
+def submit(
+    found: Stages,
+    number: int = 0,
+    claim: str = "r#0",
+    *,
+    again: bool = False,
+    previous: PreviousRun = NONE,
+    run: str | None = None,
+) -> SubmitResult:
+    target = found.target(number)
+    return submit_window(target, claim=claim, again=again, previous=previous, run=run)
+
+
+def train(found: Stages, *windows: str, generation: int = 1) -> None:
+    """What jobs leave behind that trained these windows."""
+    chain = ModelChain(found.home, "ads")
+    fingerprint = model_fingerprint_of(found.pipeline, found.sources)
+    for key in windows:
+        record_link(chain, key, {"a": 1}, generation=generation, model_fingerprint=fingerprint)
+
+
+def plan(found: Stages, *windows: str) -> None:
+    for key in windows:
+        plan_empty(found.ledger, key)
+
+
+def asked(supervisor: ScriptedSupervisor) -> list[tuple[str, int]]:
+    """Windows of a job, each with its generation."""
+    return [(each.key, each.generation) for each in supervisor.request.windows]
+
+
+def owned(home: Home, run: str) -> list[str]:
+    return [job.job_id for job in jobs_owned(home, run)]
+
+
+@contextmanager
+def line_held(home: Home, job_id: str) -> Iterator[None]:
+    lease = take_lease(request(home, job_id, {}))
+    try:
+        yield
+    finally:
+        lease.release()
+
+
+def test_a_planned_window_gets_a_job_of_its_own(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, FIRST)
+    job = f"ads.main.{FIRST}.g1"
+    assert submit(found, run="r") == SubmitResult(
+        state="submitted", window=FIRST, job_id=job, epoch=1, generation=1
+    )
+    (supervisor,) = supervisors.started
+    assert asked(supervisor) == [(FIRST, 1)]
+    assert not supervisor.request.publishes, "a stage of its own does"
+    assert supervisor.interpreter == sys.executable
+    assert owned(found.home, "r") == [job]
+    assert found.ledger.generations(FIRST) == [1]
+
+
+def test_its_supervisor_runs_in_the_interpreter_of_its_data_executors(
+    tmp_path: Path, supervisors: ScriptedSupervisors
+) -> None:
+    runtime = {"data": {"runtime": {"python": "/opt/training/bin/python"}}}
+    with stages(tmp_path, job={"roles": runtime}) as found:
+        plan(found, FIRST)
+        assert submit(found).state == "submitted"
+    assert supervisors.started[0].interpreter == "/opt/training/bin/python"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_whoever_comes_again_gets_the_job_that_runs(
+    found: Stages, supervisors: ScriptedSupervisors, again: bool
+) -> None:
+    plan(found, FIRST, SECOND)
+    train(found, FIRST)
+    first = submit(found, 1, run="one")
+    for claim, epoch in (("r#0", 2), ("s#0", 3)):
+        found_again = submit(found, 1, claim, again=again, previous=DONE, run="two")
+        assert found_again == first.model_copy(update={"epoch": epoch})
+    assert len(supervisors.started) == 1
+    assert (owned(found.home, "one"), owned(found.home, "two")) == ([], [first.job_id])
+
+
+def test_a_job_that_runs_needs_no_turn(found: Stages, supervisors: ScriptedSupervisors) -> None:
+    plan(found, FIRST, SECOND)
+    train(found, FIRST)
+    first = submit(found, 1)
+    for previous in (ACTIVE, FAILED):
+        replanned(found.ledger, FIRST)
+        assert submit(found, 1, previous=previous).job_id == first.job_id
+    assert submit(found, 1, "s#0", previous=ACTIVE).state == "submitted", "without a claim too"
+    assert len(supervisors.started) == 1
+
+
+@pytest.mark.parametrize("previous", list(PreviousRun))
+def test_what_is_trained_needs_neither_a_turn_nor_a_job(
+    found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
+) -> None:
+    train(found, SECOND)
+    with line_held(found.home, "somebody"):
+        assert submit(found, 1, previous=previous) == SubmitResult(
+            state="trained",
+            window=SECOND,
+            reason=f"generation 1 of window {SECOND} is trained",
+            job_id=f"ads.main.{SECOND}.g1",
+            generation=1,
+        )
+    assert supervisors.started == []
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled", "lost"])
+def test_a_job_that_came_to_no_good_end_starts_again_in_its_generation(
+    found: Stages, supervisors: ScriptedSupervisors, end: State
+) -> None:
+    plan(found, FIRST)
+    first = submit(found)
+    if end == "lost":
+        supervisors.started[0].die()
+    else:
+        supervisors.started[0].end(end)
+    supervisors.scripts.append(ScriptedSupervisor.run)
+    assert submit(found) == first.model_copy(update={"epoch": 2})
+    job = find_job(found.home, first.job_id)
+    assert job is not None
+    assert job.status.state == "running"
+    assert found.ledger.generations(FIRST) == [1]
+
+
+def test_a_claim_keeps_the_generation_that_its_first_call_decided(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, FIRST)
+    assert submit(found).generation == 1
+    assert replanned(found.ledger, FIRST) == 2
+    assert submit(found).generation == 1
+    supervisors.started[0].end("failed")
+    supervisors.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
+    assert submit(found).generation == 1, "from its newest seal"
+    assert submit(found, claim="s#0").generation == 2
+    assert [asked(each) for each in supervisors.started] == [
+        [(FIRST, 1)],
+        [(FIRST, 1)],
+        [(FIRST, 2)],
+    ]
+    train(found, FIRST)
+    assert submit(found).generation == 1
+    assert submit(found).state == "trained"
+
+
+def test_again_makes_one_new_generation_of_what_is_trained(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    train(found, FIRST)
+    for epoch in (1, 2):
+        found_again = submit(found, claim="r#1", again=True)
+        assert (found_again.state, found_again.generation) == ("submitted", 2)
+        assert found_again.epoch == epoch
+    train(found, FIRST, generation=2)
+    supervisors.started[0].end("succeeded")
+    trained = submit(found, claim="r#1", again=True)
+    assert (trained.state, trained.generation) == ("trained", 2)
+    supervisors.scripts.append(ScriptedSupervisor.run)
+    assert submit(found, claim="r#2", again=True).generation == 3
+    assert found.ledger.generations(FIRST) == [1, 2, 3]
+    assert [asked(each) for each in supervisors.started] == [[(FIRST, 2)], [(FIRST, 3)]]
+
+
+def test_again_takes_a_plan_that_nobody_has_trained(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, FIRST)
+    assert submit(found, claim="r#1", again=True).generation == 1
+    assert asked(supervisors.started[0]) == [(FIRST, 1)]
+    assert found.ledger.generations(FIRST) == [1]
+
+
+def test_a_window_without_a_plan_is_refused(found: Stages) -> None:
+    plan(found, SECOND)
+    with pytest.raises(UsageError, match=f"window {FIRST} of pipeline 'ads' has no plan"):
+        submit(found)
+
+
+def test_a_gap_is_refused_before_anything_is_decided(found: Stages) -> None:
+    train(found, FIRST)
+    plan(found, SECOND, THIRD)
+    with pytest.raises(ConfigError, match=f"windows {SECOND} up to {THIRD} are not trained yet"):
+        submit(found, 2)
+    with pytest.raises(ConfigError, match=f"window {SECOND} is not trained although its run says"):
+        submit(found, 2, previous=DONE)
+    with pytest.raises(ConfigError, match=f"the run of window {SECOND}, .* failed"):
+        submit(found, 2, previous=FAILED)
+    assert Claims(found.ledger, THIRD).generation("r#0") is None
+    assert not found.home.jobs.exists()
+
+
+def test_a_failed_run_stops_the_next_window_unless_its_newest_plan_is_trained(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    train(found, FIRST)
+    plan(found, SECOND)
+    replanned(found.ledger, FIRST)
+    with pytest.raises(ConfigError, match=f"the run of window {FIRST}, .* failed"):
+        submit(found, 1, previous=FAILED)
+    train(found, FIRST, generation=2)
+    assert submit(found, 1, previous=FAILED).state == "submitted"
+    assert len(supervisors.started) == 1
+
+
+@pytest.mark.parametrize("previous", list(PreviousRun))
+def test_no_run_comes_before_the_dataset_s_first_window(
+    found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
+) -> None:
+    """Airflow may know an older one, where the dataset's start was moved to a later window."""
+    plan(found, FIRST)
+    assert submit(found, previous=previous).state == "submitted"
+    assert len(supervisors.started) == 1
+
+
+def test_a_line_may_begin_with_a_later_window(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, THIRD)
+    assert submit(found, 2).generation == 1
+    assert asked(supervisors.started[0]) == [(THIRD, 1)]
+
+
+def test_a_declaration_that_no_longer_fits_the_line_is_refused(found: Stages) -> None:
+    train(found, FIRST)
+    plan(found, SECOND)
+    found.pipeline = pipeline(
+        ("a",), dataset={"features": {"n": {"encode": "numeric", "transform": "log1p"}}}
+    )
+    with pytest.raises(ConfigError, match="features, label or model changed"):
+        submit(found, 1, previous=DONE)
+    assert Claims(found.ledger, SECOND).generation("r#0") is None
+    assert submit(found).state == "trained", "nothing is to be done of it"
+
+
+def test_a_window_that_waits_for_the_run_before_decides_nothing(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    train(found, FIRST, SECOND)
+    reason = f"window {SECOND} waits for window {FIRST}, whose run goes on"
+    waiting = SubmitResult(state="waiting", window=SECOND, reason=reason)
+    assert submit(found, 1, again=True, previous=ACTIVE) == waiting
+    assert Claims(found.ledger, SECOND).generation("r#0") is None
+    assert found.ledger.generations(SECOND) == [1]
+    assert submit(found, 1, again=True, previous=DONE).generation == 2
+    assert len(supervisors.started) == 1
+
+
+def test_a_line_that_another_job_trains_is_waited_for(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, FIRST)
+    with line_held(found.home, "ads.main.by-hand"):
+        reason = f"window {FIRST} waits for line 'main', which job ads.main.by-hand trains"
+        waiting = SubmitResult(state="waiting", window=FIRST, reason=reason)
+        assert submit(found) == waiting
+        assert Claims(found.ledger, FIRST).generation("r#0") is None
+    assert submit(found).state == "submitted"
+    assert len(supervisors.started) == 1
+
+
+def test_a_line_that_this_very_job_has_not_given_back_yet_is_not_waited_for(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, FIRST)
+    first = submit(found)
+    supervisors.started[0].end("failed")
+    supervisors.scripts.append(ScriptedSupervisor.run)
+    with line_held(found.home, first.job_id):  # its trainer is about to end
+        assert submit(found).epoch == 2
+
+
+def test_a_line_that_is_taken_after_the_look_is_waited_for(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, FIRST)
+
+    def comes_too_late(supervisor: ScriptedSupervisor) -> None:
+        with line_held(found.home, "ads.main.by-hand"), pytest.raises(LineBusyError) as busy:
+            take_lease(supervisor.request)
+        supervisor.end("failed", error=ErrorReport.of(busy.value))
+
+    supervisors.scripts.insert(0, comes_too_late)
+    waiting = submit(found)
+    assert waiting.state == "waiting"
+    assert waiting.reason.startswith("job ads.main.by-hand trains line 'main'")
+    assert submit(found).state == "submitted"
+    assert found.ledger.generations(FIRST) == [1]
+
+
+def test_any_other_reason_why_a_job_does_not_start_is_an_error(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    plan(found, FIRST)
+    full = ErrorReport.of(InfrastructureError("the disk is full"))
+    supervisors.scripts.insert(0, lambda supervisor: supervisor.end("failed", error=full))
+    with pytest.raises(InfrastructureError, match="the disk is full"):
+        submit(found)
+
+
+@contextmanager
+def warm_stages(root: Path, **more: Any) -> Iterator[Stages]:
+    """A dataset whose lines begin with two days of history; each day has one row."""
+    with stages(root, train={"warm_start": "2026-02-27"}, **more) as found:
+        MEMORY["a"] = table([noon(number) for number in range(-2, 3)])
+        yield found
+
+
+def test_the_history_that_a_line_begins_with_is_planned_where_it_is_not(
+    tmp_path: Path, supervisors: ScriptedSupervisors
+) -> None:
+    with warm_stages(tmp_path) as found:
+        plan(found, FIRST)
+        assert submit(found).state == "submitted"
+        assert asked(supervisors.started[0]) == [(WARM_START, 1), (FIRST, 1)]
+        planned = found.ledger.latest_plan(WARM_START)
+        assert planned is not None
+        assert (planned.start, planned.end) == (START - 2 * DAY, START)
+        assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
+        (warm, first) = supervisors.started[0].request.windows
+        assert (warm.warm_start, first.warm_start) == (True, False)
+
+
+def test_a_recorded_history_is_taken_as_it_is(
+    tmp_path: Path, supervisors: ScriptedSupervisors
+) -> None:
+    with warm_stages(tmp_path) as found:
+        plan(found, FIRST, WARM_START)
+        assert replanned(found.ledger, WARM_START) == 2
+        submit(found)
+        assert asked(supervisors.started[0]) == [(WARM_START, 2), (FIRST, 1)]
+        assert found.ledger.generations(WARM_START) == [1, 2]
+        assert found.scans == [], "nobody looks at its rows again"
+
+
+def test_a_history_that_is_trained_is_not_trained_again(
+    tmp_path: Path, supervisors: ScriptedSupervisors
+) -> None:
+    with warm_stages(tmp_path) as found:
+        train(found, WARM_START)
+        plan(found, FIRST)
+        submit(found)
+        assert asked(supervisors.started[0]) == [(FIRST, 1)]
