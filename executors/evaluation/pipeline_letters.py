@@ -67,10 +67,8 @@ def _local(home: Home, pipeline: str) -> Iterator[_Local]:
 
 def _is_linked(rows: Connection, pipeline: str, one: _Local) -> bool:
     """Whether its line has a link of this generation or a newer one."""
-    line = link_rows.line_id(rows, pipeline, one.line)
-    return any(
-        generation >= one.generation for generation in link_rows.generations(rows, line, one.window)
-    )
+    newest = link_rows.link_of(rows, link_rows.line_id(rows, pipeline, one.line), one.window)
+    return newest is not None and newest.generation >= one.generation
 
 
 def _growing(one: _Local) -> Iterator[DeadLetter]:

@@ -63,13 +63,6 @@ class JobFolder:
         """Whether a supervisor runs the job here: not a submitter, which is about to start one."""
         return is_held(self.supervisor_lock) and self.supervisor_lock.read_text() == SUPERVISOR
 
-    def progress_written_at(self) -> float | None:
-        """When the trainer reported last, by the clock of the file system; None before."""
-        try:
-            return self._progress.stat().st_mtime
-        except FileNotFoundError:
-            return None
-
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
         """Make everything ready for a new supervisor. Only for the holder of its lock.
 

@@ -39,6 +39,12 @@ def range_job_id(
     return _joined(_line(pipeline, line), windows, *([_REPROCESS] if reprocess else []))
 
 
+def line_of(job_id: str) -> tuple[str, str]:
+    """Pipeline and line of a job that was named here."""
+    pipeline, line, *_ = f"{job_id}.".split(".")
+    return pipeline, line
+
+
 def _line(pipeline: str, line: str) -> str:
     for name in (pipeline, line):
         if not re.fullmatch(NAME_PATTERN.rstrip("$"), name):

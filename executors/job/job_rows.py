@@ -5,12 +5,14 @@ Light: imports neither Arrow nor NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, select
 
+from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import ACTIVE_STATES, JobStatus
+from forebay.home.rows import batches
 from forebay.home.tables import job_windows, jobs
 
 
@@ -46,6 +48,11 @@ class JobRow(NamedTuple):
         """Its status as it was reported last."""
         return JobStatus.model_validate_json(self.document)
 
+    @property
+    def reported(self) -> Progress | None:
+        """The trainer's report, as its supervisor stored it some seconds ago at most."""
+        return None if self.progress is None else Progress.model_validate_json(self.progress)
+
 
 class JobWindow(NamedTuple):
     """A window that a job trains, and in which generation."""
@@ -57,12 +64,23 @@ class JobWindow(NamedTuple):
 _ROW = [jobs.c[name] for name in JobRow._fields]
 # Built once: whoever follows a job asks this every second, and building it costs more than asking.
 _OF_ID = select(*_ROW).where(jobs.c.job_id == bindparam("job_id"))
+_OF_IDS = select(*_ROW).where(jobs.c.job_id.in_(bindparam("job_ids", expanding=True)))
 
 
 def find(connection: Connection, job_id: str) -> JobRow | None:
     """One job; None where it was never submitted."""
     found = connection.execute(_OF_ID, {"job_id": job_id}).one_or_none()
     return None if found is None else JobRow(*found)
+
+
+def find_all(connection: Connection, job_ids: Iterable[str]) -> dict[str, JobRow]:
+    """Jobs by their ids; those that were never submitted are left out."""
+    found = (
+        JobRow(*row)
+        for some in batches(job_ids)
+        for row in connection.execute(_OF_IDS, {"job_ids": some})
+    )
+    return {row.job_id: row for row in found}
 
 
 def select_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[JobRow]:

@@ -17,7 +17,6 @@ from forebay.executors.job.request import JobStatus
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.system.instants import from_us
 from forebay.system.locks import is_held
 
 
@@ -73,19 +72,7 @@ class StoredJob:
     @property
     def progress(self) -> Progress | None:
         """The trainer's newest report; from another host it comes every few seconds."""
-        if self.is_here:
-            return read_progress(self.folder.path)
-        told = self.row.progress
-        return None if told is None else Progress.model_validate_json(told)
-
-    @property
-    def reported_at(self) -> float | None:
-        """When `progress` was reported, as `time.time` counts; None before the first report."""
-        if self.is_here:
-            return self.folder.progress_written_at()
-        if self.row.progress is None or self.row.beat_at is None:
-            return None
-        return from_us(self.row.beat_at).timestamp()
+        return read_progress(self.folder.path) if self.is_here else self.row.reported
 
     def generation(self, window: str) -> int | None:
         """The generation in which the job trains a window; None where it does not."""

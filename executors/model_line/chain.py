@@ -60,10 +60,6 @@ class ModelChain:
         """Keys of all windows that have at least one link, in order."""
         return self._read(link_rows.trained_windows)
 
-    def generations(self, window: str) -> list[int]:
-        """Generations of a window that were trained to its end, ascending."""
-        return self._read(lambda rows, line: link_rows.generations(rows, line, window))
-
     def link(self, window: str, generation: int) -> Link | None:
         """One link, or None when that generation never reached its end."""
         return self._read(lambda rows, line: link_rows.link_of(rows, line, window, generation))

@@ -7,8 +7,11 @@ database is seen: its heartbeat has to stand still for `EXPIRED_SECONDS` of the 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+
+from sqlalchemy import Connection
 
 from forebay.errors import LineBusyError
 from forebay.executors.job.heartbeat import BEATS_SECONDS, EXPIRED_SECONDS
@@ -69,6 +72,16 @@ def line_holder(home: Home, pipeline: str, line: str) -> str:
         return path.read_text() or "another job"
     remote = _remote(home, pipeline, line)
     return "" if remote is None else remote.job_id
+
+
+def held_lines(
+    connection: Connection, home: Home, lines: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Those of these lines, named with their pipelines, for which `line_holder` names a job."""
+    here = runtime_of(home)
+    known = lease_rows.holders(connection, {pipeline for pipeline, _ in lines})
+    remote = {line for line, holder in known.items() if holder.runtime != here}
+    return {line for line in lines if line in remote or is_held(home.line(*line) / LEASE_NAME)}
 
 
 def living_holder(

@@ -6,14 +6,24 @@ in the same transaction: where a newer one is stored, another job trains the lin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from forebay.errors import FencedError
 from forebay.executors.job.request import ACTIVE_STATES
 from forebay.executors.model_line.link_rows import locked_line
+from forebay.home.rows import batches
 from forebay.home.tables import jobs, lines
+
+# Built once: whoever waits for a turn asks this every second.
+_HELD = (
+    select(lines.c.pipeline, lines.c.line, jobs.c.job_id, jobs.c.runtime, jobs.c.beats)
+    .join(jobs, jobs.c.job_id == lines.c.lease_job)
+    .where(lines.c.pipeline.in_(bindparam("pipelines", expanding=True)))
+    .where(jobs.c.state.in_(ACTIVE_STATES))
+)
 
 
 class Holder(NamedTuple):
@@ -29,13 +39,15 @@ class Holder(NamedTuple):
 
 def holder(connection: Connection, pipeline: str, line: str) -> Holder | None:
     """Who holds the lease; None when nobody took it, or that job has ended."""
-    row = connection.execute(
-        select(jobs.c.job_id, jobs.c.runtime, jobs.c.beats)
-        .join(lines, lines.c.lease_job == jobs.c.job_id)
-        .where(lines.c.pipeline == pipeline, lines.c.line == line)
-        .where(jobs.c.state.in_(ACTIVE_STATES))
-    ).one_or_none()
-    return None if row is None else Holder(*row)
+    return holders(connection, [pipeline]).get((pipeline, line))
+
+
+def holders(connection: Connection, pipelines: Iterable[str]) -> dict[tuple[str, str], Holder]:
+    """Who holds the leases of these pipelines, by pipeline and line, as `holder`."""
+    found = (
+        row for some in batches(pipelines) for row in connection.execute(_HELD, {"pipelines": some})
+    )
+    return {(row.pipeline, row.line): Holder(row.job_id, row.runtime, row.beats) for row in found}
 
 
 def take(

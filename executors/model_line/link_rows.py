@@ -40,6 +40,16 @@ _in_order = (*IN_ORDER, links.c.generation)
 # Later than any window: who looks for what comes before it finds the last ones by their index.
 _EVER = 2**62
 _backwards = tuple(each.desc() for each in _in_order)
+# Built once: whoever waits for a turn asks this every second.
+_GENERATIONS = (
+    select(lines.c.pipeline, lines.c.line, windows.c.key, links.c.generation)
+    .select_from(lines)
+    .join(windows, windows.c.pipeline == lines.c.pipeline)
+    .join(links, (links.c.line_id == lines.c.id) & (links.c.window_id == windows.c.id))
+    .where(lines.c.pipeline.in_(bindparam("pipelines", expanding=True)))
+    .where(windows.c.key.in_(bindparam("keys", expanding=True)))
+    .order_by(links.c.generation)
+)
 
 
 class NewestFile(NamedTuple):
@@ -88,15 +98,19 @@ def trained_windows(connection: Connection, line: int | None) -> list[str]:
     return list(connection.scalars(rows))
 
 
-def generations(connection: Connection, line: int | None, window: str) -> list[int]:
-    """Generations in which a window has a link, ascending."""
-    rows = (
-        select(links.c.generation)
-        .join(windows)
-        .where(is_of(line), windows.c.key == window)
-        .order_by(links.c.generation)
-    )
-    return list(connection.scalars(rows))
+def generations(
+    connection: Connection, of: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str, str], list[int]]:
+    """Generations in which windows have a link, ascending, by pipeline, line and window.
+
+    of: pipelines and windows. There may be more in the answer than was asked for.
+    """
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for some in batches(of):
+        names = {"pipelines": {one for one, _ in some}, "keys": {key for _, key in some}}
+        for pipeline, line, key, generation in connection.execute(_GENERATIONS, names):
+            found.setdefault((pipeline, line, key), []).append(generation)
+    return found
 
 
 def link_of(

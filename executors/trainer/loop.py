@@ -202,7 +202,7 @@ class WindowTrainer:
 
     def _begin(self, opened: _Open, position: int) -> None:
         sealed: Mapping[str, TaskProgress] = opened.last_seal.progress if opened.last_seal else {}
-        self._progress.begin(opened.request, position, opened.step)
+        self._progress.begin(opened.request, position, opened.step, opened.last_seal)
         self._reader.begin(opened.request.key, opened.request.generation, sealed, opened.step)
 
     def _consume(self, opened: _Open) -> None:
@@ -286,7 +286,7 @@ class WindowTrainer:
             sealed = opened.store.write(self._learner, seal)
         opened.sealed_step = opened.window_step
         opened.last_seal = sealed
-        self._progress.sealed(opened.step)
+        self._progress.sealed(sealed)
         return sealed
 
     def _link(self, opened: _Open, sealed: Seal, files: dict[FileKind, Stored]) -> Link:

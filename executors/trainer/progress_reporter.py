@@ -14,6 +14,7 @@ import numpy as np
 from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import WindowRequest
+from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.steps import Counts
 from forebay.system.files import write_atomically
 
@@ -37,6 +38,7 @@ class ProgressReporter:
         self._done = 0
         self._step = 0
         self._sealed_step = 0
+        self._sealed_at = 0.0
         self._lag_seconds = 0.0
         self._window_seconds = 0.0
         self._written = 0.0
@@ -53,10 +55,13 @@ class ProgressReporter:
             spent = time.perf_counter() - started
             self._phases[name] = self._phases.get(name, 0.0) + spent
 
-    def begin(self, window: WindowRequest, position: int, step: int) -> None:
+    def begin(
+        self, window: WindowRequest, position: int, step: int, seal: Seal | None = None
+    ) -> None:
         """A window starts, or goes on from a seal."""
         self._window, self._done, self._step = window.key, position, step
         self._sealed_step = step
+        self._sealed_at = 0.0 if seal is None else seal.sealed_at.timestamp()
         self._window_seconds = (window.end - window.start).total_seconds()
         self._lag_seconds = self._window_seconds
         self._write(force=True)
@@ -72,9 +77,9 @@ class ProgressReporter:
         self._write(force=False)
         return self._lag_seconds
 
-    def sealed(self, step: int) -> None:
-        """Everything up to a step is in a sealed checkpoint."""
-        self._sealed_step = step
+    def sealed(self, seal: Seal) -> None:
+        """Everything up to the step of a seal is in its checkpoint."""
+        self._sealed_step, self._sealed_at = seal.step, seal.sealed_at.timestamp()
         self._write(force=True)
 
     def finished(self, window: str) -> None:
@@ -99,6 +104,8 @@ class ProgressReporter:
             windows_total=self._total,
             step=self._step,
             sealed_step=self._sealed_step,
+            sealed_at=self._sealed_at,
+            reported_at=time.time(),
             rows=dict(zip(self._names, self._rows.tolist(), strict=True)),
             rows_per_second=round(self._rate, 1),
             lag_seconds=self._lag_seconds,

@@ -80,14 +80,6 @@ class CheckpointStore:
         seal = Seal.of_file(folder / SEAL_NAME)
         return (seal, folder / MODEL_FOLDER) if seal is not None else None
 
-    def sealed_at(self) -> float | None:
-        """When the newest seal was written, by the clock of the file system; None before it."""
-        try:
-            folders = self._sealed_folders()
-            return (folders[-1] / SEAL_NAME).stat().st_mtime if folders else None
-        except FileNotFoundError:
-            return None  # the folder was dropped between two looks at it
-
     def drop_others(self, parent: Parent | None) -> None:
         """Remove what was begun from another link than this one: it cannot be continued.
 

@@ -57,8 +57,12 @@ class Database(ABC):
         """Make the database and its tables where there are none; otherwise as `check`."""
 
     @abstractmethod
-    def read(self, work: Work[T]) -> T:
+    def read(self, work: Work[T], *, patient: bool = True) -> T:
         """Call `work` on one moment's state. A home without a database is empty.
+
+        Args:
+            work: what is to be read.
+            patient: whether a server that is away is waited for; who looks again soon does not.
 
         Raises:
             ConfigError: see `check`.

@@ -9,9 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from contextvars import ContextVar
+from typing import Any, ClassVar
 
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Dialect, Engine, create_engine, event, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.schema import CreateSchema
 
@@ -22,6 +24,8 @@ from forebay.home.paths import Home
 from forebay.system.extras import require_extra
 
 _CONNECT_SECONDS = 5
+# The least that the driver keeps to.
+_IMPATIENT_CONNECT_SECONDS = 2
 _STATEMENT_SECONDS = 60
 # Who waits for longer says so.
 _SILENT_SECONDS = 5.0
@@ -48,6 +52,8 @@ _CONNECT_ARGUMENTS = {
 }
 _POLL_SECONDS = 0.1
 _LOG = logging.getLogger(__name__)
+# Of the read at hand; see `Database.read`.
+_is_patient: ContextVar[bool] = ContextVar("is_patient", default=True)
 
 
 class PostgresDatabase(Database):
@@ -75,10 +81,14 @@ class PostgresDatabase(Database):
         """See `Database.prepare`."""
         self._check(make=True)
 
-    def read(self, work: Work[T]) -> T:
+    def read(self, work: Work[T], *, patient: bool = True) -> T:
         """See `Database.read`."""
-        self._check(make=True)
-        return self._repeated(lambda: self._committed(work, "REPEATABLE READ"))
+        outer = _is_patient.set(patient)
+        try:
+            self._check(make=True)
+            return self._repeated(lambda: self._committed(work, "REPEATABLE READ"))
+        finally:
+            _is_patient.reset(outer)
 
     def transact(self, work: Work[T]) -> T:
         """See `Database.transact`."""
@@ -126,16 +136,17 @@ class PostgresDatabase(Database):
     def _repeated(self, work: Callable[[], T]) -> T:
         """Repeat what may be repeated until it is done, or too much time has gone."""
         began, said = time.monotonic(), False
+        patience_seconds = PATIENCE.seconds if _is_patient.get() else 0.0
         pause = _PAUSE_SECONDS
         while True:
             try:
                 done = work()
             except DBAPIError as error:
                 waited = time.monotonic() - began
-                if not _may_repeat(error) or waited + pause > PATIENCE.seconds:
+                if not _may_repeat(error) or waited + pause > patience_seconds:
                     raise self._ours(error) from error
                 if not said and waited > _SILENT_SECONDS:
-                    _LOG.warning("waiting for up to %d s: %s", PATIENCE.seconds, self._ours(error))
+                    _LOG.warning("waiting for up to %d s: %s", patience_seconds, self._ours(error))
                     said = True
             else:
                 if said:
@@ -208,7 +219,7 @@ class PostgresDatabase(Database):
 def _engine_of(address: str) -> Engine:
     require_extra("postgres")
     try:
-        return create_engine(
+        engine = create_engine(
             address.replace("postgres://", "postgresql://", 1).replace(
                 "postgresql://", "postgresql+psycopg2://", 1
             ),
@@ -224,6 +235,17 @@ def _engine_of(address: str) -> Engine:
         raise ConfigError(
             f"{DATABASE_NAME} is no address such as postgresql://USER:PASSWORD@HOST/DATABASE"
         ) from None
+    event.listen(engine, "do_connect", _connect)
+    return engine
+
+
+def _connect(
+    dialect: Dialect, _record: object, place: list[Any], options: dict[str, Any]
+) -> DBAPIConnection:
+    """A connection; `options` are those of all threads."""
+    if not _is_patient.get():
+        options = {**options, "connect_timeout": _IMPATIENT_CONNECT_SECONDS}
+    return dialect.connect(*place, **options)
 
 
 def _made(connection: Connection) -> str:

@@ -61,7 +61,7 @@ class SqliteDatabase(Database):
         if self._engine() is None:
             self.transact(lambda _: None)
 
-    def read(self, work: Work[T]) -> T:
+    def read(self, work: Work[T], *, patient: bool = True) -> T:  # noqa: ARG002 - no server
         """See `Database.read`."""
         engine = self._engine()
         if engine is None:

@@ -1,12 +1,53 @@
-"""How a job's end is told: its own error and where its logs lie, or what it has trained."""
+"""How a job is ended, and how its end is told: its own error, or what it has trained."""
 
 from __future__ import annotations
 
-from forebay.errors import InfrastructureError, UsageError
+import time
+from collections.abc import Callable
+
+from forebay.errors import FencedError, InfrastructureError, UsageError
+from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.job_id import line_of
 from forebay.executors.job.request import JobStatus
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.paths import Home
+from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.operators.runs.xcoms import TrainedWindow
+
+CANCEL_SECONDS = 25.0
+_PAUSE_SECONDS = 1.0
+
+
+def cancel_job(handle: JobHandle, say: Callable[[str], object]) -> None:
+    """End a job, unless it has a newer owner, and say which. What fails is tried again.
+
+    Raises:
+        InfrastructureError: when that is not certain after `CANCEL_SECONDS`.
+        UsageError: when no such job was ever submitted.
+    """
+    deadline = time.monotonic() + CANCEL_SECONDS
+    while True:
+        try:
+            handle.cancel(max(0.0, deadline - time.monotonic()))
+        except FencedError as error:
+            say(str(error))
+        except InfrastructureError as error:
+            if time.monotonic() < deadline:
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            raise InfrastructureError(not_cancelled(handle.job_id, str(error))) from error
+        else:
+            say(f"job {handle.job_id} is cancelled")
+        return
+
+
+def not_cancelled(job_id: str, reason: str) -> str:
+    """What a person has to know of a job that should have ended."""
+    pipeline, line = line_of(job_id)
+    of_line = "" if line == DEFAULT_LINE else f" --line {line}"
+    return (
+        f"job {job_id} may go on, it could not be cancelled ({reason}): "
+        f"`forebay cancel {pipeline}{of_line}` ends it"
+    )
 
 
 def raise_for_end(status: JobStatus, logs: str) -> None:

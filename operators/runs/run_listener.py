@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _OWNERS = frozenset({"DataExecutorsOperator", "TrainingExecutorsOperator"})
 # The scheduler does nothing else meanwhile; what takes longer goes on in a thread.
 _ANSWER_SECONDS = 5.0
+_THREAD_NAME = "forebay-failed"
 _SUPERVISOR_SECONDS = 4.0
 _LOG = logging.getLogger(__name__)
 
@@ -37,9 +38,11 @@ def on_dag_run_failed(dag_run: DagRun) -> None:
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):
         return
     names = (dag_run.dag_id, dag_run.run_id)
-    work = threading.Thread(target=_after_failure, args=names, name="forebay-failed", daemon=True)
+    # Of many runs that fail while the database is away, the scheduler waits for the first.
+    waited = any(thread.name == _THREAD_NAME for thread in threading.enumerate())
+    work = threading.Thread(target=_after_failure, args=names, name=_THREAD_NAME, daemon=True)
     work.start()
-    work.join(_ANSWER_SECONDS)
+    work.join(0.0 if waited else _ANSWER_SECONDS)
     if work.is_alive():
         _LOG.warning("jobs of run %s of %s are not cancelled yet", dag_run.run_id, dag_run.dag_id)
 
@@ -49,7 +52,12 @@ def _after_failure(dag_id: str, run_id: str) -> None:
         wake_waiting_windows(dag_id)
         end_jobs_of(dag_id, run_id)
     except (ForebayError, OSError) as error:
-        _LOG.warning("jobs of run %s of %s may go on: %s", run_id, dag_id, error)
+        _LOG.error(
+            "jobs of run %s of %s may go on (%s): `forebay cancel` ends a pipeline's job",
+            run_id,
+            dag_id,
+            error,
+        )
 
 
 def end_jobs_of(dag_id: str, run_id: str) -> None:

@@ -7,11 +7,12 @@ from abc import abstractmethod
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from forebay.errors import FencedError, ForebayError
+from forebay.errors import ForebayError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.stored_jobs import window_jobs
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.turn import PreviousRun, decide
+from forebay.operators.job.job_end import cancel_job
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.turn import TurnTrigger
@@ -97,13 +98,8 @@ class JobOperator(StageOperator):
 
     def cancel(self) -> None:
         """End the job that this task owns; a newer owner keeps it."""
-        if self._handle is None:
-            return
-        try:
-            self._handle.cancel()
-            self.log.info("job %s is cancelled", self._handle.job_id)
-        except FencedError as error:
-            self.log.info("%s", error)
+        if self._handle is not None:
+            cancel_job(self._handle, self.log.info)
 
     def on_kill(self) -> None:
         """End the stage and the job."""

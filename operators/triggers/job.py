@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
-from forebay.errors import FencedError, ForebayError, InfrastructureError
+from sqlalchemy import Connection
+
+from forebay.errors import ForebayError
+from forebay.executors.job import job_rows
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.request import JobStatus
+from forebay.executors.job.stored_jobs import StoredJob
 from forebay.home.paths import Home
+from forebay.operators.job.job_end import cancel_job, not_cancelled
 from forebay.operators.job.progress_line import ProgressLines
-from forebay.operators.triggers.base import WakingTrigger
+from forebay.operators.triggers.poll import News, PolledTrigger
+from forebay.system.locks import is_held
 
-LOOK_SECONDS = 1.0
-# A look may wait long for a database that is away, and must not fill the triggerer with threads.
-_THREADS_MAX = 4
+# Airflow ends a trigger's `on_kill` without a word after 30 s.
+_KILL_SECONDS = 28.0
 
 
-class JobTrigger(WakingTrigger):
+class JobTrigger(PolledTrigger[str, StoredJob]):
     """Fires when the job has ended or is lost, or at the deadline.
 
     Ends of the triggerer leave the job alone: another one takes over. Only a person who marks or
@@ -29,6 +30,7 @@ class JobTrigger(WakingTrigger):
     """
 
     fields = ("home", "job_id", "epoch", "deadline")
+    at_deadline = "deadline"
 
     def __init__(
         self,
@@ -40,60 +42,53 @@ class JobTrigger(WakingTrigger):
         not_before: float | None = None,
     ) -> None:
         """`epoch` is the task's; `deadline` as `time.time` counts."""
-        super().__init__(not_before=not_before)
-        self.home = home
+        super().__init__(home=home, deadline=deadline, not_before=not_before)
         self.job_id = job_id
         self.epoch = epoch
-        self.deadline = deadline
+        self._lines = ProgressLines()
+        self._without_supervisor = ""
 
-    async def watch(self) -> dict[str, Any]:
-        """Look every second, in a thread: a database that does not answer is waited for."""
-        handle, lines = self._handle(), ProgressLines()
-        is_away = False
-        while time.time() < self.deadline:
-            try:
-                status, line = await _in_thread(handle, lines)
-            except InfrastructureError as error:
-                if not is_away:
-                    self.log.warning("job %s cannot be read now, waiting: %s", self.job_id, error)
-                is_away = True
-                await asyncio.sleep(LOOK_SECONDS)
-                continue
-            except (ForebayError, OSError) as error:
-                self.log.warning("job %s cannot be read: %s", self.job_id, error)
-                return {"state": "unreadable"}
-            if is_away:
-                self.log.info("job %s can be read again", self.job_id)
-            is_away = False
-            if status.ended or status.state == "lost":
-                return {"state": status.state}
-            if line is not None:
-                self.log.info("%s", line)
-            await asyncio.sleep(LOOK_SECONDS)
-        return {"state": "deadline"}
+    @property
+    def subject(self) -> str:
+        """The job."""
+        return f"job {self.job_id}"
+
+    @property
+    def key(self) -> str:
+        """The job's id."""
+        return self.job_id
+
+    @classmethod
+    def read_all(
+        cls, connection: Connection, home: Home, keys: Collection[str]
+    ) -> Mapping[str, StoredJob]:
+        """The jobs' rows."""
+        found = job_rows.find_all(connection, keys)
+        return {job_id: StoredJob(home, row) for job_id, row in found.items()}
+
+    def judge(self, found: StoredJob) -> News | None:
+        """The end of the job, or a line about it when it is time for one."""
+        if not found.row.is_active:
+            return News(event={"state": found.row.state})
+        if self._is_lost(found):
+            return News(event={"state": "lost"})
+        line = self._lines.due(found)
+        return None if line is None else News(line)
+
+    def _is_lost(self, job: StoredJob) -> bool:
+        """Whether nobody runs it: a look after one that found it so, the row is still the same."""
+        before = self._without_supervisor
+        supervised = not job.is_here or is_held(job.folder.supervisor_lock)
+        self._without_supervisor = "" if supervised else job.row.document
+        return before != "" and before == self._without_supervisor
 
     async def on_kill(self) -> None:
         """Cancel the job, unless it has a newer owner."""
+        handle = JobHandle(Home(Path(self.home)), self.job_id, self.epoch)
+        cancelling = asyncio.to_thread(cancel_job, handle, self.log.info)
         try:
-            await asyncio.to_thread(self._handle().cancel)
-            self.log.info("job %s is cancelled", self.job_id)
-        except FencedError as error:
-            self.log.info("%s", error)
-
-    def _handle(self) -> JobHandle:
-        return JobHandle(Home(Path(self.home)), self.job_id, self.epoch)
-
-
-async def _in_thread(handle: JobHandle, lines: ProgressLines) -> tuple[JobStatus, str | None]:
-    return await asyncio.get_running_loop().run_in_executor(_threads(), _look, handle, lines)
-
-
-def _look(handle: JobHandle, lines: ProgressLines) -> tuple[JobStatus, str | None]:
-    """The state of the job, and the line about its progress when it is time for one."""
-    job = handle.look()
-    return job.status, lines.due(job)
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="forebay-job")
+            await asyncio.wait_for(cancelling, _KILL_SECONDS)
+        except ForebayError as error:
+            self.log.error("%s", error)
+        except OSError as error:  # and the time-out
+            self.log.error("%s", not_cancelled(self.job_id, str(error) or "no answer yet"))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from pathlib import Path
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from sqlalchemy import Connection
+
 from forebay.home.paths import Home
-from forebay.operators.triggers.base import WakingTrigger
-from forebay.operators.turn.snapshot import TurnSnapshot
+from forebay.operators.triggers.poll import News, PolledTrigger
+from forebay.operators.turn.snapshot import Turn, TurnSnapshot
 from forebay.operators.turn.wait import CHANGED
 
-LOOK_SECONDS = 1.0
 
-
-class TurnTrigger(WakingTrigger):
-    """Watches the model line's files: the window before is trained anew, and the line is free.
+class TurnTrigger(PolledTrigger[Turn, TurnSnapshot]):
+    """Watches the model line: the window before is trained anew, and the line is free.
 
     A run of the DAG that failed is worth a look too.
 
@@ -26,6 +24,7 @@ class TurnTrigger(WakingTrigger):
     """
 
     fields = ("home", "dag_id", "pipeline", "line", "before", "seen", "until")
+    at_deadline = "look"
 
     def __init__(
         self,
@@ -39,12 +38,11 @@ class TurnTrigger(WakingTrigger):
         until: float,
         not_before: float | None = None,
     ) -> None:
-        """`before` is the window before, `seen` what the task saw of the files it waits for.
+        """`before` is the window before, `seen` what the task saw of the snapshot it waits for.
 
         `until` is when it wakes the task in any case, as `time.time` counts.
         """
-        super().__init__(not_before=not_before)
-        self.home = home
+        super().__init__(home=home, deadline=until, not_before=not_before)
         self.dag_id = dag_id
         self.pipeline = pipeline
         self.line = line
@@ -52,13 +50,24 @@ class TurnTrigger(WakingTrigger):
         self.seen = dict(seen)
         self.until = until
 
-    async def watch(self) -> dict[str, Any]:
-        """Look at the files every second."""
-        home = Home(Path(self.home))
-        while (left := self.until - time.time()) > 0:
-            now = TurnSnapshot.take(home, self.dag_id, self.pipeline, self.line, self.before)
-            changed = any(getattr(now, name) != value for name, value in self.seen.items())
-            if changed and not now.held:
-                return {"state": CHANGED}
-            await asyncio.sleep(min(LOOK_SECONDS, left))
-        return {"state": "look"}
+    @property
+    def subject(self) -> str:
+        """The model line."""
+        return f"line {self.line!r} of pipeline {self.pipeline!r}"
+
+    @property
+    def key(self) -> Turn:
+        """Whose turn is waited for."""
+        return Turn(self.dag_id, self.pipeline, self.line, self.before)
+
+    @classmethod
+    def read_all(
+        cls, connection: Connection, home: Home, keys: Collection[Turn]
+    ) -> Mapping[Turn, TurnSnapshot]:
+        """What turns depend on."""
+        return TurnSnapshot.take_all(connection, home, keys)
+
+    def judge(self, found: TurnSnapshot) -> News | None:
+        """A change, once the line is free."""
+        changed = any(getattr(found, name) != value for name, value in self.seen.items())
+        return News(event={"state": CHANGED}) if changed and not found.held else None

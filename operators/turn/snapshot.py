@@ -1,14 +1,27 @@
-"""What a model line's files say about a window's turn at one moment: seen cheaply."""
+"""What is stored of a model line says whether a window's turn may have come: seen cheaply."""
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Collection
+from typing import NamedTuple, Self
 
-from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.lease import line_holder
+from sqlalchemy import Connection
+
+from forebay.executors.model_line import link_rows
+from forebay.executors.model_line.lease import held_lines
+from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.operators.runs.run_failures import last_failure
 from forebay.system.message import Message
+
+
+class Turn(NamedTuple):
+    """What is waited for: the turn of the window after `before`, in a run of a DAG."""
+
+    dag_id: str
+    pipeline: str
+    line: str
+    before: str
 
 
 class TurnSnapshot(Message):
@@ -25,11 +38,25 @@ class TurnSnapshot(Message):
     @classmethod
     def take(cls, home: Home, dag_id: str, pipeline: str, line: str, before: str) -> Self:
         """Look now, for the window that comes after `before`."""
-        return cls(
-            held=bool(line_holder(home, pipeline, line)),
-            links=ModelChain(home, pipeline, line).generations(before),
-            failed_at=_failed_at(home, dag_id),
-        )
+        turn = Turn(dag_id, pipeline, line, before)
+        return database_of(home).read(lambda rows: cls.take_all(rows, home, [turn]))[turn]
+
+    @classmethod
+    def take_all(
+        cls, connection: Connection, home: Home, turns: Collection[Turn]
+    ) -> dict[Turn, Self]:
+        """Look now, for all of these."""
+        held = held_lines(connection, home, {(turn.pipeline, turn.line) for turn in turns})
+        links = link_rows.generations(connection, {(turn.pipeline, turn.before) for turn in turns})
+        failed = {dag_id: _failed_at(home, dag_id) for dag_id in {turn.dag_id for turn in turns}}
+        return {
+            turn: cls(
+                held=(turn.pipeline, turn.line) in held,
+                links=links.get((turn.pipeline, turn.line, turn.before), []),
+                failed_at=failed[turn.dag_id],
+            )
+            for turn in turns
+        }
 
 
 def _failed_at(home: Home, dag_id: str) -> float:

@@ -115,9 +115,11 @@ class ToldJob:
         report_job(self.home, self.job_id, self.submission, state, **told)
 
     def progress(self, window: str = "2026-03-01", **told: Any) -> None:
-        write_atomically(
-            self.folder.path / "progress.json",
-            Progress(window=window, **told).model_dump_json(),
+        """As its trainer reports, and its supervisor stores with the next heartbeat."""
+        report = Progress(window=window, **told).model_dump_json()
+        write_atomically(self.folder.path / "progress.json", report)
+        database_of(self.home).transact(
+            lambda rows: job_changes.beat(rows, self.job_id, self.submission, report)
         )
 
     def register(self, index: int = 0) -> None:

@@ -15,7 +15,7 @@ from forebay.home.store import Stored, store_of
 from forebay.home.store_names import is_tree
 from forebay.home.tables import STORED
 from support.whole_life.frames import Recorded
-from support.whole_life.life import FIRST, SECOND, THIRD, WINDOWS
+from support.whole_life.life import FIRST, SECOND, THIRD
 
 
 def faults_at_any_moment(target: LineTarget, recorded: Recorded) -> Iterator[str]:
@@ -23,11 +23,8 @@ def faults_at_any_moment(target: LineTarget, recorded: Recorded) -> Iterator[str
     store = store_of(target.home)
     for stored in _named(target):
         (store.tree if is_tree(stored.name) else store.path)(stored)
-    for window in WINDOWS:
-        for generation in target.chain.generations(window):
-            link = target.chain.link(window, generation)
-            assert link is not None
-            yield from _other_rows(target, recorded, link)
+    for link in target.chain.links():
+        yield from _other_rows(target, recorded, link)
     served = target.chain.published()
     if served is not None and not Path(served.path).is_dir():
         yield f"the served model {served.path} is not there"

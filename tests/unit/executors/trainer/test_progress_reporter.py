@@ -14,8 +14,10 @@ from forebay.executors.job.request import WindowRequest
 from forebay.executors.trainer import progress_reporter as module
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.progress_reporter import ProgressReporter
+from forebay.executors.window_files.checkpoints import Seal
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
+SEALED = START + timedelta(days=2)
 DAY = WindowRequest(key="2026-03-01", generation=1, start=START, end=START + timedelta(days=1))
 
 
@@ -26,9 +28,16 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    times = SimpleNamespace(monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+    now = {name: lambda: clock.now for name in ("monotonic", "perf_counter", "time")}
+    times = SimpleNamespace(**now)
     monkeypatch.setattr(module, "time", times)
     return clock
+
+
+def seal(step: int) -> Seal:
+    of = {"window": DAY.key, "generation": 1, "step": step, "window_step": step, "final": False}
+    kept = {"progress": {}, "base_seen": [], "seen": [], "scores": [], "sealed_at": SEALED}
+    return Seal.model_validate(of | kept)
 
 
 def told(folder: Path) -> Progress:
@@ -48,9 +57,11 @@ def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) 
     assert reporter.stepped(np.array([3, 1]), 23, 42) == 3_600
     assert reporter.stepped(np.array([0, 1]), 25, 43) == 0
     clock.now += 1
-    reporter.sealed(42)
+    reporter.sealed(seal(42))
     last = told(tmp_path)
     assert (last.step, last.sealed_step, last.rows) == (43, 42, {"a": 6, "b": 3})
+    assert (first.sealed_at, last.sealed_at) == (0, SEALED.timestamp())
+    assert (first.reported_at, last.reported_at) == (1_000, 1_001)
     reporter.finished(DAY.key)
     assert (told(tmp_path).windows_done, told(tmp_path).lag_seconds) == (2, 0)
 
@@ -71,7 +82,7 @@ def test_speed_is_of_the_last_rows_and_written_a_few_times_a_second(
     reporter.stepped(np.array([20]), 0, 3)
     assert told(tmp_path).rows_per_second == 10
     clock.now += 0.1
-    reporter.sealed(3)
+    reporter.sealed(seal(3))
     assert told(tmp_path).rows_per_second == 10, "as it was measured last"
 
 
@@ -106,3 +117,11 @@ def test_a_trainer_that_is_started_again_has_windows_that_are_done_already(tmp_p
     assert told is not None
     assert (told.window, told.windows_done, told.windows_total) == ("2026-03-01", 1, 3)
     assert (told.step, told.rows, told.rows_per_second, told.lag_seconds) == (0, {"a": 0}, 0.0, 0.0)
+
+
+def test_a_window_that_goes_on_says_when_it_was_sealed(tmp_path: Path, clock: Clock) -> None:
+    reporter = ProgressReporter(tmp_path, ["a"], 2)
+    reporter.begin(DAY, 0, 42, seal(42))
+    assert (told(tmp_path).sealed_step, told(tmp_path).sealed_at) == (42, SEALED.timestamp())
+    reporter.begin(DAY, 1, 90)
+    assert (told(tmp_path).sealed_step, told(tmp_path).sealed_at) == (90, 0)

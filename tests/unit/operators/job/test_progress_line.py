@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,8 @@ from forebay.executors.job.stored_jobs import stored_job
 from forebay.home.paths import Home
 from forebay.operators.job import progress_line as module
 from forebay.operators.job.progress_line import ProgressLines, in_words, progress_line, shares
+
+NOW = 1_000.0
 
 
 def status(**restarts: int) -> JobStatus:
@@ -37,17 +38,20 @@ def test_all_that_a_person_asks() -> None:
         rows={"history": 6_100, "clicks": 3_900},
         rows_per_second=5_678.4,
         lag_seconds=10_800,
+        sealed_at=NOW - 8.4,
+        reported_at=NOW - 1,
     )
-    assert progress_line(status(trainer=1, data=2), told, seal_age=8.4) == (
+    assert progress_line(status(trainer=1, data=2), told, NOW) == (
         "window 2026-03-01: step 12,345, 5,678 rows/s, lag 3 h; history 61%, clicks 39%; "
         "sealed at step 12,200 8 s ago; restarts: data 2, trainer 1"
     )
 
 
 def test_a_job_that_begins() -> None:
-    assert progress_line(status(), None) == "job ads.main.2026-03-01.g1 is starting"
-    assert progress_line(status(driver=1), Progress()).endswith("is starting; restarts: driver 1")
-    first = progress_line(status(), Progress(window="2026-03-01", lag_seconds=86_400))
+    assert progress_line(status(), None, NOW) == "job ads.main.2026-03-01.g1 is starting"
+    starting = progress_line(status(driver=1), Progress(), NOW)
+    assert starting.endswith("is starting; restarts: driver 1")
+    first = progress_line(status(), Progress(window="2026-03-01", lag_seconds=86_400), NOW)
     assert first == "window 2026-03-01: step 0, 0 rows/s, lag 1 d; no rows yet; no seal"
 
 
@@ -77,52 +81,25 @@ def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert lines.due(job) is not None
 
 
-def test_the_age_is_the_newest_seals(tmp_path: Path) -> None:
+def test_what_the_supervisor_stored_is_shown_whatever_the_folder_holds(tmp_path: Path) -> None:
     told = ToldJob(Home(tmp_path))
-    told.progress(step=9, sealed_step=8, rows={"clicks": 4})
-    for name, age in (("000000000004", 500), ("000000000008", 90), (".writing-7", 0)):
-        seal = told.model / "checkpoints" / name / "seal.json"
-        seal.parent.mkdir(parents=True)
-        seal.write_text("{}")
-        os.utime(seal, (time.time() - age,) * 2)
+    told.progress(step=9, rows={"clicks": 4}, sealed_step=8, sealed_at=time.time() - 90)
+    (told.folder.path / "progress.json").write_text("{damaged")
     line = ProgressLines().due(stored_job(told.home, told.job_id))
-    assert line is not None
-    assert "sealed at step 8 1.5 min ago" in line
-    os.utime(told.model / "checkpoints/000000000008/seal.json", (time.time() + 500,) * 2)
-    line = ProgressLines().due(stored_job(told.home, told.job_id))
-    assert line is not None
-    assert "sealed at step 8 0 s ago" in line, "a clock that is ahead"
-    told.progress(window="2026-03-09", step=9, sealed_step=8, rows={"clicks": 4})
-    line = ProgressLines().due(stored_job(told.home, told.job_id))
-    assert line is not None
-    assert line.endswith("sealed at step 8"), "a window that is not the job's"
+    assert line == (
+        "window 2026-03-01: step 9, 0 rows/s, lag 0 s; clicks 100%; sealed at step 8 1.5 min ago"
+    )
 
 
-def test_a_trainer_that_stands_still_has_no_speed(tmp_path: Path) -> None:
-    told = ToldJob(Home(tmp_path))
-    told.progress(step=9, rows={"clicks": 4}, rows_per_second=5_000)
-    line = ProgressLines().due(stored_job(told.home, told.job_id))
-    assert line is not None
-    assert "step 9, 5,000 rows/s, lag" in line
-    os.utime(told.folder.path / "progress.json", (time.time() - 48,) * 2)
-    line = ProgressLines().due(stored_job(told.home, told.job_id))
-    assert line is not None
-    assert "step 9, no step for 48 s, lag" in line
-
-
-def test_files_that_go_meanwhile_are_no_error(tmp_path: Path) -> None:
-    told = ToldJob(Home(tmp_path))
-    told.progress(step=9, rows={"clicks": 4})
-    checkpoint = told.model / "checkpoints" / "000000000004"
-    checkpoint.mkdir(parents=True)
-    (checkpoint / "seal.json").symlink_to(tmp_path / "gone")
-    line = ProgressLines().due(stored_job(told.home, told.job_id))
-    assert line is not None
-    assert "no seal" in line
+def test_a_seal_by_a_clock_that_is_ahead() -> None:
+    told = Progress(window="w", step=9, sealed_step=8, sealed_at=NOW + 500)
+    assert progress_line(status(), told, NOW).endswith("sealed at step 8 0 s ago")
+    unknown = Progress(window="w", step=9, sealed_step=8)
+    assert progress_line(status(), unknown, NOW).endswith("sealed at step 8")
 
 
 def test_after_a_while_no_step_is_told_instead_of_the_speed() -> None:
-    told = Progress(window="w", step=1, rows={"a": 1}, rows_per_second=5.0)
-    every = module.LINE_EVERY_SECONDS
-    assert "5 rows/s" in progress_line(status(), told, told_age=every - 1)
-    assert "no step for" in progress_line(status(), told, told_age=every)
+    told = Progress(window="w", step=1, rows={"a": 1}, rows_per_second=5.0, reported_at=NOW)
+    assert "step 1, 5 rows/s, lag" in progress_line(status(), told, NOW + 9.9)
+    assert "step 1, no step for 10 s, lag" in progress_line(status(), told, NOW + 10)
+    assert "step 1, 5 rows/s, lag" in progress_line(status(), told, NOW - 50), "a clock is behind"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Coroutine
 from pathlib import Path
@@ -17,13 +16,10 @@ from airflow.triggers.base import TriggerEvent
 from support.jobs import ToldJob
 from support.toy_stage import ToyStage
 
-from forebay.errors import InfrastructureError
-from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.stored_jobs import StoredJob
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.runs.run_listener import wake_waiting_windows
-from forebay.operators.triggers import base, job, ready, turn
+from forebay.operators.triggers import base, poll, ready
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.ready import ReadyTrigger
@@ -43,8 +39,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (job, turn):
-        monkeypatch.setattr(module, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(poll, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(ready, "FIRST_LOOK_SECONDS", 0.02)
 
 
@@ -176,50 +171,6 @@ def test_a_job_that_takes_too_long_or_is_gone(home: Home) -> None:
         assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
     other = Home(home.root.with_name("other"))
     assert wait(fired(job_trigger(other))) == [{"state": "unreadable"}]
-
-
-def test_a_database_that_does_not_answer_is_waited_for(
-    home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    told = ToldJob(home)
-    told.tell("succeeded")
-    looks: list[str] = []
-    real = JobHandle.look
-
-    def look(handle: JobHandle) -> StoredJob:
-        looks.append(threading.current_thread().name)
-        if len(looks) < 4:
-            raise InfrastructureError("the database cannot be reached")
-        return real(handle)
-
-    monkeypatch.setattr(JobHandle, "look", look)
-    trigger = job_trigger(home)
-    said: list[str] = []
-    monkeypatch.setattr(trigger.log, "warning", lambda text, *more: said.append(text % more))
-    monkeypatch.setattr(trigger.log, "info", lambda text, *more: said.append(text % more))
-    assert wait(fired(trigger)) == [{"state": "succeeded"}]
-    assert len(said) == 2, "it is said once, and once when it is over"
-    assert "cannot be read now, waiting: the database cannot be reached" in said[0]
-    assert "can be read again" in said[1]
-    assert all(name.startswith("forebay-job") for name in looks), "never in the event loop"
-
-
-def test_a_look_that_hangs_stops_no_other_trigger(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ToldJob(home).tell("running")
-    answers = threading.Event()
-    monkeypatch.setattr(JobHandle, "look", lambda _: answers.wait(SOON))
-
-    async def both() -> list[Any]:
-        hanging = asyncio.create_task(fired(job_trigger(home)))
-        await asyncio.sleep(0.1)
-        found = await fired(WindowOverTrigger(until=time.time() + 0.1, not_before=0.0))
-        hanging.cancel()
-        answers.set()
-        return found
-
-    assert wait(both(), 5.0) == [{}]
 
 
 def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
