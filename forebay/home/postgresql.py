@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,7 +70,6 @@ class PostgresDatabase(Database):
         self._home = home
         self._engine = _engine_of(address)
         self._checked = False
-        self._checking = threading.RLock()
 
     def check(self) -> None:
         """See `Database.check`."""
@@ -119,19 +117,19 @@ class PostgresDatabase(Database):
         self._engine.dispose()
 
     def _check(self, *, make: bool) -> None:
-        with self._checking:
-            if self._checked:
+        """Several threads may do this at once, as several processes may: none waits for another."""
+        if self._checked:
+            return
+        marker = identity.read_marker(self._home)
+        found = self._repeated(lambda: self._committed(identity.stored_id, "SERIALIZABLE"))
+        if found is None and marker is None:
+            if not make:
                 return
-            marker = identity.read_marker(self._home)
-            found = self._repeated(lambda: self._committed(identity.stored_id, "SERIALIZABLE"))
-            if found is None and marker is None:
-                if not make:
-                    return
-                found = self._repeated(lambda: self._committed(_made, "READ COMMITTED"))
-            identity.require_same(self._home, marker, self.kind, found)
-            if marker is None and found is not None:
-                identity.write_marker(self._home, self.kind, found)
-            self._checked = True
+            found = self._repeated(lambda: self._committed(_made, "READ COMMITTED"))
+        identity.require_same(self._home, marker, self.kind, found)
+        if marker is None and found is not None:
+            identity.write_marker(self._home, self.kind, found)
+        self._checked = True
 
     def _repeated(self, work: Callable[[], T]) -> T:
         """Repeat what may be repeated until it is done, or too much time has gone."""

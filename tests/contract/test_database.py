@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -310,6 +311,30 @@ class TestPostgres(DatabaseSuite):
             database_of(home).transact(add)
         assert "'facts' on 127.0.0.1 cannot be reached" in str(raised.value)
         assert "hunter2" not in str(raised.value)
+
+    def test_who_looks_again_soon_does_not_wait_for_a_server(
+        self, home: Home, postgres_server: PostgresServer
+    ) -> None:
+        database = database_of(home)
+        database.transact(add)
+        postgres_server.stop(signal.SIGQUIT)
+        began = time.monotonic()
+        with pytest.raises(InfrastructureError, match="cannot be reached"):
+            database.read(count, patient=False)
+        assert time.monotonic() - began < 5
+        postgres_server.start()
+        assert database.read(count, patient=False) == 1
+
+    def test_nor_for_long_for_one_that_accepts_and_says_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            address = f"postgresql://me@127.0.0.1:{mute.getsockname()[1]}/facts"
+            monkeypatch.setenv("FOREBAY_DATABASE", address)
+            began = time.monotonic()
+            with pytest.raises(InfrastructureError, match="timeout expired"):
+                database_of(Home(tmp_path)).read(count, patient=False)
+            assert 1 < time.monotonic() - began < 5
 
     @pytest.mark.parametrize("address", ["mysql://h/d", "facts.db", "postgresql://h:port/d"])
     def test_what_is_no_address_is_refused_unseen(

@@ -51,6 +51,8 @@ def parse(dags: Path, home: Path, seed: int = 0) -> dict[str, Any]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "PYTHONHASHSEED": str(seed),
+        "FOREBAY_HOME": str(home.with_name("forebay")),
+        "FOREBAY_DATABASE": "an address that whoever opens the database is refused for",
     }
     return printed_json(PARSE, others | asked, str(dags))
 
@@ -169,6 +171,13 @@ def test_parsing_is_light(parsed: dict[str, Any]) -> None:
     print(f"parse: {parsed['first_seconds']:.3f} CPU s, then {parsed['next_seconds']:.3f} each")
     assert parsed["first_seconds"] < FIRST_CPU_SECONDS_MAX
     assert parsed["next_seconds"] < NEXT_CPU_SECONDS_MAX
+
+
+def test_parsing_opens_no_database(parsed: dict[str, Any], place: Path) -> None:
+    """Its address is wrong, which would be an error of the file; and no home is made."""
+    assert "ads.py" not in parsed["errors"]
+    assert "ads" in parsed["stored"]
+    assert not (place / "forebay").exists()
 
 
 def test_an_error_is_what_check_says_and_breaks_its_own_dag_only(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.jobs import failed
+from support.database_files import bring_back, take_away
+from support.jobs import ToldJob, failed
 
 from forebay.errors import ForebayError, InfrastructureError, UsageError
-from forebay.executors.job.handle import JobStatus
-from forebay.operators.job.job_end import raise_for_end
+from forebay.executors.job.handle import JobHandle, JobStatus
+from forebay.home.paths import Home
+from forebay.operators.job import job_end
+from forebay.operators.job.job_end import cancel_job, not_cancelled, raise_for_end
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -44,3 +49,34 @@ def test_how_a_job_ended_is_told_with_its_logs(
     with pytest.raises(kind) as found:
         raise_for_end(status, "/logs")
     assert message in str(found.value)
+
+
+def test_a_database_that_comes_back_in_time_hears_of_the_cancel(tmp_path: Path) -> None:
+    told = ToldJob(Home(tmp_path / "home"))
+    told.tell("running")
+    said: list[str] = []
+    take_away(told.home)
+    threading.Timer(0.3, bring_back, [told.home]).start()
+    cancel_job(JobHandle(told.home, told.job_id, 1), said.append)
+    assert told.row.state == "cancelled"
+    assert said == [f"job {told.job_id} is cancelled"]
+
+
+def test_a_cancel_that_nobody_hears_of_names_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_end, "CANCEL_SECONDS", 0.1)
+    told = ToldJob(Home(tmp_path / "home"))
+    told.tell("running")
+    take_away(told.home)
+    with pytest.raises(InfrastructureError, match="has lost its database") as raised:
+        cancel_job(JobHandle(told.home, told.job_id, 1), print)
+    assert "may go on, it could not be cancelled" in str(raised.value)
+    assert str(raised.value).endswith("`forebay cancel ads` ends it")
+    bring_back(told.home)
+    assert told.row.state == "running"
+
+
+def test_the_command_names_the_line() -> None:
+    assert "`forebay cancel ads --line eu-main`" in not_cancelled("ads.eu-main.2026-03-01.g1", "")
+    assert "`forebay cancel ads` ends it" in not_cancelled("ads.main.2026-03-01..2026-03-05", "")

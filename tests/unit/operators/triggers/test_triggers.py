@@ -13,11 +13,14 @@ import psutil
 import pytest
 from airflow.sdk.serde import deserialize, serialize
 from airflow.triggers.base import TriggerEvent
+from support.database_files import take_away
 from support.jobs import ToldJob
 from support.toy_stage import ToyStage
 
+from forebay.executors.job.handle import JobHandle
 from forebay.home.format import record_format
 from forebay.home.paths import Home
+from forebay.operators.job import job_end
 from forebay.operators.runs.run_listener import wake_waiting_windows
 from forebay.operators.triggers import base, poll, ready
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
@@ -191,6 +194,24 @@ def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
         wait(job_trigger(home, epoch=1).on_kill())
     assert told.row.cancel_epoch is None
     assert told.row.state == "running"
+
+
+def test_a_person_hears_of_a_job_that_could_not_be_ended(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_end, "CANCEL_SECONDS", 0.1)
+    told = ToldJob(home)
+    told.tell("running")
+    take_away(home)
+    trigger = job_trigger(home)
+    said: list[str] = []
+    monkeypatch.setattr(trigger.log, "error", lambda text, *more: said.append(text % more))
+    wait(trigger.on_kill())
+    monkeypatch.setattr("forebay.operators.triggers.job._KILL_SECONDS", 0.1)
+    monkeypatch.setattr(JobHandle, "cancel", lambda *_: time.sleep(0.5))
+    wait(trigger.on_kill())
+    assert ["has lost its database" in said[0], "no answer yet" in said[1]] == [True, True]
+    assert all("`forebay cancel ads` ends it" in line for line in said)
 
 
 def test_a_supervised_job_is_asked_to_end(home: Home) -> None:
