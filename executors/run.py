@@ -173,7 +173,6 @@ class Run:
                 if time.monotonic() - read_at > GONE_SECONDS:
                     raise
                 self.watch.away(error)
-                heartbeat.interrupt()
                 time.sleep(POLL_SECONDS)
                 continue
             read_at, status = time.monotonic(), job.status

@@ -14,27 +14,30 @@ EXPIRED_SECONDS = 30.0
 # A job that lives has a heartbeat in this time.
 BEATS_SECONDS = 8.0
 _LOOK_SECONDS = 0.5
+_PAUSE_SECONDS = 5.0
 
 
 class HeartbeatWatch:
-    """How long a job has shown no sign of life, to whoever looks again and again."""
+    """How long a job has shown no sign of life, to whoever looks again and again.
+
+    A look that comes long after the one before begins anew: in between the database was away, and
+    nobody could show a sign of life.
+    """
 
     def __init__(self) -> None:
         """Nothing was seen yet."""
         self._seen: object = None
-        self._since = 0.0
+        self._since = self._looked_at = 0.0
 
     def silent_seconds(self, job: StoredJob) -> float:
         """Since when its row stands still; 0 for a job of this host and for one that has ended."""
         now, row = time.monotonic(), job.row
         sign = (row.run_epoch, row.beats, row.state)
-        if sign != self._seen or job.is_here or not row.is_active:
+        paused = now - self._looked_at > _PAUSE_SECONDS
+        if sign != self._seen or paused or job.is_here or not row.is_active:
             self._seen, self._since = sign, now
+        self._looked_at = now
         return now - self._since
-
-    def interrupt(self) -> None:
-        """The database did not answer, so nobody can have seen a sign of life: begin anew."""
-        self._seen = None
 
 
 def is_silent(job: StoredJob, seconds: float = EXPIRED_SECONDS) -> bool:

@@ -102,14 +102,19 @@ class TrainingExecutorsOperator(JobOperator):
     def followed(
         self,
         context: Context,
-        event: dict[str, Any],  # noqa: ARG002 - what woke it is looked at anew
+        event: dict[str, Any],
         **carried: Any,
     ) -> dict[str, Any]:
         """Continue after a deferral: the job has ended, or its time is over."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
             self._handle = JobHandle(self.home, attempt.job_id, attempt.epoch)
-            return self._follow(self.request(context), attempt, self._handle)
+            request, job = self.request(context), self._handle.look()
+            if event["state"] == "lost" and job.row.is_active and not job.is_here:
+                # Only who watches it for long sees that; whoever submits it does so once more.
+                lost = job.status.model_copy(update={"state": "lost"})
+                return self._resubmit(request, attempt, lost)
+            return self._follow(request, attempt, self._handle)
 
     def _submit_and_follow(self, request: StageRequest, attempt: _Attempt) -> dict[str, Any]:
         result = self.submit_in_turn(

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from forebay.errors import ForebayError
 from forebay.executors.job import job_rows
 from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.heartbeat import EXPIRED_SECONDS, HeartbeatWatch
 from forebay.executors.job.stored_jobs import StoredJob
 from forebay.home.paths import Home
 from forebay.operators.job.job_end import cancel_job, not_cancelled
@@ -47,6 +48,7 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
         self.epoch = epoch
         self._lines = ProgressLines()
         self._without_supervisor = ""
+        self._heartbeat = HeartbeatWatch()
 
     @property
     def subject(self) -> str:
@@ -76,7 +78,12 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
         return None if line is None else News(line)
 
     def _is_lost(self, job: StoredJob) -> bool:
-        """Whether nobody runs it: a look after one that found it so, the row is still the same."""
+        """Whether nobody runs it: a look after one that found it so, the row is still the same.
+
+        Of a job of another host only its heartbeat is seen.
+        """
+        if self._heartbeat.silent_seconds(job) >= EXPIRED_SECONDS:
+            return True
         before = self._without_supervisor
         supervised = not job.is_here or is_held(job.folder.supervisor_lock)
         self._without_supervisor = "" if supervised else job.row.document

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import update
+
 from forebay.executors.job import job_changes
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.folder import JobFolder
@@ -22,6 +24,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
+from forebay.home.tables import jobs
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically
 from forebay.system.locks import FileLock
@@ -80,6 +83,12 @@ def report_job(home: Home, job_id: str, epoch: int, state: Any, **more: Any) -> 
     database_of(home).transact(lambda rows: job_changes.report(rows, status, None))
 
 
+def of_another_host(job: ToldJob) -> None:
+    """Let a job be one that another host runs, as far as its row says."""
+    elsewhere = update(jobs).where(jobs.c.job_id == job.job_id).values(runtime="elsewhere:/home")
+    database_of(job.home).transact(lambda rows: rows.execute(elsewhere))
+
+
 @dataclass
 class ToldJob:
     """A job of pipeline `ads`, window 2026-03-01, generation 1."""
@@ -120,6 +129,12 @@ class ToldJob:
         write_atomically(self.folder.path / "progress.json", report)
         database_of(self.home).transact(
             lambda rows: job_changes.beat(rows, self.job_id, self.submission, report)
+        )
+
+    def beat(self) -> None:
+        """As its supervisor shows that it lives."""
+        database_of(self.home).transact(
+            lambda rows: job_changes.beat(rows, self.job_id, self.submission, None)
         )
 
     def register(self, index: int = 0) -> None:

@@ -19,7 +19,7 @@ from support.job_tasks import (
     killed,
     later,
 )
-from support.jobs import ToldJob, failed
+from support.jobs import ToldJob, failed, of_another_host
 
 from forebay.errors import (
     ConfigError,
@@ -85,6 +85,22 @@ def test_it_goes_on_behind_the_deferral(place: Place, monkeypatch: Any) -> None:
     found = resumed.followed(context(), {"state": "succeeded"}, **deferred.value.kwargs)
     assert found["rows"] == {"clicks": 3}
     assert job.row.epoch == 2  # the same attempt: no new owner
+
+
+def test_one_of_a_host_that_is_gone_is_submitted_again(place: Place, monkeypatch: Any) -> None:
+    job = ToldJob(place.home)
+    job.tell("running")
+    operator = place.training()
+    with job.supervised(), pytest.raises(TaskDeferred) as deferred:
+        work(operator)
+    of_another_host(job)
+    resumed = place.training()
+    monkeypatch.setattr(resumed, "request", lambda _: REQUEST)
+    job.link(clicks=3)
+    place.submits({**SUBMITTED, "state": "trained"})
+    found = resumed.followed(context(), {"state": "lost"}, **deferred.value.kwargs)
+    assert found["rows"] == {"clicks": 3}
+    assert len(place.toy.calls("submit")) == 1
 
 
 @pytest.mark.parametrize(

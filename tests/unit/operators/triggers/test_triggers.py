@@ -14,7 +14,7 @@ import pytest
 from airflow.sdk.serde import deserialize, serialize
 from airflow.triggers.base import TriggerEvent
 from support.database_files import take_away
-from support.jobs import ToldJob
+from support.jobs import ToldJob, of_another_host
 from support.toy_stage import ToyStage
 
 from forebay.executors.job.handle import JobHandle
@@ -22,7 +22,7 @@ from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.job import job_end
 from forebay.operators.runs.run_listener import wake_waiting_windows
-from forebay.operators.triggers import base, poll, ready
+from forebay.operators.triggers import base, job, poll, ready
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.ready import ReadyTrigger
@@ -162,6 +162,25 @@ def test_a_job_is_followed_until_it_is_lost(
             assert len(said) == 1  # one line every ten seconds
             assert "step 120, 7 rows/s" in said[0]
             assert "clicks 75%, views 25%" in said[0]
+        return await watching
+
+    assert wait(follow()) == [{"state": "lost"}]
+
+
+def test_a_job_of_another_host_is_followed_while_its_heart_beats(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = ToldJob(home)
+    told.tell("running")
+    of_another_host(told)
+    monkeypatch.setattr(job, "EXPIRED_SECONDS", 0.3)
+
+    async def follow() -> list[Any]:
+        watching = asyncio.create_task(fired(job_trigger(home)))
+        for _ in range(10):
+            told.beat()
+            await asyncio.sleep(0.1)
+        assert not watching.done()
         return await watching
 
     assert wait(follow()) == [{"state": "lost"}]
