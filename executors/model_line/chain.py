@@ -131,18 +131,23 @@ class ModelChain:
 
     def published(self) -> Published | None:
         """What serves now."""
-        return self._read(serving.published)
+        found = self._read(serving.pointer_of)
+        if found is None:
+            return None
+        return Published(
+            window=found.window,
+            generation=found.generation,
+            path=store_of(self.home).url(found.model),
+            published_at=found.published_at,
+        )
 
-    def publish(self, link: Link, model: str, now: datetime) -> bool:
-        """Let a link serve, if nothing speaks against it; see `unfit_to_serve`.
-
-        model: where its SavedModel is.
-        """
+    def publish(self, link: Link, now: datetime) -> bool:
+        """Let a link with a SavedModel serve, if nothing forbids it; see `unfit_to_serve`."""
 
         def work(rows: Connection, line: int) -> bool:
             if serving.unfit_to_serve(rows, line, link):
                 return False
-            serving.serve(rows, line, link, model, now)
+            serving.serve(rows, line, link, now)
             return True
 
         return self._change(work)

@@ -84,7 +84,7 @@ class Link(Message):
 
 
 class Published(Message):
-    """The pointer to the model that serves."""
+    """The pointer to the model that serves. path: where its SavedModel is."""
 
     window: str
     generation: int

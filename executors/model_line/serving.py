@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.config.windows import order_of
 from forebay.executors.model_line import link_rows
-from forebay.executors.model_line.link import Link, Published
+from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.staleness import stale_reason
-from forebay.home.tables import links, served, windows
+from forebay.home.store import Stored
+from forebay.home.tables import link_files, links, served, windows
 from forebay.system.instants import from_us, to_us
 
 _SERVED = (
-    select(served, windows.c.key, links.c.generation)
+    select(served.c.published_at, windows.c.key, links.c.generation)
+    .add_columns(link_files.c.name, link_files.c.checksum, link_files.c.size_bytes)
     .join(links, links.c.id == served.c.link_id)
     .join(windows, windows.c.id == links.c.window_id)
-    .where(served.c.line_id == bindparam("line"))
+    .join(link_files, link_files.c.link_id == links.c.id)
+    .where(served.c.line_id == bindparam("line"), link_files.c.kind == "saved_model")
 )
 
 
-def published(connection: Connection, line: int | None) -> Published | None:
+class Pointer(NamedTuple):
+    """The link that serves, and its model in the store."""
+
+    window: str
+    generation: int
+    model: Stored
+    published_at: datetime
+
+
+def pointer_of(connection: Connection, line: int | None) -> Pointer | None:
     """What serves now."""
     row = connection.execute(_SERVED, {"line": line}).one_or_none()
     if row is None:
         return None
-    return Published(
-        window=row.key,
-        generation=row.generation,
-        path=row.path,
-        published_at=from_us(row.published_at),
-    )
+    model = Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
+    return Pointer(row.key, row.generation, model, from_us(row.published_at))
 
 
 def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
@@ -45,7 +54,7 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     newest = link_rows.link_of(connection, line, link.window)
     if newest is not None and newest.generation > link.generation:
         return f"window {link.window} has been trained anew, as generation {newest.generation}"
-    pointer = published(connection, line)
+    pointer = pointer_of(connection, line)
     if pointer is None:
         return ""
     serving = link_rows.link_of(connection, line, pointer.window)
@@ -54,14 +63,13 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     return ""
 
 
-def serve(connection: Connection, line: int, link: Link, path: str, now: datetime) -> None:
+def serve(connection: Connection, line: int, link: Link, now: datetime) -> None:
     """Move the pointer to a link of the line."""
     connection.execute(delete(served).where(served.c.line_id == line))
     connection.execute(
         insert(served).values(
             line_id=line,
             link_id=link_rows.require_id(connection, line, link.name),
-            path=path,
             published_at=to_us(now),
         )
     )

@@ -39,7 +39,7 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
                 f"window {key} has no exported model: it was trained in the middle of a longer job"
                 f"{place}. Train the window again to have it exported"
             )
-        if not chain.publish(link, store.url(model), datetime.now(UTC)):
+        if not chain.publish(link, datetime.now(UTC)):
             reason = chain.unfit_to_serve(link)  # a later one came in between
     serving = chain.published()
     return PublishResult(

@@ -314,8 +314,7 @@ class WindowTrainer:
 
     def _finish(self, link: Link, *, publish: bool) -> None:
         if publish and self._pipeline.job.publish.when == "always":
-            model = self._archive.store.url(link.files["saved_model"])
-            self._chain.publish(link, model, datetime.now(UTC))
+            self._chain.publish(link, datetime.now(UTC))
         self._chain.drop_checkpoints(self._pipeline.job.checkpoint.windows_kept)
         self._progress.finished(link.window)
 

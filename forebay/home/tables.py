@@ -14,6 +14,8 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    PrimaryKeyConstraint,
+    String,
     Table,
     Text,
     UniqueConstraint,
@@ -55,9 +57,15 @@ def _window_id(*, primary_key: bool = False) -> Column[int]:
     )
 
 
-# One row: which home this is, and which revision of these tables it has.
+# One row: which home this is.
 home = Table("home", METADATA, Column("id", Text, primary_key=True), _number("made_at"))
-version = Table("forebay_version", METADATA, Column("version_num", Text, primary_key=True))
+# One row: which revision of these tables it has. As Alembic would make it.
+version = Table(
+    "forebay_version",
+    METADATA,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="forebay_version_pkc"),
+)
 
 # A window that was planned once. It stays when it is forgotten: its generations are not used again.
 windows = Table(
@@ -206,13 +214,12 @@ judgements = Table(
     _number("judged_at"),
     _text("document"),
 )
-# The link of a line that serves, and where its model is.
+# The link of a line that serves: its model is what `link_files` names as `saved_model`.
 served = Table(
     "served",
     METADATA,
     Column("line_id", ForeignKey(f"{SCHEMA}.lines.id"), primary_key=True),
     Column("link_id", ForeignKey(f"{SCHEMA}.links.id"), nullable=False),
-    _text("path"),
     _number("published_at"),
 )
 # A job: what its last submission trains, whose it is, and its state as it was reported last.

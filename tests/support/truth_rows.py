@@ -33,9 +33,11 @@ _PLAN = """
     WHERE pipeline = ? AND key = ? AND generation = ?
 """
 _SERVED = """
-    SELECT windows.key, links.generation, served.path FROM served
+    SELECT windows.key, links.generation, link_files.name FROM served
     JOIN links ON links.id = served.link_id JOIN windows ON windows.id = links.window_id
-    JOIN lines ON lines.id = served.line_id WHERE lines.pipeline = ? AND lines.line = ?
+    JOIN lines ON lines.id = served.line_id
+    JOIN link_files ON link_files.link_id = links.id AND link_files.kind = 'saved_model'
+    WHERE lines.pipeline = ? AND lines.line = ?
 """
 _STORED = """
     SELECT link_files.name FROM link_files JOIN links ON links.id = link_files.link_id
@@ -77,8 +79,8 @@ def plan_of(home: Path, pipeline: str, window: str, generation: int) -> str:
 
 def served_of(home: Path, pipeline: str, line: str = "main") -> tuple[str, int, Path]:
     """Window, generation and model of the link that serves."""
-    ((window, generation, path),) = rows_of(home, _SERVED, pipeline, line)
-    return window, generation, Path(path)
+    ((window, generation, name),) = rows_of(home, _SERVED, pipeline, line)
+    return window, generation, _place(home, name)
 
 
 def serves(home: Path, pipeline: str, line: str = "main") -> bool:
@@ -97,8 +99,7 @@ def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:
     found = rows_of(home, _STORED, pipeline, window, kind)
     if not found:
         return None
-    path = home / "store" / found[-1]["name"]
-    return path / "content" if path.suffix == ".tree" else path
+    return _place(home, found[-1]["name"])
 
 
 def drop_checkpoint(home: Path, window: str) -> None:
@@ -130,3 +131,9 @@ def _link(home: Path, row: sqlite3.Row) -> Json:
 
 def _figures(row: sqlite3.Row, when: str) -> Json:
     return {name: row[f"{when}_{name}"] for name in ("rows", "sum", "sum_of_squares")}
+
+
+def _place(home: Path, name: str) -> Path:
+    """Where the store has the content of a name."""
+    path = home / "store" / name
+    return path / "content" if path.suffix == ".tree" else path

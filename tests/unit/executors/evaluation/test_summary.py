@@ -125,7 +125,7 @@ def test_the_model_of_the_last_window_is_named_when_it_is_there(home: Home) -> N
     assert (found["model"], found["paradigms"]) == (model, ["mixture"])
     link = chain.newest(SECOND)
     assert link is not None
-    chain.publish(link, model, START)
+    chain.publish(link, START)
     published = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND], {})["published"]
     assert (published["window"], published["path"]) == (SECOND, model)
 
