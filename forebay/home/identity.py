@@ -41,12 +41,14 @@ def read_marker(home: Home) -> Marker | None:
     marker = Marker.of_file(home.root / MARKER_NAME)
     if marker is not None:
         if marker.format != FORMAT:
-            raise _other_version(home, f"in format {marker.format}")
+            newer = _is_newer(marker.format)
+            raise _other_version(home, f"in format {marker.format}", newer=newer)
         return marker
     state = [name for name in _OLDER_STATE if _holds_something(home, name)]
     # Read once more: whoever made the home meanwhile wrote the marker before any state.
     if state and Marker.of_file(home.root / MARKER_NAME) is None:
-        raise _other_version(home, "without a database: " + ", ".join(f"{n}/" for n in state))
+        found = ", ".join(f"{name}/" for name in state)
+        raise _other_version(home, f"without a database: {found}", newer=False)
     return None
 
 
@@ -65,17 +67,24 @@ def stored_id(connection: Connection) -> str | None:
     """
     if not inspect(connection).has_table(tables.home.name, schema=_schema(connection)):
         return None
-    found = connection.scalar(select(tables.version.c.version_num))
+    found = connection.scalar(select(tables.version.c.version_num)) or ""
     if found != tables.REVISION:
+        newer = found > tables.REVISION
+        others = f", or set {ENVIRONMENT_NAME}, and {DATABASE_NAME} if you set it, to new ones"
         raise ConfigError(
             f"the database of this home has tables of revision {found!r}, and this version of "
-            f"Forebay needs {tables.REVISION!r}: use the version that wrote them"
+            f"Forebay needs {tables.REVISION!r}. {'A newer' if newer else 'An older'} version "
+            f"wrote them: use that one{'' if newer else others}"
         )
     return connection.scalar(select(tables.home.c.id))
 
 
 def make_tables(connection: Connection) -> str:
-    """Make the tables of a new home, and its id."""
+    """Make the tables of a new home, and its id.
+
+    Not by Alembic: this is one transaction of statements that are there already, it is over in
+    milliseconds, and no process of ours imports Alembic. Alembic's revisions make the very same.
+    """
     tables.METADATA.create_all(connection)
     home_id = uuid.uuid4().hex
     connection.execute(insert(tables.version).values(version_num=tables.REVISION))
@@ -125,9 +134,17 @@ def _schema(connection: Connection) -> str | None:
     return None if connection.dialect.name == "sqlite" else tables.SCHEMA
 
 
-def _other_version(home: Home, how: str) -> ConfigError:
+def _is_newer(found: str) -> bool:
+    return found.isdecimal() and int(found) > int(FORMAT)
+
+
+def _other_version(home: Home, how: str, *, newer: bool) -> ConfigError:
+    if newer:
+        return ConfigError(
+            f"{home.root} was written by a newer version of Forebay, {how}: use that version"
+        )
     return ConfigError(
-        f"{home.root} was written by another version of Forebay, {how}. Move the folder away, or "
+        f"{home.root} was written by an older version of Forebay, {how}. Move the folder away, or "
         f"set {ENVIRONMENT_NAME} to a new one, and train again"
     )
 

@@ -43,7 +43,7 @@ def test_an_older_home_is_refused(project: Project, arguments: tuple[str, ...]) 
     before = sorted(project.home.rglob("*"))
     done = project.forebay(*arguments, check=False)
     assert done.returncode == 1, done.stderr
-    assert done.stderr.startswith(f"error: {project.home} was written by another version"), done
+    assert done.stderr.startswith(f"error: {project.home} was written by an older version"), done
     assert "set FOREBAY_HOME to a new one, and train again" in done.stderr
     assert sorted(project.home.rglob("*")) == before
 
@@ -51,7 +51,7 @@ def test_an_older_home_is_refused(project: Project, arguments: tuple[str, ...]) 
 @pytest.mark.parametrize("arguments", [("--help",), ("check",), ("down",), ("doctor",)])
 def test_what_needs_no_state_does_not_care(project: Project, arguments: tuple[str, ...]) -> None:
     done = project.forebay(*arguments, check=False)
-    assert "another version" not in done.stderr + done.stdout
+    assert "older version" not in done.stderr + done.stdout
     if arguments[0] != "doctor":  # it judges this machine
         assert done.returncode == 0, done.stderr
 
@@ -68,4 +68,4 @@ def test_a_home_of_a_newer_version_is_refused(project: Project) -> None:
     marker.write_text(json.dumps(found | {"format": "4"}))
     done = project.forebay("plan", "ads", *RANGE, check=False)
     assert done.returncode == 1, done.stderr
-    assert "was written by another version of Forebay, in format 4" in done.stderr
+    assert "was written by a newer version of Forebay, in format 4: use that version" in done.stderr

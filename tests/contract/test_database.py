@@ -148,11 +148,20 @@ class DatabaseSuite:
         assert database_of(home).read(count) == 1
         assert marker(home) == before
 
-    def test_tables_of_another_revision_are_refused(self, home: Home) -> None:
-        newer = update(tables.version).values(version_num="0002")
-        database_of(home).transact(lambda connection: connection.execute(newer))
+    @pytest.mark.parametrize(
+        ("found", "said"),
+        [
+            ("0002", r"revision '0002', and .* needs '0001'\. A newer version .* use that one$"),
+            ("0000", "An older version wrote them: use that one, or set FOREBAY_HOME, and FOREB"),
+        ],
+    )
+    def test_tables_of_another_revision_are_refused(
+        self, home: Home, found: str, said: str
+    ) -> None:
+        other = update(tables.version).values(version_num=found)
+        database_of(home).transact(lambda connection: connection.execute(other))
         close_databases()
-        with pytest.raises(ConfigError, match=r"revision '0002', and .* needs '0001'"):
+        with pytest.raises(ConfigError, match=said):
             database_of(home).read(count)
 
     def test_a_folder_of_another_version_is_refused(self, home: Home) -> None:

@@ -40,7 +40,7 @@ BROUGHT_BY = {
     "pendulum": "apache-airflow",
     "pydantic-core": "pydantic",
 }
-OUTSIDE_CORE = ("forebay/demo", "forebay/testing")
+OUTSIDE_CORE = ("forebay/demo", "forebay/home/migrations", "forebay/testing")
 IMPORT_ALL = """
 import importlib, sys
 from forebay.mixture.tensorflow_start import start_tensorflow

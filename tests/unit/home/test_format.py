@@ -53,12 +53,19 @@ def test_state_of_before_the_database_is_refused(home: Home, name: str, act: obj
     assert not (home.root / MARKER_NAME).exists()
 
 
-@pytest.mark.parametrize("found", ["2", "4", "four"])
-def test_another_format_is_refused(home: Home, found: str) -> None:
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("2", rf"an older version of Forebay, in format 2\. {WAY_OUT}$"),
+        ("4", "a newer version of Forebay, in format 4: use that version$"),
+        ("10", "a newer version of Forebay, in format 10: use that version$"),
+    ],
+)
+def test_another_format_is_refused(home: Home, found: str, said: str) -> None:
     home.root.mkdir()
     marker = Marker(id="x", format=found, database="sqlite")
     (home.root / MARKER_NAME).write_text(marker.model_dump_json())
-    with pytest.raises(ConfigError, match=rf"another version of Forebay, in format {found}"):
+    with pytest.raises(ConfigError, match=said):
         require_format(home)
 
 

@@ -23,6 +23,6 @@ def test_no_job_is_made_in_a_home_of_another_version(tmp_path: Path) -> None:
         for name, spec in (("history", history_source()), ("clicks", clicks_source()))
     }
     request = JobRequest.of("j", tmp_path, tmp_path, pipeline, sources, [])
-    with pytest.raises(ConfigError, match="written by another version of Forebay"):
+    with pytest.raises(ConfigError, match="written by an older version of Forebay"):
         submit(Home(tmp_path), request, ("false",))
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
