@@ -29,6 +29,7 @@ COMMANDS: tuple[str, ...] = (
     "why",
     "forget",
     "gc",
+    "home",
     "models",
     "score",
     "report",

@@ -18,7 +18,7 @@ from forebay.home.folder_changes import (
 from forebay.home.store import Leftover, Store, Stored
 from forebay.home.store_names import ends_name, is_tree, new_name, require_name
 from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, index_bytes, stored_tree
-from forebay.home.verified import verify_file, verify_tree
+from forebay.home.verified import require_size, verify_file, verify_tree
 from forebay.system.files import make_folder, sync, writing
 from forebay.system.trees import name_tree
 
@@ -72,6 +72,14 @@ class FolderStore(Store):
         """See `Store.tree`."""
         folder = self._place(stored)
         return verify_tree(folder, stored, str(folder))
+
+    def verify(self, stored: Stored) -> None:
+        """See `Store.verify`."""
+        if is_tree(stored.name):
+            self.tree(stored)
+        else:
+            path = self.path(stored)
+            require_size(stored, path.stat().st_size, str(path))
 
     def is_there(self, stored: Stored) -> bool:
         """See `Store.is_there`."""

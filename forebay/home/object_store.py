@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,13 @@ from forebay.home.tree_index import (
     list_tree,
     stored_tree,
 )
-from forebay.home.verified import read_index, verify_file, verify_tree
+from forebay.home.verified import (
+    Digest,
+    read_index,
+    require_size,
+    verify_file,
+    verify_tree,
+)
 from forebay.system.files import writing
 
 
@@ -89,6 +95,17 @@ class ObjectStore(Store):
         )
         return copy / CONTENT_NAME
 
+    def verify(self, stored: Stored) -> None:
+        """See `Store.verify`. Nothing of it is kept on this host."""
+        name = require_name(stored.name)
+        if is_tree(name):
+            index = read_index(self._index_bytes(name), stored, self._address.url(name))
+            below = f"{name}/{CONTENT_NAME}"
+            self._read({f"{below}/{file.path}": file.checksum for file in index.files})
+        else:
+            size_bytes = self._read({name: stored.checksum})
+            require_size(stored, size_bytes, self._address.url(name))
+
     def is_there(self, stored: Stored) -> bool:
         """See `Store.is_there`."""
         name = require_name(stored.name)
@@ -132,14 +149,26 @@ class ObjectStore(Store):
     def _listing(self) -> S3Listing:
         return S3Listing(self._client, self._address)
 
-    def _download_tree(self, stored: Stored, copy: Path) -> None:
+    def _read(self, checksums: Mapping[str, str]) -> int:
+        """Read objects and verify them; how many bytes they hold."""
+        digests = {name: Digest() for name in checksums}
+        self._transfers.download(digests.items())
+        for name, digest in digests.items():
+            digest.require(checksums[name], self._address.url(name))
+        return sum(digest.size_bytes for digest in digests.values())
+
+    def _index_bytes(self, name: str) -> bytes:
         content = io.BytesIO()
-        self._transfers.download([(f"{stored.name}/{INDEX_NAME}", content)])
-        index = read_index(content.getvalue(), stored, self._address.url(stored.name))
+        self._transfers.download([(f"{name}/{INDEX_NAME}", content)])
+        return content.getvalue()
+
+    def _download_tree(self, stored: Stored, copy: Path) -> None:
+        content = self._index_bytes(stored.name)
+        index = read_index(content, stored, self._address.url(stored.name))
         below = copy / CONTENT_NAME
         for folder in (copy, below, *(below / path for path in index.folders)):
             folder.mkdir()
-        (copy / INDEX_NAME).write_bytes(content.getvalue())
+        (copy / INDEX_NAME).write_bytes(content)
         self._transfers.download(
             (f"{stored.name}/{CONTENT_NAME}/{file.path}", str(below / file.path))
             for file in index.files

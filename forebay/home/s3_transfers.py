@@ -11,9 +11,10 @@ from boto3.s3.transfer import TransferConfig, create_transfer_manager
 
 from forebay.home.s3_address import S3Address
 from forebay.home.s3_client import REQUESTS_AT_ONCE, calling
+from forebay.home.verified import Digest
 
-# A name, and the path or the buffer of its content.
-Files = Iterable[tuple[str, str | io.BytesIO]]
+# A name, and the path of its content or what holds or takes its bytes.
+Files = Iterable[tuple[str, str | io.BytesIO | Digest]]
 _PART_BYTES = 16 << 20
 # Of a download whose bytes stop coming; each begins with the attempts of any request.
 _DOWNLOADS = 2

@@ -94,6 +94,14 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def verify(self, stored: Stored) -> None:
+        """Read all of the content where it is kept, and compare it with what was stored.
+
+        Raises:
+            DataError: when something of it is missing or damaged, or when it has another size.
+        """
+
+    @abstractmethod
     def is_there(self, stored: Stored) -> bool:
         """Whether the name is in the store. Cheap: the content is not read."""
 

@@ -15,6 +15,30 @@ from forebay.system.files import file_digest, writing
 _RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
 
 
+class Digest:
+    """A file to write to that keeps the number and the checksum of its bytes only."""
+
+    def __init__(self) -> None:
+        """Nothing came yet."""
+        self.size_bytes = 0
+        self._digest = hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        """Take some more."""
+        self._digest.update(content)
+        self.size_bytes += len(content)
+        return len(content)
+
+    def require(self, checksum: str, place: str) -> None:
+        """See that these are the bytes that were stored. place: what a person is told.
+
+        Raises:
+            DataError: when they are not.
+        """
+        if self._digest.hexdigest() != checksum:
+            raise _damaged(place)
+
+
 def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
     """The index of a tree.
 
@@ -24,11 +48,26 @@ def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
     if hashlib.sha256(content).hexdigest() != stored.checksum:
         raise _damaged(f"{place}/{INDEX_NAME}")
     try:
-        return TreeIndex.model_validate_json(content)
+        index = TreeIndex.model_validate_json(content)
     except ValidationError as error:
         raise DataError(
             f"{place}/{INDEX_NAME} is of another version of Forebay: use that version"
         ) from error
+    require_size(stored, index.size_bytes, place)
+    return index
+
+
+def require_size(stored: Stored, size_bytes: int, place: str) -> None:
+    """See that what is stored has the size that it is said to have.
+
+    Raises:
+        DataError: when it has not.
+    """
+    if size_bytes != stored.size_bytes:
+        raise DataError(
+            f"{place} has {size_bytes} bytes, and {stored.size_bytes} are expected: the row that "
+            "names it is damaged. Restore the database from a backup"
+        )
 
 
 def verify_file(path: Path, checksum: str, place: str) -> None:

@@ -169,13 +169,29 @@ class StoreSuite(ABC):
             store.put_tree("f", "x", source)
         assert list(store.names()) == list(store.leftovers()) == []
 
+    def test_what_is_whole_is_verified_and_kept_nowhere(
+        self, store: Store, home: Home, tmp_path: Path
+    ) -> None:
+        store.verify(store.put("f", "x", b"tasks"))
+        store.verify(store.put("f", "x", b""))
+        store.verify(store.put_tree("f", "x", make_tree(tmp_path / "source")))
+        assert not home.cache.exists()
+
+    def test_another_size_is_named(self, store: Store, tmp_path: Path) -> None:
+        file = store.put("f", "x", b"tasks")
+        tree = store.put_tree("f", "x", make_tree(tmp_path / "source"))
+        for stored in (file, tree):
+            with pytest.raises(DataError, match=rf"{stored.name} has \d+ bytes, and 3 are"):
+                store.verify(stored.model_copy(update={"size_bytes": 3}))
+
     @pytest.mark.parametrize("content", [b"Tasks", b"task", None, b""])
     def test_a_damaged_file_is_named(self, store: Store, content: bytes | None) -> None:
         stored = store.put("f", "x", b"tasks")
         self.change(store, stored.name, content)
         word = "missing" if content is None else "damaged"
-        with pytest.raises(DataError, match=rf"{stored.name} is {word}.* FOREBAY_STORE"):
-            store.path(stored)
+        for read in (store.path, store.verify):
+            with pytest.raises(DataError, match=rf"{stored.name} is {word}.* FOREBAY_STORE"):
+                read(stored)
         assert store.is_there(stored) is (content is not None)
 
     @pytest.mark.parametrize("content", [b"plaN", b"p", None, b""])
@@ -186,8 +202,9 @@ class StoreSuite(ABC):
         stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
         self.change(store, f"{stored.name}/{place}", content)
         word = "missing" if content is None else "damaged"
-        with pytest.raises(DataError, match=rf"{stored.name}/{place} is {word}.* FOREBAY_STORE"):
-            store.tree(stored)
+        for read in (store.tree, store.verify):
+            with pytest.raises(DataError, match=rf"{stored.name}/{place} is {word}.* FOREBAY_"):
+                read(stored)
         assert store.is_there(stored) is (content is not None or place != "index.json")
 
     def test_what_was_never_stored_is_named(self, store: Store) -> None:

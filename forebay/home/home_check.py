@@ -1,0 +1,145 @@
+"""Is a home whole? What its rows name is read from the store, and rows are compared with rows.
+
+Reads page by page, beside whatever runs: what is removed meanwhile is no fault.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    func,
+    select,
+    tuple_,
+)
+
+from forebay.errors import DataError
+from forebay.home.contradictions import RULES
+from forebay.home.database import database_of
+from forebay.home.described import Subject, described, subject_text
+from forebay.home.paths import Home
+from forebay.home.store import Stored, store_of
+from forebay.home.tables import METADATA, STORED
+
+# Rows of one read. Of wrong rows of one kind, so many are named.
+_PAGE_ROWS = 500
+_RESTORE = "Restore the database from a backup"
+# What a row of the store is found by again. Nothing that describes a row is called so.
+_OWN = "own_"
+
+
+class Fault(NamedTuple):
+    """Something that is wrong, and the way out. table: whose row. subject: what it belongs to."""
+
+    table: str
+    subject: Subject
+    problem: str
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        where = subject_text(self.subject)
+        return (
+            f"{self.table}: {where}: {self.problem}" if where else f"{self.table}: {self.problem}"
+        )
+
+
+@dataclass
+class HomeCheck:
+    """One look at a home. rows: how many were checked, by table. read_bytes: from the store."""
+
+    home: Home
+    rows: Counter[str] = field(default_factory=Counter)
+    read_bytes: int = 0
+
+    def faults(self) -> Iterator[Fault]:
+        """Everything that is wrong, as it is found.
+
+        Raises:
+            InfrastructureError: when store or database cannot be read.
+        """
+        database = database_of(self.home)
+        self.rows.update(database.read(_counts))
+        for problem in database.read(_damages):
+            yield Fault("database", {}, f"{problem}. {_RESTORE}")
+        for rule in RULES:
+            wrong = described(rule.table, rule.is_wrong).limit(_PAGE_ROWS)
+            for row in database.read(partial(_all, wrong)):
+                yield Fault(rule.table.name, dict(row), f"{rule.problem}. {_RESTORE}")
+        for table in STORED:
+            yield from self._stored_faults(table)
+
+    def _stored_faults(self, table: Table) -> Iterator[Fault]:
+        """What the rows of a table name and the store does not have as it was stored.
+
+        They come by name, so that bytes which several of them name are read once.
+        """
+        verified: Stored | None = None
+        problem = ""
+        for row in self._rows_by_name(table):
+            own = {column.name: row[_OWN + column.name] for column in _own_columns(table)}
+            stored = Stored(**{name: own[name] for name in Stored.model_fields})
+            if stored != verified:
+                verified, problem = stored, self._problem(stored)
+            if problem and self._is_still_there(table, own):
+                subject = {name: row[name] for name in row if not name.startswith(_OWN)}
+                yield Fault(table.name, subject, problem)
+
+    def _rows_by_name(self, table: Table) -> Iterator[RowMapping]:
+        own = _own_columns(table)
+        rows = described(table).add_columns(*(each.label(_OWN + each.name) for each in own))
+        rows = rows.order_by(*own).limit(_PAGE_ROWS)
+        page = rows
+        while found := database_of(self.home).read(partial(_all, page)):
+            yield from found
+            last = found[-1]
+            page = rows.where(tuple_(*own) > tuple_(*(last[_OWN + each.name] for each in own)))
+
+    def _problem(self, stored: Stored) -> str:
+        try:
+            store_of(self.home).verify(stored)
+        except DataError as error:
+            return str(error)
+        self.read_bytes += stored.size_bytes
+        return ""
+
+    def _is_still_there(self, table: Table, own: dict[str, Any]) -> bool:
+        """Whether a row names these bytes even now: their names go before they do."""
+        same = (table.c[name] == value for name, value in own.items())
+        wanted = select(table.c.name).where(*same)
+        return bool(database_of(self.home).read(partial(_all, wanted)))
+
+
+def _own_columns(table: Table) -> list[Column[Any]]:
+    """The name first, then what tells the rows of a name apart, then what is expected there."""
+    first, rest = table.c.name, (table.c.checksum, table.c.size_bytes)
+    return [first, *table.primary_key.columns, *rest]
+
+
+def _all(wanted: Select[Any], rows: Connection) -> Sequence[RowMapping]:
+    return rows.execute(wanted).mappings().all()
+
+
+def _counts(rows: Connection) -> dict[str, int]:
+    return {
+        table.name: rows.scalar(select(func.count()).select_from(table)) or 0
+        for table in METADATA.sorted_tables
+    }
+
+
+def _damages(rows: Connection) -> list[str]:
+    """What SQLite says of its own file; PostgreSQL looks after its own."""
+    if rows.dialect.name != "sqlite":
+        return []
+    found = [text for (text,) in rows.exec_driver_sql("PRAGMA integrity_check") if text != "ok"]
+    for table, row, parent, _ in rows.exec_driver_sql("PRAGMA foreign_key_check"):
+        found.append(f"row {row} of {table} refers to a row of {parent} that is not there")
+    return found
