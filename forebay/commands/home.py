@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import DataError
 from forebay.home.format import open_home
+from forebay.home.paths import ENVIRONMENT_NAME
+from forebay.home.store import STORE_NAME
 
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
     group = typer.Typer(help="The home: whole, and copied.", no_args_is_help=True)
     group.command("check")(check)
+    group.command("backup")(backup)
     app.add_typer(group, name="home")
 
 
@@ -37,3 +44,42 @@ def check(output: Form = OutputFormat.TEXT) -> None:
         shown.line(f"read from the store: {looked.read_bytes:,} bytes; faults: {len(faults):,}")
     if faults:
         raise typer.Exit(DataError.exit_code)
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="A new folder, or an empty one.")],
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Copy this home to a folder, while jobs run.
+
+    Files of the store are linked where the folder is on the same file system. Exit 3 when the copy
+    is whole but for what this home has lost itself.
+    """
+    from forebay.home.backup import back_up
+
+    home = open_home()
+    done = back_up(home, folder.absolute())
+    shown = Output(output)
+    if shown.is_json:
+        shown.json({"folder": folder.absolute(), **done._asdict()})
+    else:
+        for problem in done.lost:
+            shown.line(f"not copied: {problem}")
+        shown.line(f"{home.root} is copied to {folder.absolute()}")
+        shown.line(_how_to_use(folder.absolute(), done.names, store_copied=done.store_copied))
+    if done.lost:
+        raise typer.Exit(DataError.exit_code)
+
+
+def _how_to_use(folder: Path, names: int, *, store_copied: bool) -> str:
+    if store_copied:
+        unset = f", and {STORE_NAME} not set" if os.environ.get(STORE_NAME) else ""
+        return (
+            f"its store has the {names:,} names of its database: use it with "
+            f"{ENVIRONMENT_NAME}={folder}{unset}"
+        )
+    return (
+        f"the bucket with its {names:,} names is not copied: use it with {ENVIRONMENT_NAME}="
+        f"{folder} and the same {STORE_NAME}, and only instead of this home, since each of the two "
+        "removes what it does not name"
+    )

@@ -57,12 +57,13 @@ def link_tree(source: Path, target: Path) -> TreeIndex:
         (target / path).mkdir()
     files = []
     for path in listed.files:
-        _link(source / path, target / path)
+        link_or_copy(source / path, target / path)
         files.append(indexed(target, path))
     return TreeIndex(folders=listed.folders, files=tuple(files))
 
 
-def _link(source: Path, target: Path) -> None:
+def link_or_copy(source: Path, target: Path) -> None:
+    """Link a file, and copy it where that is impossible."""
     try:
         target.hardlink_to(source)
     except OSError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -22,7 +22,7 @@ from forebay.errors import InfrastructureError
 from forebay.home import identity, tables
 from forebay.home.database import Database, Kind, T, Work
 from forebay.home.paths import Home
-from forebay.system.files import make_folder, writing
+from forebay.system.files import make_folder, sync, writing
 from forebay.system.locks import FileLock, locked
 
 FILE_NAME = "forebay.db"
@@ -91,6 +91,26 @@ class SqliteDatabase(Database):
         folder = self._home.root / "locks"
         make_folder(folder)
         return locked(folder / f"{name}.lock", wait_seconds)
+
+    def copy_to(self, path: Path) -> None:
+        """Write the state of one moment to another file, durably. Nobody has to wait for it.
+
+        Raises:
+            InfrastructureError: when it cannot be read or written.
+        """
+        path.unlink(missing_ok=True)
+        engine = self._engine()
+        if engine is None:
+            raise InfrastructureError(f"{self.path} was removed while it was copied")
+        try:
+            with engine.connect() as opened, closing(sqlite3.connect(path)) as copy:
+                connection: Any = opened.connection.driver_connection
+                connection.backup(copy)
+        except sqlite3.Error as error:
+            raise InfrastructureError(
+                f"{self.path} to {path}: {error}{_way_out(str(error))}"
+            ) from error
+        sync(path)
 
     def close(self) -> None:
         """See `Database.close`."""

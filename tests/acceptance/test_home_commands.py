@@ -1,0 +1,85 @@
+"""`forebay home check` and `backup`: a copy that was made while a job trained is trained on."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support import independent
+from support.kills import no_process_left, running, wait_for_rows
+from support.projects import DAY, FIRST_DAY, Project, ads_project
+from support.truth_rows import links_of, served_of, stored_of
+
+FIRST, SECOND, LAST = "2026-03-01", "2026-03-02", "2026-03-03"
+RANGE = ("run", "ads", "--from", FIRST, "--to", LAST)
+DAYS, ROWS = 3, 150_000
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return ads_project(tmp_path_factory.mktemp("homes"), days=DAYS, rows=ROWS)
+
+
+def all_sums(project: Project) -> dict[str, independent.Sums]:
+    """What a model has to have seen after all windows."""
+    days = [f"date={FIRST_DAY + (day - 1) * DAY:%Y-%m-%d}/*.parquet" for day in range(DAYS)]
+    first_ms = int(FIRST_DAY.timestamp() * 1000)
+    end_ms = first_ms + int(timedelta(days=DAYS).total_seconds() * 1000)
+    history = (independent.parquet_sums(project.files, files=day) for day in days)
+    return {
+        "history": independent.added(*history),
+        "clicks": independent.log_sums(project.log, first_ms, end_ms),
+    }
+
+
+def test_a_copy_of_a_home_that_trains_goes_on_training(project: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    with running(project, *RANGE, "--summary", str(tmp_path / "first.json")) as run:
+        wait_for_rows(project, SECOND, ROWS // 2, run)
+        said = project.forebay("home", "backup", str(folder)).stdout
+        assert run.poll() is None, "the job trained while its home was copied"
+        output = run.communicate(timeout=120)[0]
+        assert run.returncode == 0, output
+    assert f"use it with FOREBAY_HOME={folder}" in said
+    copy = Project(project.root, project.pipeline, home_folder=folder)
+    before = copy.forebay("home", "check")
+    assert "faults: 0" in before.stdout
+    assert links_of(folder, "ads", FIRST), "it has what was trained when it was made"
+    assert not links_of(folder, "ads", LAST)
+    assert copy.forebay("why", "ads", SECOND).returncode == 0
+    found = copy.run(FIRST, LAST)
+    assert FIRST in found["reused_windows"]
+    assert found["trained_windows"][-1] == LAST
+    expected = all_sums(project)
+    assert found["seen"] == expected
+    assert json.loads((tmp_path / "first.json").read_text())["seen"] == expected
+    assert served_of(folder, "ads")[2].is_relative_to(folder)
+    assert served_of(project.home, "ads")[2].is_relative_to(project.home)
+    for each in (project, copy):
+        assert "faults: 0" in each.forebay("home", "check").stdout
+        assert no_process_left(each)
+
+
+def test_damage_is_named_and_the_exit_code_says_so(project: Project) -> None:
+    place = stored_of(project.home, "ads", FIRST, "steps")
+    assert place is not None
+    place.write_bytes(place.read_bytes()[:-1])
+    done = project.forebay("home", "check", check=False)
+    assert done.returncode == 3, done.stderr
+    name = f"{project.home}/store/"
+    where = f"link_files: pipeline ads, line main, window {FIRST}, generation 1, kind steps: {name}"
+    assert done.stdout.startswith(where)
+    assert "Restore it from a backup, or correct FOREBAY_STORE" in done.stdout
+    found = json.loads(project.forebay("home", "check", "--output", "json", check=False).stdout)
+    assert found["rows"]["links"] >= DAYS
+    assert found["read_bytes"] > 0
+    assert [fault["subject"]["kind"] for fault in found["faults"]] == ["steps"]
+
+
+def test_a_copy_into_the_home_is_one_line_and_exit_1(project: Project) -> None:
+    done = project.forebay("home", "backup", str(project.home / "copy"), check=False)
+    assert done.returncode == 1
+    assert "name a folder outside" in done.stderr
+    assert "Traceback" not in done.stderr

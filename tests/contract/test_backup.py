@@ -1,0 +1,245 @@
+"""A copy of a home: whole whatever is removed meanwhile, apart from the home, and refused halfway."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.links import link
+from support.model_lines import export, keep_checkpoint, plan_empty, put
+from support.stored_trees import make_tree, read_tree
+
+from forebay.datatasks.ledger import Ledger
+from forebay.errors import InfrastructureError, UsageError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home import backup
+from forebay.home.backup import back_up
+from forebay.home.database import close_databases, database_of
+from forebay.home.garbage import collect
+from forebay.home.home_check import HomeCheck
+from forebay.home.paths import Home
+from forebay.home.sqlite import SqliteDatabase
+from forebay.home.store import store_of
+
+WINDOWS = ["2026-03-01", "2026-03-02", "2026-03-03"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """One trained window: a checkpoint, scores as a tree, and the model that serves."""
+    for name in ("FOREBAY_DATABASE", "FOREBAY_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    home = Home(tmp_path / "home")
+    train(home, WINDOWS[0], make_tree(tmp_path / "scores"))
+    yield home
+    close_databases()
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "backups" / "monday"
+
+
+def train(home: Home, window: str, scores: Path) -> None:
+    """A window's link with its files; of checkpoints, only the newest window's is kept."""
+    chain = ModelChain(home, "ads")
+    plan_empty(Ledger(home, "ads"), window)
+    chain.record(link(window))
+    trained = keep_checkpoint(chain, link(window))
+    chain.add_file(trained, "scores", store_of(home).put_tree("models", "scores", scores))
+    export(chain, trained)
+    assert chain.publish(trained, trained.finished_at)
+    chain.drop_checkpoints(1)
+
+
+def checkpoints(home: Home) -> list[str]:
+    links = ModelChain(home, "ads").links()
+    return [each.window for each in links if "checkpoint" in each.files]
+
+
+def require_whole(home: Home) -> None:
+    assert list(HomeCheck(home).faults()) == []
+
+
+def test_the_copy_is_a_home_of_its_own(home: Home, target: Path, tmp_path: Path) -> None:
+    unnamed = put(home)
+    done = back_up(home, target)
+    assert done == (3, [], True)
+    copy = Home(target)
+    assert sorted(path.name for path in target.iterdir()) == ["forebay.db", "home.json", "store"]
+    require_whole(copy)
+    assert set(store_of(copy).names()) == set(store_of(home).names()) - {unnamed.name}
+    train(copy, WINDOWS[1], make_tree(tmp_path / "more"))
+    shutil.rmtree(home.root)
+    close_databases()
+    require_whole(copy)
+    published = ModelChain(copy, "ads").published()
+    assert published is not None
+    assert published.window == WINDOWS[1]
+    assert Path(published.path).is_relative_to(target)
+    assert collect(copy).names == []
+
+
+def test_on_one_file_system_files_are_linked(home: Home, target: Path) -> None:
+    back_up(home, target)
+    files = [path for path in (target / "store").rglob("*") if path.is_file()]
+    names = {path.name for path in files}
+    assert {"plan.pb", "empty"} <= names
+    linked = [path for path in files if path.name != "index.json"]
+    assert all(path.samefile(home.root / path.relative_to(target)) for path in linked)
+
+
+def test_what_cannot_be_linked_is_copied(
+    home: Home, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(os, "link", refuse)
+        back_up(home, target)
+    require_whole(Home(target))
+    assert read_tree(target / "store") == read_tree(home.root / "store")
+    files = [path for path in (target / "store").rglob("*") if path.is_file()]
+    assert not any(path.samefile(home.root / path.relative_to(target)) for path in files)
+
+
+def test_what_is_dropped_while_it_is_copied_is_followed(
+    home: Home, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is copied; a job links the next window, and drops the checkpoint before it."""
+    later = iter(WINDOWS[1:])
+    plain = SqliteDatabase.copy_to
+
+    def copy_and_train(database: SqliteDatabase, path: Path) -> None:
+        plain(database, path)
+        window = next(later, None)
+        if window is not None:
+            train(home, window, make_tree(tmp_path / window))
+            collect(home)
+
+    monkeypatch.setattr(SqliteDatabase, "copy_to", copy_and_train)
+    assert back_up(home, target).lost == []
+    copy = Home(target)
+    require_whole(copy)
+    assert ModelChain(copy, "ads").windows() == WINDOWS
+    assert checkpoints(copy) == WINDOWS[-1:]
+
+
+def test_a_store_that_never_rests_is_no_copy_for_ever(
+    home: Home, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "_ROUNDS_MAX", 3)
+    days = iter(range(2, 9))
+    plain = SqliteDatabase.copy_to
+
+    def copy_and_train(database: SqliteDatabase, path: Path) -> None:
+        plain(database, path)
+        day = next(days)
+        train(home, f"2026-03-{day:02}", make_tree(tmp_path / str(day)))
+
+    monkeypatch.setattr(SqliteDatabase, "copy_to", copy_and_train)
+    with pytest.raises(InfrastructureError, match="changes faster than it is copied"):
+        back_up(home, target)
+    require_refused(target)
+
+
+def require_refused(target: Path) -> None:
+    """Half a copy is neither a home, nor the place for another copy."""
+    close_databases()
+    with pytest.raises(InfrastructureError, match=f"{target} has lost its database"):
+        database_of(Home(target)).check()
+
+
+def test_a_copy_that_is_cut_off_is_no_home(home: Home, target: Path) -> None:
+    close_databases()
+    child = os.fork()
+    if not child:
+        backup.copy_name = lambda *_: os._exit(9)  # type: ignore[assignment]
+        back_up(home, target)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    require_refused(target)
+    with pytest.raises(UsageError, match="is there and not empty"):
+        back_up(home, target)
+
+
+@pytest.mark.parametrize("damage", ["file", "tree"])
+def test_what_the_home_has_lost_is_said_and_the_rest_is_copied(
+    home: Home, target: Path, damage: str
+) -> None:
+    trained = ModelChain(home, "ads").links()[0]
+    name = trained.files["checkpoint" if damage == "file" else "scores"].name
+    place = home.root / "store" / name
+    if damage == "file":
+        place.unlink()
+    else:
+        (place / "index.json").write_text("{}")
+    done = back_up(home, target)
+    assert done.names == 3
+    (problem,) = done.lost
+    assert name in problem
+    assert "Restore it from a backup" in problem
+    (fault,) = HomeCheck(Home(target)).faults()
+    assert fault.subject["kind"] == ("checkpoint" if damage == "file" else "scores")
+
+
+@pytest.mark.parametrize("where", ["home", "home/jobs/new", "shared/new"])
+def test_a_folder_inside_the_home_is_refused(
+    home: Home, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_STORE", str(tmp_path / "shared"))
+    with pytest.raises(UsageError, match="name a "):
+        back_up(home, tmp_path / where)
+    assert not (home.root / "jobs").exists()
+    assert not (tmp_path / "shared").exists()
+
+
+def test_a_folder_that_is_used_is_refused(home: Home, target: Path) -> None:
+    target.mkdir(parents=True)
+    (target / "letter.txt").touch()
+    with pytest.raises(UsageError, match=f"{target} is there and not empty"):
+        back_up(home, target)
+    with pytest.raises(UsageError, match="is there and not empty"):
+        back_up(home, target / "letter.txt")
+    (target / "letter.txt").unlink()
+    assert back_up(home, target).names == 3
+
+
+def test_what_is_no_home_is_refused(tmp_path: Path, target: Path) -> None:
+    with pytest.raises(UsageError, match="is no home yet: there is nothing to copy"):
+        back_up(Home(tmp_path / "nothing"), target)
+    assert not target.exists()
+
+
+def test_facts_on_a_server_are_copied_by_its_own_program(
+    tmp_path: Path,
+    target: Path,
+    new_database: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    home = Home(tmp_path / "home")
+    database_of(home).prepare()
+    with pytest.raises(UsageError, match="`pg_dump --schema=forebay`, .* docs/home.md"):
+        back_up(home, target)
+    close_databases()
+    assert not target.exists()
+
+
+def test_a_bucket_is_not_copied(
+    home: Home, target: Path, new_s3_address: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_STORE", new_s3_address())
+    chain = ModelChain(home, "ads")
+    plan_empty(Ledger(home, "ads"), WINDOWS[1])
+    chain.record(link(WINDOWS[1]))
+    keep_checkpoint(chain, link(WINDOWS[1]))
+    done = back_up(home, target)
+    assert (done.names, done.store_copied) == (4, False)
+    assert not (target / "store").exists()
+    kept = ModelChain(Home(target), "ads").links()[1].files["checkpoint"]
+    assert store_of(Home(target)).path(kept).read_bytes() == b"bytes"
