@@ -396,7 +396,8 @@ def test_what_a_killed_job_left_unpublished_is_published(runs: Runs) -> None:
 
 def test_what_serves_is_not_published_again(runs: Runs) -> None:
     link = runs.trained(0)
-    runs.chain.publish(link, export(runs.chain, link), datetime(2026, 3, 5, tzinfo=UTC))
+    export(runs.chain, link)
+    runs.chain.publish(link, datetime(2026, 3, 5, tzinfo=UTC))
     before = runs.chain.published()
     runs.run(FIRST)
     assert runs.chain.published() == before

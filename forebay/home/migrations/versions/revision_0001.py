@@ -25,6 +25,7 @@ def upgrade() -> None:
     """Make all tables; `forebay_version` is Alembic's to make."""
     _make("home", _text("id", primary_key=True), _number("made_at"))
     _make("tombstones", _text("name", primary_key=True), _number("buried_at"))
+    _make("failed_runs", _text("dag_id", primary_key=True), _number("failed_at"))
     _make_plans()
     _make_listings()
     _make_lines()
@@ -121,6 +122,7 @@ def _make_lines() -> None:
         _row_of("windows", "window_id"),
         _number("generation"),
         _row_of("links", "parent_id", nullable=True),
+        Column("late", Boolean, nullable=False),
         _number("step"),
         _number("steps"),
         _number("resumed_from_step"),
@@ -130,6 +132,7 @@ def _make_lines() -> None:
         _number("finished_at"),
         _number("recorded_at"),
         UniqueConstraint("line_id", "window_id", "generation"),
+        Index(None, "line_id", "late"),
     )
 
 
