@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import Connection, delete, insert, select
 
 from forebay.home.database import database_of
 from forebay.home.paths import Home
+from forebay.home.rows import batches
 from forebay.home.tables import failed_runs
 
 
@@ -23,11 +26,11 @@ def note_failure(home: Home, dag_id: str, failed_at: int) -> None:
     database_of(home).transact(work)
 
 
-def last_failure(home: Home, dag_id: str) -> int:
-    """When a run of a DAG failed last, in microseconds since 1970; 0 when none did.
-
-    Raises:
-        InfrastructureError: when the database cannot be reached.
-    """
-    found = select(failed_runs.c.failed_at).where(failed_runs.c.dag_id == dag_id)
-    return database_of(home).read(lambda rows: rows.scalar(found)) or 0
+def last_failures(connection: Connection, dag_ids: Collection[str]) -> dict[str, int]:
+    """When a run of each DAG failed last, in microseconds since 1970; nothing where none did."""
+    found = (
+        (row.dag_id, row.failed_at)
+        for some in batches(dag_ids)
+        for row in connection.execute(select(failed_runs).where(failed_runs.c.dag_id.in_(some)))
+    )
+    return dict(found)

@@ -11,7 +11,7 @@ from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.lease import held_lines
 from forebay.home.database import database_of
 from forebay.home.paths import Home
-from forebay.operators.runs.run_failures import last_failure
+from forebay.operators.runs.run_failures import last_failures
 from forebay.system.message import Message
 
 
@@ -48,16 +48,12 @@ class TurnSnapshot(Message):
         """Look now, for all of these."""
         held = held_lines(connection, home, {(turn.pipeline, turn.line) for turn in turns})
         links = link_rows.generations(connection, {(turn.pipeline, turn.before) for turn in turns})
-        failed = {dag_id: _failed_at(home, dag_id) for dag_id in {turn.dag_id for turn in turns}}
+        failed = last_failures(connection, {turn.dag_id for turn in turns})
         return {
             turn: cls(
                 held=(turn.pipeline, turn.line) in held,
                 links=links.get((turn.pipeline, turn.line, turn.before), []),
-                failed_at=failed[turn.dag_id],
+                failed_at=failed.get(turn.dag_id, 0) / 1_000_000,
             )
             for turn in turns
         }
-
-
-def _failed_at(home: Home, dag_id: str) -> float:
-    return last_failure(home, dag_id) / 1_000_000

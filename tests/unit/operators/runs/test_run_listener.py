@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from support.jobs import ToldJob
 
-from forebay.home.database import PATIENCE
+from forebay.home.database import PATIENCE, database_of
 from forebay.home.paths import Home
-from forebay.operators.runs.run_failures import last_failure
+from forebay.operators.runs.run_failures import last_failures
 from forebay.operators.runs.run_listener import on_dag_run_failed
 from forebay.operators.turn.snapshot import TurnSnapshot
 
@@ -37,6 +37,10 @@ def state(job: ToldJob) -> str:
     return job.row.state
 
 
+def failures(job: ToldJob) -> dict[str, int]:
+    return database_of(job.home).read(lambda rows: last_failures(rows, ["ads", "clicks"]))
+
+
 def test_its_job_ends(job: ToldJob) -> None:
     on_dag_run_failed(dag_run=fails())
     assert state(job) == "cancelled"
@@ -52,7 +56,7 @@ def test_windows_that_wait_for_it_see_each_failure(job: ToldJob) -> None:
         on_dag_run_failed(dag_run=fails())
         assert newest < before <= seen() <= time.time()
     on_dag_run_failed(dag_run=fails(dag_id="clicks"))
-    assert seen() < last_failure(job.home, "clicks") / 1_000_000
+    assert seen() < failures(job)["clicks"] / 1_000_000
 
 
 @pytest.mark.parametrize("other", [{"run_id": "another"}, {"dag_id": "clicks"}])
@@ -73,7 +77,7 @@ def test_dags_of_others_are_not_looked_at(
     monkeypatch.delenv("FOREBAY_HOME")  # which would be said, were it looked for
     on_dag_run_failed(dag_run=fails(task="BashOperator"))
     assert state(job) == "running"
-    assert last_failure(job.home, "ads") == 0
+    assert failures(job) == {}
     assert caplog.text == ""
 
 
