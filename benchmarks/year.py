@@ -78,7 +78,11 @@ def project(root: Path, windows: int) -> None:
             "features": {"user": {"encode": "hash", "buckets": 100}},
         },
         "train": {"paradigm": PARADIGM},
-        "job": {"roles": {"data": {"count": 1}}},
+        "job": {
+            "roles": {"data": {"count": 1}},
+            "checkpoint": {"windows_kept": WINDOWS_KEPT},
+            "publish": {"windows_kept": WINDOWS_KEPT},
+        },
     }
     for path, text in (("sources/clicks", source), ("pipelines/ads", pipeline)):
         file = root / "config" / f"{path}.yaml"
@@ -170,7 +174,7 @@ def build(root: Path, count: int) -> LineTarget:
 def train(target: StageTarget, scratch: Path) -> None:
     """What the training of a window stores, by the functions that store it; nothing is learnt."""
     window, chain, spec = target.window, target.chain, target.pipeline
-    archive = WindowArchive(store_of(target.home), spec.name, target.line, WINDOWS_KEPT)
+    archive = WindowArchive(store_of(target.home), spec.name, target.line)
     local = made_up(scratch / window.key)
     files = archive.put_window(window.key, 1, local, local / "checkpoint")
     files["saved_model"] = archive.put(window.key, 1, "saved_model", local / "saved_model")
@@ -196,7 +200,6 @@ def train(target: StageTarget, scratch: Path) -> None:
             finished_at=now,
         )
     )
-    chain.drop_checkpoints(WINDOWS_KEPT)
     evaluate_window(target)
     publish_window(target, 1)
     shutil.rmtree(local)

@@ -81,3 +81,14 @@ class DatasetSpec(Spec):
     def event_id_columns(self) -> list[str]:
         """Columns of the event identity, in order."""
         return [self.event_id] if isinstance(self.event_id, str) else list(self.event_id)
+
+    @property
+    def label_horizon(self) -> int:
+        """Windows after its own in which a row's complete label may still come.
+
+        A row's batch copy comes `offset` after it happened and its stream copy possibly later than
+        that instant's window; one window more covers rows published after their window's end.
+        """
+        one = self.grid.at(self.start)
+        offsets = [stream.offset for stream in self.streams.values()]
+        return -(-max(offsets) // (one.end - one.start)) + 1

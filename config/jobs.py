@@ -9,6 +9,9 @@ from pydantic import Field, field_validator
 
 from forebay.config.base import Duration, Spec
 
+# Windows of which copies of the model stay, where nothing else is declared.
+_MODELS_KEPT = 400
+
 
 class RuntimeSpec(Spec):
     """`python` is the interpreter that a role's processes run in (default: the submitter's)."""
@@ -70,17 +73,32 @@ class CheckpointSpec(Spec):
     """When the model and its data positions are sealed together."""
 
     every_steps: int = Field(default=200, ge=1)
-    windows_kept: int = Field(default=400, ge=1, description="Windows that can be restarted from")
+    windows_kept: int | None = Field(
+        default=None,
+        ge=1,
+        description="Newest windows whose checkpoints stay: the windows after them can be trained "
+        "again (default: job.windows_kept, at most 400)",
+    )
 
 
 class PublishSpec(Spec):
     """Whether a finished window's model becomes the one that serves."""
 
     when: Literal["always", "never"] = "always"
+    windows_kept: int | None = Field(
+        default=None,
+        ge=1,
+        description="Newest windows whose exported models stay, beside the one that serves "
+        "(default: job.windows_kept, at most 400)",
+    )
 
 
 class JobSpec(Spec):
-    """Everything about running that is not data or model."""
+    """Everything about running that is not data or model.
+
+    `windows_kept` bounds what a model line keeps of its older windows: scores, steps, folders of
+    ended jobs, plans that were replaced. What is as big as the model has bounds of its own.
+    """
 
     plane: Literal["local"] = "local"
     roles: RolesSpec = RolesSpec()
@@ -88,3 +106,18 @@ class JobSpec(Spec):
     failover: FailoverSpec = FailoverSpec()
     checkpoint: CheckpointSpec = CheckpointSpec()
     publish: PublishSpec = PublishSpec()
+    windows_kept: int = Field(
+        default=10_000,  # more than a year of hours
+        ge=1,
+        description="Newest windows of a model line of which everything stays",
+    )
+
+    @property
+    def checkpoints_kept(self) -> int:
+        """Newest windows whose checkpoints stay."""
+        return self.checkpoint.windows_kept or min(self.windows_kept, _MODELS_KEPT)
+
+    @property
+    def exports_kept(self) -> int:
+        """Newest windows whose exported models stay."""
+        return self.publish.windows_kept or min(self.windows_kept, _MODELS_KEPT)

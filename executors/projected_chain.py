@@ -39,7 +39,7 @@ class ProjectedChain:
         """Why windows cannot be built on those before them: their checkpoints are gone."""
         return [
             f"window {key} cannot be built on: its checkpoint is not kept "
-            "(job.checkpoint.windows_kept)"
+            "any more (job.checkpoint.windows_kept)"
             for key in self._missing
         ]
 

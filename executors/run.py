@@ -28,7 +28,12 @@ from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
-from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.executors.model_line.start import (
+    gap_before,
+    require_checkpoint,
+    require_compatible,
+    warm_start_of,
+)
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
@@ -72,9 +77,13 @@ class Run:
         )
         # A reprocess that was cut off continues with its own generations, it does not start over.
         over = reprocess and not self._is_unfinished(job_id)
+        if over:  # before there are new plans that nothing can be trained from
+            self._require_checkpoint(windows[0])
         report = self._plan(windows, warm, reprocess=over)
         todo = self._todo(report)
         self._refuse_gap(todo)
+        if todo:
+            self._require_checkpoint(todo[0].as_window)
         require_compatible(chain, pipeline, self.target.project.sources)
         self.watch.planned(report, todo)
         status = None
@@ -130,6 +139,10 @@ class Run:
         gap = gap_before(self.target.chain, grid, todo[0].as_window)
         if gap:
             raise ConfigError(gap)
+
+    def _require_checkpoint(self, first: Window) -> None:
+        kept = self.target.pipeline.job.checkpoints_kept
+        require_checkpoint(self.target.chain, self.target.chain.before(first), kept)
 
     def _train(self, request: JobRequest) -> JobStatus:
         job_dir = self.target.home.job(request.job_id)
@@ -194,7 +207,8 @@ class Run:
         started: float,
     ) -> Json:
         from forebay.executors.evaluation.range_summary import (
-            summarise_windows,  # scipy: only where it is needed
+            judge_windows,  # scipy: only where it is needed
+            summarise_windows,
         )
 
         phase = time.perf_counter()
@@ -208,6 +222,7 @@ class Run:
             "notes": list(report.notes),
         }
         summary = summarise_windows(self.target.pipeline, self.target.chain, keys, facts)
+        judge_windows(self.target.chain, summary)
         self._phases["evaluate"] = time.perf_counter() - phase
         self._phases["total"] = time.perf_counter() - started
         return summary | {"phases_seconds": self._phase_seconds(status)}

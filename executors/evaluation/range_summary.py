@@ -9,11 +9,11 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import ConfigError
-from forebay.executors.evaluation.summary import Json, build_summary
+from forebay.executors.evaluation.summary import Json, build_summary, rows_verdict
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.link import Link, Parent
 
 
 def summarise_windows(
@@ -46,9 +46,20 @@ def summarise_windows(
     plans = ledger.plans({link.window: link.generation for link in links})
     if facts is None:
         facts = _facts_of_jobs(chain, links)
-    return build_summary(
-        pipeline, chain, links, plans, evaluation, {"published": _published(chain), **facts}
-    )
+    notes = [*facts.get("notes", ()), *evaluation.notes]
+    facts = {"published": _published(chain), **facts, "notes": notes}
+    return build_summary(pipeline, chain, links, plans, evaluation, facts)
+
+
+def judge_windows(chain: ModelChain, summary: Json) -> None:
+    """Store what a summary says of each window as its judgement: it stays when the scores go."""
+    judged = []
+    for window in summary["windows"]:
+        agree, line = rows_verdict([window])
+        facts = {name: value for name, value in window.items() if name != "series"}
+        name = Parent(window=window["window"], generation=window["generation"])
+        judged.append((name, {**facts, "rows_agree": agree, "rows_line": line}))
+    chain.judge_all(judged)
 
 
 def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:

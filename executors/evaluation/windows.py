@@ -22,41 +22,50 @@ from forebay.home.store import store_of
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics by window key, label completeness by window key, and the pooled block."""
+    """Metrics by window key, label completeness by window key, and the pooled block.
+
+    notes: for people, on what the figures leave out.
+    """
 
     windows: dict[str, dict[str, Any]]
     completeness: dict[str, dict[str, Any]]
     pooled: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
-    """Judge links, given in order; labels of later windows count too."""
+    """Judge links, given in order; labels of later windows count too.
+
+    Of a link whose scores are not kept any more, the figures are those of its judgement.
+    """
     wanted = {link.window for link in links}
-    horizon = label_horizon(pipeline)  # no label comes from windows after that
+    horizon = pipeline.dataset.label_horizon  # no label comes from windows after that
     following = chain.between(links[0], links[-1], horizon) if links else []
     segments = [_segments(chain, link) for link in following]
     paradigms = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
     boards: list[Scored] = [
         board for board in score_windows(segments, paradigms, horizon) if board.window in wanted
     ]
+    judged = chain.judgements([link for link in links if not link.has_scores])
+    metrics = {board.window: window_metrics(board) for board in boards}
+    completeness = {board.window: label_completeness([board]) for board in boards}
     return Evaluation(
-        windows={board.window: window_metrics(board) for board in boards},
-        completeness={board.window: label_completeness([board]) for board in boards},
-        pooled=summarise_scores(boards),
+        windows=metrics | {key: each["metrics"] for key, each in judged.items()},
+        completeness=completeness
+        | {key: each["label_completeness"] for key, each in judged.items()},
+        pooled=summarise_scores([board for board in boards if board.window not in judged]),
+        notes=_notes(len(judged)),
     )
 
 
-def label_horizon(pipeline: PipelineSpec) -> int:
-    """Windows after its own in which a row's complete label may still come.
-
-    A row's batch copy comes `offset` after it happened and its stream copy possibly later than
-    that instant's window; one window more covers rows published after their window's end.
-    """
-    grid = pipeline.dataset.grid
-    one = grid.at(pipeline.dataset.start)
-    size = one.end - one.start
-    offsets = [stream.offset for stream in pipeline.dataset.streams.values()]
-    return -(-max(offsets) // size) + 1
+def _notes(judged: int) -> tuple[str, ...]:
+    if not judged:
+        return ()
+    note = (
+        f"windows whose scores are not kept any more (job.windows_kept): {judged}; their figures "
+        "are those of their judgements, and no part of the pooled ones"
+    )
+    return (note,)
 
 
 def _segments(chain: ModelChain, link: Link) -> Segments:

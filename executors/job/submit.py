@@ -93,12 +93,11 @@ class _Submission:
     """One call of `submit`: `start` and `join` are tried in turn until one of them can act."""
 
     def __init__(self, home: Home, request: JobRequest, run: str | None) -> None:
-        """Make the job's folder where it is not there."""
+        """Nothing is made yet."""
         self.home = home
         self.request = request
         self.run = run
         self.folder = JobFolder(home.job(request.job_id))
-        self.folder.create()
 
     @property
     def _database(self) -> Database:
@@ -107,8 +106,12 @@ class _Submission:
     def start(self, supervisor: Sequence[str]) -> int | None:
         """The epoch of a job that this call has started; None where somebody else runs it."""
         lock = FileLock(self.folder.supervisor_lock)
-        if not lock.acquire(LIVE_SECONDS):
-            return None
+        try:
+            self.folder.create()
+            if not lock.acquire(LIVE_SECONDS):
+                return None
+        except FileNotFoundError:
+            return None  # the folder of an earlier run of the job is being removed: see retention
         try:
             epoch = self._store(lock)
             if epoch is None:

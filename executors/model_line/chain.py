@@ -7,7 +7,7 @@ from the newest model of the window before; later windows keep theirs and become
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,9 +24,10 @@ from forebay.executors.model_line import (
     link_rows,
     serving,
 )
-from forebay.executors.model_line.link import FileKind, Head, Link, Published
+from forebay.executors.model_line.link import FileKind, Head, Link, Parent, Published
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database import database_of
+from forebay.home.garbage import bury
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store import Stored, store_of
 
@@ -158,13 +159,29 @@ class ModelChain:
 
     def judge(self, link: Link, document: Mapping[str, Any]) -> None:
         """Store how good a link is, in place of what was stored before."""
-        text = json.dumps(document)
-        self._change(lambda rows, line: judgement_rows.store(rows, line, link.name, text))
+        self.judge_all([(link.name, document)])
+
+    def judge_all(self, judged: Sequence[tuple[Parent, Mapping[str, Any]]]) -> None:
+        """Store how good links are, in place of what was stored before."""
+
+        def work(rows: Connection, line: int) -> None:
+            for name, document in judged:
+                judgement_rows.store(rows, line, name, json.dumps(document))
+
+        self._change(work)
 
     def judgement(self, link: Link) -> dict[str, Any] | None:
         """How good a link is; None where nobody judged it."""
         found = self._read(lambda rows, line: judgement_rows.document(rows, line, link.name))
         return None if found is None else json.loads(found)
+
+    def judgements(self, links: Sequence[Link]) -> dict[str, dict[str, Any]]:
+        """How good links are, one of each window, by window; nobody judged those left out."""
+        if not links:
+            return {}
+        names = [link.name for link in links]
+        found = self._read(lambda rows, line: judgement_rows.documents(rows, line, names))
+        return {window: json.loads(text) for window, text in found.items()}
 
     def add_file(self, link: Link, kind: FileKind, stored: Stored) -> Link:
         """Name something more that is stored of a link; the link with it."""
@@ -176,11 +193,18 @@ class ModelChain:
         self._train(work)
         return link.model_copy(update={"files": {**link.files, kind: stored}})
 
-    def drop_checkpoints(self, windows_kept: int) -> None:
-        """Remove checkpoints of all but the last windows; links, scores and models stay."""
-        names = self._train(lambda rows, line: file_rows.drop_checkpoints(rows, line, windows_kept))
-        # A process that dies here leaves them for `forebay gc`.
-        store_of(self.home).remove(names)
+    def clear_store(self, folder: str) -> None:
+        """Remove what trainers left that died, in a folder where only the line's trainer stores.
+
+        Raises:
+            FencedError: when another job trains the line by now.
+        """
+        store = store_of(self.home)
+        left = [each.name for each in store.leftovers(folder)]
+        found = list(store.names(folder))
+        if found or left:
+            buried = self._train(lambda rows, _line: bury(rows, found))
+            store.remove([*buried, *left])
 
     def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:
         """Refuse to continue from a model that was made for other features or towers.

@@ -7,12 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
-from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.model_line.link import FileKind
 from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches
 from forebay.home.store import Stored
-from forebay.home.tables import link_files, links, windows
+from forebay.home.tables import link_files, links
 
 _OF_LINKS = select(link_files).where(link_files.c.link_id.in_(bindparam("ids", expanding=True)))
 
@@ -48,26 +47,3 @@ def with_checkpoint(connection: Connection, line: int | None) -> set[int]:
     return set(
         connection.scalars(rows.where(links.c.line_id == line, link_files.c.kind == "checkpoint"))
     )
-
-
-def drop_checkpoints(connection: Connection, line: int, windows_kept: int) -> list[str]:
-    """Forget the checkpoints of all but the last windows; the names that nobody needs any more."""
-    kept = (
-        select(links.c.window_id)
-        .join(windows, windows.c.id == links.c.window_id)
-        .where(links.c.line_id == line)
-        .group_by(links.c.window_id, *IN_ORDER)
-        .order_by(*(each.desc() for each in IN_ORDER))
-        .limit(windows_kept)
-    )
-    checkpoints = link_files.c.kind == "checkpoint"
-    rows = (
-        select(link_files.c.link_id, link_files.c.name)
-        .join(links, links.c.id == link_files.c.link_id)
-        .where(checkpoints, links.c.line_id == line)
-        .where(links.c.window_id.not_in(list(connection.scalars(kept))))
-    )
-    dropped = {row.link_id: row.name for row in connection.execute(rows)}
-    for ids in batches(dropped):
-        connection.execute(delete(link_files).where(checkpoints, link_files.c.link_id.in_(ids)))
-    return list(dropped.values())

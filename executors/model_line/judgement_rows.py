@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection, delete, insert, select
 
 from forebay.executors.model_line.link import Parent
-from forebay.executors.model_line.link_rows import link_id, require_id
-from forebay.home.tables import judgements
+from forebay.executors.model_line.link_rows import is_of, link_id, require_id
+from forebay.home.rows import batches
+from forebay.home.tables import judgements, links, windows
 from forebay.system.instants import now_us
 
 
@@ -23,3 +26,21 @@ def document(connection: Connection, line: int | None, name: Parent) -> str | No
     """The judgement of a link; None where there is none."""
     of_link = link_id(connection, line, name)
     return connection.scalar(select(judgements.c.document).where(judgements.c.link_id == of_link))
+
+
+def documents(connection: Connection, line: int | None, names: Iterable[Parent]) -> dict[str, str]:
+    """The judgements of links, one of each window, by window; those without one are left out."""
+    generations = {name.window: name.generation for name in names}
+    found: dict[str, str] = {}
+    for keys in batches(generations):
+        rows = (
+            select(windows.c.key, links.c.generation, judgements.c.document)
+            .select_from(links)
+            .join(windows, windows.c.id == links.c.window_id)
+            .join(judgements, judgements.c.link_id == links.c.id)
+            .where(is_of(line), windows.c.key.in_(keys))
+        )
+        for row in connection.execute(rows):
+            if generations[row.key] == row.generation:
+                found[row.key] = row.document
+    return found

@@ -45,8 +45,8 @@ class Link(Message):
 
     base_seen and seen: the model's row sums before and after this window, by source name.
     read: what data executors read for it, by source name.
-    files: what of it is in the store. The checkpoint is dropped when enough later windows are
-    trained; saved_model is there where a job ended with the window.
+    files: what of it is in the store, until enough later windows are trained; saved_model is
+    there where a job ended with the window.
     model_fingerprint: fingerprint of everything that decides the model's shape and meaning.
     """
 
@@ -71,6 +71,11 @@ class Link(Message):
     def name(self) -> Parent:
         """What a later link calls it."""
         return Parent(window=self.window, generation=self.generation)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether its scores can be read: each trained window has steps, and both go together."""
+        return "scores" in self.files or "steps" in self.files
 
     def trained(self, source: str) -> RowSums:
         """What this window trained of one source, from the model's own variables."""

@@ -12,7 +12,9 @@ from forebay.config.windows import (
     is_warm_start,
     warm_start_window,
 )
+from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 
 
@@ -41,6 +43,31 @@ def require_compatible(
     """
     for newest in chain.last():
         chain.require_same_fingerprint(newest, model_fingerprint_of(pipeline, sources))
+
+
+def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int) -> None:
+    """Let a window be trained whose parent's checkpoint is there, or that has no parent.
+
+    windows_kept: how many windows keep theirs, for the message.
+
+    Raises:
+        ConfigError: when the checkpoint is not kept any more.
+    """
+    if parent is None or "checkpoint" in parent.files:
+        return
+    heads = [head for head in chain.heads() if not is_warm_start(head.name.window)]
+    kept = next((head.name.window for head in heads if head.has_checkpoint), None)
+    ways = [
+        f"train the line again from its start (--reprocess --from {head.name.window})"
+        for head in heads[:1]
+    ]
+    if kept is not None:
+        ways.insert(0, f"begin with the window after {kept}")
+    raise ConfigError(
+        f"window {parent.window} cannot be built on any more: its checkpoint is not kept on line "
+        f"{chain.line!r} (job.checkpoint.windows_kept is {windows_kept}). Way out: "
+        f"{', '.join(ways)}, or train a line of its own (--line NAME)"
+    )
 
 
 def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:

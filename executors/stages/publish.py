@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from forebay.errors import InfrastructureError, UsageError
+from forebay.executors.retention.collect import collect_after
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget
 from forebay.home.store import store_of
@@ -13,7 +14,8 @@ from forebay.home.store import store_of
 def publish_window(target: StageTarget, generation: int) -> PublishResult:
     """Let a generation of a window serve, if the pipeline wants it and nothing later does.
 
-    Called again it comes to the same.
+    Called again it comes to the same. What of older windows is not kept is removed then; where
+    that fails, it is a warning.
 
     Raises:
         UsageError: when that generation is not trained.
@@ -36,11 +38,13 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
         if model is None or not store.is_there(model):
             place = "" if model is None else f", and {store.url(model)} is gone"
             raise InfrastructureError(
-                f"window {key} has no exported model: it was trained in the middle of a longer job"
-                f"{place}. Train the window again to have it exported"
+                f"window {key} has no exported model: it was trained in the middle of a longer "
+                f"job, or is older than those that are kept (job.publish.windows_kept is "
+                f"{spec.job.exports_kept}){place}. Train the window again to have it exported"
             )
         if not chain.publish(link, datetime.now(UTC)):
             reason = chain.unfit_to_serve(link)  # a later one came in between
+    collect_after(f"window {key} is published", target.home, spec, target.line)
     serving = chain.published()
     return PublishResult(
         state="kept" if reason else "published",

@@ -14,7 +14,12 @@ from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.model_line.lease import living_holder
-from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.executors.model_line.start import (
+    gap_before,
+    require_checkpoint,
+    require_compatible,
+    warm_start_of,
+)
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.results import SubmitResult
@@ -76,6 +81,8 @@ class _Submission:
         turn.require()
         if turn.action == "wait":
             return self._waiting(turn.reason)
+        kept = self.spec.job.checkpoints_kept
+        require_checkpoint(self.chain, self.chain.before(self.window), kept)
         generation = self._decide_generation()
         return self._trained_or_running(generation) or self._start(generation)
 

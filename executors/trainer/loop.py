@@ -19,6 +19,8 @@ from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.executors.model_line.start import require_checkpoint
+from forebay.executors.retention.collect import collect_after
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.inbox import Frame
@@ -92,15 +94,14 @@ class WindowTrainer:
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
-        self._archive = WindowArchive(
-            store_of(home), pipeline.name, request.line, pipeline.job.checkpoint.windows_kept
-        )
+        self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
         self._standing: Parent | None = None  # the link that the learner's variables are at
 
     def train(self, window: WindowRequest, position: int) -> None:
         """Train one window to its end, unless an earlier process of this job already did."""
         last = position == len(self._request.windows) - 1
         link = self._chain.link(window.key, window.generation)
+        self._chain.clear_store(self._archive.folder(window.key))
         if link is None:
             link = self._train_to_end(window, position, export=last)
         elif last and "saved_model" not in link.files:
@@ -315,12 +316,14 @@ class WindowTrainer:
     def _finish(self, link: Link, *, publish: bool) -> None:
         if publish and self._pipeline.job.publish.when == "always":
             self._chain.publish(link, datetime.now(UTC))
-        self._chain.drop_checkpoints(self._pipeline.job.checkpoint.windows_kept)
+        event = f"window {link.window} is trained"
+        collect_after(event, self._chain.home, self._pipeline, self._chain.line)
         self._progress.finished(link.window)
 
     def _bring_to(self, link: Link) -> None:
         """Load a link's model where the learner stands elsewhere."""
         if self._standing != link.name:
+            require_checkpoint(self._chain, link, self._pipeline.job.checkpoints_kept)
             self._archive.load(self._learner, link)
             self._standing = link.name
 

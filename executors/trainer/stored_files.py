@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.errors import ConfigError, DataError
+from forebay.errors import DataError
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.window_files.checkpoints import MODEL_FOLDER
 from forebay.executors.window_files.dead_letters import gather_letters
@@ -23,7 +23,10 @@ class WindowArchive:
     store: Store
     pipeline: str
     line: str
-    windows_kept: int
+
+    def folder(self, window: str) -> str:
+        """Where in the store everything of a window goes."""
+        return f"models/{self.pipeline}/{self.line}/{window}"
 
     def put(self, window: str, generation: int, kind: FileKind, source: Path) -> Stored:
         """Store one file or folder; on return it is durable.
@@ -31,7 +34,7 @@ class WindowArchive:
         Raises:
             InfrastructureError: when the store is full or cannot be reached.
         """
-        folder = f"models/{self.pipeline}/{self.line}/{window}"
+        folder = self.folder(window)
         stem = f"g{generation}-{kind}"
         if source.is_dir():
             return self.store.put_tree(folder, stem, source)
@@ -51,21 +54,13 @@ class WindowArchive:
         return {kind: self.put(window, generation, kind, path) for kind, path in found.items()}
 
     def load(self, learner: Learner, link: Link) -> None:
-        """Bring a learner to where a link's window ended.
+        """Bring a learner to where a link's window ended; its checkpoint is kept.
 
         Raises:
-            ConfigError: when its checkpoint is not kept any more.
             DataError: when it is not what was stored.
         """
-        stored = link.files.get("checkpoint")
-        if stored is None:
-            raise ConfigError(
-                f"window {link.window} cannot be built on any more: its checkpoint is not kept "
-                f"(job.checkpoint.windows_kept is {self.windows_kept}). Start from a later window, "
-                "or raise it and train a new line"
-            )
         try:
-            folder = self.store.tree(stored)
+            folder = self.store.tree(link.files["checkpoint"])
         except DataError as error:
             command = f"forebay run {self.pipeline} --from {link.window} --to {link.window}"
             raise DataError(

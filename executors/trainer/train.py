@@ -11,9 +11,11 @@ from pathlib import Path
 from forebay.config.columns import declared_columns
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest
+from forebay.executors.retention.training_folders import remove_training_folder, spent_folders
 from forebay.executors.role import end_at_once, role_arguments, role_exit, start_arrow, start_role
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.home.database import PATIENCE
+from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
 
@@ -43,6 +45,8 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
     learner = make_learner(
         pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads
     )
+    for left in spent_folders(Home(Path(request.home)), pipeline.name, request.line):
+        remove_training_folder(left.path)
     trainer = WindowTrainer(job_dir, request, layout, learner, lease_epoch)
     try:
         for position, window in enumerate(request.windows):

@@ -1,13 +1,20 @@
-"""`forebay gc`: remove from the store what no plan, link or listing names."""
+"""`forebay gc`: remove what of older windows is not kept, and what nothing names."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.commands import arguments
+from forebay.commands.output import Form, Output, OutputFormat, note, option
 from forebay.home.format import open_home
+
+if TYPE_CHECKING:
+    from forebay.executors.retention.home_garbage import Found
+
+COLUMNS = ("kind", "pipeline", "line", "window", "generation", "size_bytes", "place")
 
 
 def register(app: typer.Typer) -> None:
@@ -17,24 +24,47 @@ def register(app: typer.Typer) -> None:
 
 def gc(
     dry_run: Annotated[bool, option("--dry-run", help="Say what would go, and keep it.")] = False,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Remove from the store what nothing names, and what writers left that were killed.
+    """Remove what of older windows is not kept, what nothing names, what killed writers left.
 
-    May run at any time, beside runs and jobs: what these store meanwhile is never removed.
+    A pipeline's YAML says how many windows keep what they have: job.windows_kept. May run at any
+    time, beside runs and jobs: what they need or store meanwhile is never removed.
     """
-    from forebay.home.garbage import collect
+    from forebay.config.load import load_project
+    from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
 
-    found = collect(open_home(), dry_run=dry_run)
+    act = find_garbage if dry_run else remove_garbage
+    found = act(open_home(), load_project(config))
+    for text in found.notes:
+        note(f"note: {text}")
     shown = Output(output)
     if shown.is_json:
-        facts = {"dry_run": dry_run, "names": found.names, "leftovers": found.leftovers}
-        shown.json(facts)
-        return
-    does = "would be removed" if dry_run else "removed"
-    for name in (*found.names, *found.leftovers):
+        shown.json(
+            {
+                "dry_run": dry_run,
+                "windows": [each._asdict() for each in found.windows],
+                "names": found.unnamed.names,
+                "leftovers": found.unnamed.leftovers,
+            }
+        )
+    else:
+        _print(shown, found, dry_run=dry_run)
+
+
+def _print(shown: Output, found: Found, *, dry_run: bool) -> None:
+    if found.windows:
+        shown.table([each._asdict() for each in found.windows], COLUMNS)
+    for name in (*found.unnamed.names, *found.unnamed.leftovers):
         shown.line(name)
+    does = "would be removed" if dry_run else "removed"
+    kinds = Counter(each.kind for each in found.windows)
+    if kinds:
+        size = sum(each.size_bytes or 0 for each in found.windows)
+        told = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+        shown.line(f"of older windows {does}: {told} ({size:,} bytes of the store)")
     shown.line(
-        f"{len(found.names)} unnamed {does} from the store, {len(found.leftovers)} left by writers "
-        "that died"
+        f"{len(found.unnamed.names)} unnamed {does} from the store, "
+        f"{len(found.unnamed.leftovers)} left by writers that died"
     )

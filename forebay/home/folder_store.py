@@ -16,7 +16,13 @@ from forebay.home.folder_changes import (
     removed,
 )
 from forebay.home.store import Leftover, Store, Stored
-from forebay.home.store_names import ends_name, is_tree, new_name, require_name
+from forebay.home.store_names import (
+    ends_name,
+    folder_of_names,
+    is_tree,
+    new_name,
+    require_name,
+)
 from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, index_bytes, stored_tree
 from forebay.home.verified import require_size, verify_file, verify_tree
 from forebay.system.files import make_folder, sync, writing
@@ -39,11 +45,12 @@ class FolderStore(Store):
         target = self.root / name
         with writing(target):
             make_folder(target.parent)
-            with new_file_in(self._writing, target.name) as stream:
+            unfinished = self._writing / _unfinished_name(name)
+            with new_file_in(self._writing, unfinished.name) as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-                (self._writing / target.name).rename(target)
+                unfinished.rename(target)
             sync(target.parent)
         checksum = hashlib.sha256(content).hexdigest()
         return Stored(name=name, checksum=checksum, size_bytes=len(content))
@@ -54,7 +61,8 @@ class FolderStore(Store):
         target = self.root / name
         with writing(target):
             make_folder(target.parent)
-            with new_folder_in(self._writing, target.name) as (unfinished, stream):
+            new_folder = new_folder_in(self._writing, _unfinished_name(name))
+            with new_folder as (unfinished, stream):
                 index = link_tree(source, unfinished / CONTENT_NAME)
                 content = index_bytes(index)
                 stream.write(content)
@@ -92,14 +100,18 @@ class FolderStore(Store):
         place = self._place(stored)
         return str(place / CONTENT_NAME if is_tree(stored.name) else place)
 
-    def names(self) -> Iterator[str]:
+    def names(self, folder: str = "") -> Iterator[str]:
         """See `Store.names`."""
-        return _names(self.root, "")
+        if not folder:
+            return _names(self.root, "")
+        below = folder_of_names(folder)
+        return _names(self.root / below, f"{below}/")
 
-    def leftovers(self) -> Iterator[Leftover]:
+    def leftovers(self, folder: str = "") -> Iterator[Leftover]:
         """See `Store.leftovers`."""
+        mark = _mark_of(folder_of_names(folder)) if folder else ""
         for path in entries(self._writing):
-            if has_writer(path):
+            if not path.name.startswith(mark) or has_writer(path):
                 continue
             try:
                 changed_at = path.stat().st_mtime_ns // 1000
@@ -125,6 +137,16 @@ class FolderStore(Store):
         if leaf != name and "/" not in leaf and ends_name(leaf):
             return self._writing / leaf
         return self.root / require_name(name)
+
+
+def _unfinished_name(name: str) -> str:
+    """What something is called in `.writing`: it says, in few characters, where it is to go."""
+    folder, _, leaf = name.rpartition("/")
+    return f"{_mark_of(folder)}{leaf}"
+
+
+def _mark_of(folder: str) -> str:
+    return f"{hashlib.sha256(folder.encode()).hexdigest()[:12]}-"
 
 
 def _names(folder: Path, prefix: str) -> Iterator[str]:

@@ -9,7 +9,8 @@ anew.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
@@ -27,6 +28,8 @@ TOMBSTONE_SECONDS = 7 * 86_400.0
 # A writer in another process of an object store may still be at work: nobody can ask it.
 LEFTOVER_SECONDS = 86_400.0
 _MICROSECONDS = 1_000_000
+# One process at a time removes what was named, or reads all that is named (a backup of the home).
+EXCLUSIVE_NAME = "garbage"
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,29 @@ def collect(home: Home, *, dry_run: bool = False) -> Garbage:
     left = _leftovers(store)
     database = database_of(home)
     if dry_run:
-        return Garbage(database.read(lambda rows: _unnamed(rows, found)), left)
-    unnamed = database.transact(lambda rows: _bury(rows, found)) if found else []
-    store.remove([*unnamed, *left])
-    return Garbage(unnamed, left)
+        return Garbage(database.read(lambda rows: unnamed(rows, found)), left)
+    buried = database.transact(lambda rows: bury(rows, found)) if found else []
+    store.remove([*buried, *left])
+    return Garbage(buried, left)
+
+
+@contextmanager
+def only_collector(home: Home, wait_seconds: float) -> Iterator[None]:
+    """Be the only process that removes what rows have named until now.
+
+    Raises:
+        InfrastructureError: when another one is at work until the deadline.
+    """
+    with ExitStack() as stack:
+        alone = database_of(home).exclusive(EXCLUSIVE_NAME, wait_seconds)
+        try:
+            stack.enter_context(alone)
+        except InfrastructureError as error:
+            raise InfrastructureError(
+                f"nothing is removed from the store now: {error} (only one process at a time "
+                "collects garbage, checks the home or copies it)"
+            ) from error
+        yield
 
 
 def require_unburied(connection: Connection, names: Sequence[str]) -> None:
@@ -77,23 +99,24 @@ def _leftovers(store: Store) -> list[str]:
     return [each.name for each in store.leftovers() if each.changed_at < before]
 
 
-def _bury(connection: Connection, names: Iterable[str]) -> list[str]:
-    """Tombstones for those that no row names; old tombstones go."""
+def bury(connection: Connection, names: Iterable[str]) -> list[str]:
+    """Tombstones for those that no row names, which are returned; old tombstones go."""
     now = now_us()
     old = now - int(TOMBSTONE_SECONDS) * _MICROSECONDS
     connection.execute(delete(tombstones).where(tombstones.c.buried_at < old))
-    unnamed = _unnamed(connection, names)
-    for some in batches(unnamed):
+    garbage = unnamed(connection, names)
+    for some in batches(garbage):
         known = set(
             connection.scalars(select(tombstones.c.name).where(tombstones.c.name.in_(some)))
         )
         rows = [{"name": name, "buried_at": now} for name in some if name not in known]
         if rows:
             connection.execute(insert(tombstones), rows)
-    return unnamed
+    return garbage
 
 
-def _unnamed(connection: Connection, names: Iterable[str]) -> list[str]:
+def unnamed(connection: Connection, names: Iterable[str]) -> list[str]:
+    """Those of these names of the store that no row names."""
     found: list[str] = []
     for some in batches(names):
         named = {

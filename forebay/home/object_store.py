@@ -25,7 +25,7 @@ from forebay.home.s3_listing import S3Listing
 from forebay.home.s3_transfers import S3Transfers
 from forebay.home.store import Leftover, Store, Stored
 from forebay.home.store_cache import StoreCache
-from forebay.home.store_names import is_tree, new_name, require_name
+from forebay.home.store_names import folder_of_names, is_tree, new_name, require_name
 from forebay.home.tree_index import (
     CONTENT_NAME,
     INDEX_NAME,
@@ -122,13 +122,13 @@ class ObjectStore(Store):
         name = require_name(stored.name)
         return self._address.url(f"{name}/{CONTENT_NAME}" if is_tree(name) else name)
 
-    def names(self) -> Iterator[str]:
+    def names(self, folder: str = "") -> Iterator[str]:
         """See `Store.names`."""
-        return self._listing.names()
+        return self._listing.names(_below(folder))
 
-    def leftovers(self) -> Iterator[Leftover]:
+    def leftovers(self, folder: str = "") -> Iterator[Leftover]:
         """See `Store.leftovers`."""
-        return self._listing.leftovers()
+        return self._listing.leftovers(_below(folder))
 
     def remove(self, names: Iterable[str]) -> None:
         """See `Store.remove`."""
@@ -173,6 +173,10 @@ class ObjectStore(Store):
             (f"{stored.name}/{CONTENT_NAME}/{file.path}", str(below / file.path))
             for file in index.files
         )
+
+
+def _below(folder: str) -> str:
+    return f"{folder_of_names(folder)}/" if folder else ""
 
 
 def object_store(url: str, cache_folder: Path) -> ObjectStore:

@@ -38,21 +38,21 @@ class S3Listing:
         self._client = client
         self._address = address
 
-    def names(self) -> Iterator[str]:
-        """See `Store.names`."""
+    def names(self, below: str = "") -> Iterator[str]:
+        """See `Store.names`. below: what names begin with."""
         # Keys come in their order: those of one name are together.
-        for name, objects in groupby(self._objects(), key=lambda each: each.name):
+        for name, objects in groupby(self._objects(below), key=lambda each: each.name):
             if any(each.is_last for each in objects):
                 yield name
 
-    def leftovers(self) -> Iterator[Leftover]:
-        """See `Store.leftovers`."""
+    def leftovers(self, below: str = "") -> Iterator[Leftover]:
+        """See `Store.leftovers`. below: what names begin with."""
         found: dict[str, int] = {}
-        for name, group in groupby(self._objects(), key=lambda each: each.name):
+        for name, group in groupby(self._objects(below), key=lambda each: each.name):
             objects = list(group)
             if not any(each.is_last for each in objects):
                 found[name] = max(each.changed_at for each in objects)
-        for _, upload in self._uploads():
+        for _, upload in self._uploads(below):
             found[upload.name] = max(upload.changed_at, found.get(upload.name, 0))
         for name, changed_at in found.items():
             yield Leftover(name=name, changed_at=changed_at)
@@ -70,26 +70,26 @@ class S3Listing:
             if upload.name in removed:
                 self._abort(identity)
 
-    def _objects(self) -> Iterator[_Object]:
-        for key, changed_at in self._keys():
+    def _objects(self, below: str) -> Iterator[_Object]:
+        for key, changed_at in self._keys(below):
             place = place_of(key.removeprefix(self._address.prefix))
             if place is not None:
                 yield _Object(*place, changed_at)
 
-    def _keys(self, below: str = "") -> Iterator[tuple[str, int]]:
+    def _keys(self, below: str) -> Iterator[tuple[str, int]]:
         for page in self._pages("list_objects_v2", below):
             for each in page.get("Contents", ()):
                 yield each["Key"], to_us(each["LastModified"])
 
-    def _uploads(self) -> Iterator[tuple[dict[str, str], _Object]]:
-        for page in self._pages("list_multipart_uploads"):
+    def _uploads(self, below: str = "") -> Iterator[tuple[dict[str, str], _Object]]:
+        for page in self._pages("list_multipart_uploads", below):
             for each in page.get("Uploads", ()):
                 place = place_of(each["Key"].removeprefix(self._address.prefix))
                 if place is not None:
                     identity = {"Key": each["Key"], "UploadId": each["UploadId"]}
                     yield identity, _Object(*place, to_us(each["Initiated"]))
 
-    def _pages(self, operation: str, below: str = "") -> Iterator[Any]:
+    def _pages(self, operation: str, below: str) -> Iterator[Any]:
         with calling(self._address.url(below)):
             yield from self._client.get_paginator(operation).paginate(
                 Bucket=self._address.bucket, Prefix=self._address.prefix + below

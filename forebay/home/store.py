@@ -110,14 +110,18 @@ class Store(ABC):
         """Where the content is, for people and servers of models: a path, or an s3:// URL."""
 
     @abstractmethod
-    def names(self) -> Iterator[str]:
-        """Every name that is in the store, a tree as one; read as it is asked for, in pages."""
+    def names(self, folder: str = "") -> Iterator[str]:
+        """Every name that is in the store, a tree as one; read as it is asked for, in pages.
+
+        folder: only of what was put there, as `put` was given it.
+        """
 
     @abstractmethod
-    def leftovers(self) -> Iterator[Leftover]:
+    def leftovers(self, folder: str = "") -> Iterator[Leftover]:
         """What is half written. A folder omits what a living process of this host writes.
 
         An object store does not know whether a writer lives: judge by age there.
+        folder: see `names`.
         """
 
     @abstractmethod

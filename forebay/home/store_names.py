@@ -28,9 +28,13 @@ class Place(NamedTuple):
 
 def new_name(folder: str, stem: str, *, tree: bool = False) -> str:
     """A name that nothing has. Odd characters become underscores."""
-    parts = [_part(part) for part in folder.split("/")]
     suffix = TREE_SUFFIX if tree else ""
-    return "/".join([*parts, f"{_part(stem)}-{uuid.uuid4().hex}{suffix}"])
+    return f"{folder_of_names(folder)}/{_part(stem)}-{uuid.uuid4().hex}{suffix}"
+
+
+def folder_of_names(folder: str) -> str:
+    """The folder that names have which were made for this one."""
+    return "/".join(_part(part) for part in folder.split("/"))
 
 
 def is_tree(name: str) -> bool:

@@ -28,16 +28,21 @@ class FileLock:
 
         A `is_held` of another process takes it for microseconds, so give a deadline > 0 where
         False has a meaning.
+
+        Raises:
+            FileNotFoundError: when its folder is not there, or is removed by the holder.
         """
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + wait_seconds
-        while not _try(descriptor, fcntl.LOCK_EX):
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            # A holder may remove the file: whoever then locks what it was holds nothing.
+            if _try(descriptor, fcntl.LOCK_EX) and _is_file(descriptor, self.path):
+                self._descriptor = descriptor
+                return True
+            os.close(descriptor)
             if time.monotonic() >= deadline:
-                os.close(descriptor)
                 return False
             time.sleep(_POLL_SECONDS)
-        self._descriptor = descriptor
-        return True
 
     def acquire_in_turn(self, wait_seconds: float) -> bool:
         """As `acquire`, in the order in which processes came: nobody is passed by.
@@ -57,10 +62,7 @@ class FileLock:
         None where the descriptor is not open here, or not of this file.
         """
         lock = cls(path)
-        try:
-            if not os.path.samestat(os.fstat(descriptor), path.stat()):
-                return None
-        except OSError:
+        if not _is_file(descriptor, path):
             return None
         if not _try(descriptor, fcntl.LOCK_EX):
             return None
@@ -153,6 +155,14 @@ def locked(path: Path, wait_seconds: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    """Whether a descriptor is open, of the file that has this path now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
 
 
 def _try(descriptor: int, kind: int) -> bool:

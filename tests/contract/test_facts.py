@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from support.links import link
-from support.model_lines import export, keep_checkpoint, plan_empty
+from support.model_lines import plan_empty
 from support.task_tables import record_tasks
 
 from forebay.datatasks.ledger import Ledger
@@ -16,7 +16,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.claims import Claims
 from forebay.home.paths import Home
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 from forebay.mixture.row_sums import RowSums
 from forebay.operators.runs.run_failures import last_failure, note_failure
 
@@ -161,21 +161,6 @@ def test_a_judgement_takes_the_place_of_the_one_before(chain: ModelChain) -> Non
     chain.judge(one, {"auc": 0.75})
     assert chain.judgement(one) == {"auc": 0.75}
     assert chain.judgement(newest(chain, FIRST)) is None
-
-
-def test_checkpoints_of_the_last_windows_are_kept(ledger: Ledger, chain: ModelChain) -> None:
-    plan_empty(ledger, FIRST, 2)
-    chain.record(link(FIRST, generation=2))
-    stored = [keep_checkpoint(chain, each).files["checkpoint"] for each in chain.links()]
-    saved = export(chain, newest(chain, FIRST))
-    chain.drop_checkpoints(2)
-    kept = [(each.window, each.generation) for each in chain.links() if "checkpoint" in each.files]
-    assert kept == [(SECOND, 1), (THIRD, 1)]
-    assert [head.has_checkpoint for head in chain.heads()] == [False, True, True]
-    store = store_of(chain.home)
-    assert [store.is_there(each) for each in stored] == [False, False, True, True]
-    assert store.url(newest(chain, FIRST).files["saved_model"]) == saved
-    assert store.is_there(newest(chain, FIRST).files["saved_model"])
 
 
 def test_what_is_forgotten_is_planned_as_a_new_generation(

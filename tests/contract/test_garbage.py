@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select, update
+from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import export, keep_checkpoint, plan_empty, put
 from support.task_tables import record_tasks
 
 from forebay.datatasks.ledger import Ledger
-from forebay.errors import InfrastructureError
+from forebay.errors import FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.lease import take_lease
 from forebay.executors.stages.claims import Claims
 from forebay.home import garbage
 from forebay.home.database import database_of
-from forebay.home.garbage import Garbage, collect
+from forebay.home.garbage import Garbage, collect, only_collector
 from forebay.home.paths import Home
 from forebay.home.store import store_of
 from forebay.home.tables import tombstones
@@ -69,17 +71,6 @@ def test_a_name_that_two_generations_share_goes_with_the_last(home: Home) -> Non
     ledger.forget(KEY)
     assert len(collect(home).names) == 1
     assert stored(home) == set()
-
-
-def test_checkpoints_that_are_dropped_are_gone(home: Home) -> None:
-    ledger, chain = Ledger(home, "ads"), ModelChain(home, "ads")
-    for key in (KEY, "2026-03-02"):
-        plan_empty(ledger, key)
-        chain.record(link(key))
-        keep_checkpoint(chain, link(key))
-    chain.drop_checkpoints(1)
-    assert len(stored(home)) == 1
-    assert collect(home).names == []
 
 
 def test_bytes_that_were_collected_before_their_row_are_refused(home: Home) -> None:
@@ -146,3 +137,41 @@ def test_what_a_dead_writer_left_goes_when_it_is_old(home: Home, tmp_path: Path)
         os.utime(path, (yesterday, yesterday))
     assert collect(home).leftovers == [each.name for each in left]
     assert list(store_of(home).leftovers()) == []
+
+
+def test_only_one_process_collects_at_a_time(home: Home) -> None:
+    put(home)
+    with (
+        only_collector(home, 1.0),
+        pytest.raises(InfrastructureError, match="nothing is removed .* collects garbage, checks"),
+        only_collector(home, 0.05),
+    ):
+        pass
+    with only_collector(home, 0.05):
+        assert len(collect(home).names) == 1
+
+
+def test_the_trainer_of_a_window_removes_what_dead_ones_stored_for_it(home: Home) -> None:
+    chain = ModelChain(home, "ads")
+    plan_empty(Ledger(home, "ads"), KEY)
+    store = store_of(home)
+    named, dead = (
+        store.put("models/ads/main/1", "g1", b"1"),
+        store.put("models/ads/main/1", "g1", b"2"),
+    )
+    other = store.put("models/ads/main/2", "g1", b"1")
+    chain.record(link(KEY, files={"checkpoint": named}))
+    chain.clear_store("models/ads/main/1")
+    assert stored(home) == {named.name, other.name}
+    with pytest.raises(InfrastructureError, match="forebay gc"):
+        chain.add_file(link(KEY), "steps", dead)
+
+
+def test_a_trainer_that_was_overtaken_removes_nothing(home: Home) -> None:
+    running = store_job(request(home, "job-1", {KEY: 1}))
+    assert running
+    take_lease(request(home, "job-1", {KEY: 1})).release()
+    theirs = store_of(home).put("models/ads/main/1", "g1", b"2")
+    with pytest.raises(FencedError):
+        ModelChain(home, "ads", lease_epoch=0).clear_store("models/ads/main/1")
+    assert stored(home) == {theirs.name}

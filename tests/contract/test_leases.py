@@ -75,7 +75,7 @@ class TestOneHost:
         overtaken = ModelChain(home, "ads", lease_epoch=lease.epoch)
         refusals: list[Callable[[], object]] = [
             lambda: overtaken.record(link(KEY)),
-            lambda: overtaken.drop_checkpoints(1),
+            lambda: overtaken.clear_store("models"),
         ]
         for refused in refusals:
             with pytest.raises(FencedError, match=r"job job-2 trains this line now \(lease 2\)"):

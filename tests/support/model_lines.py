@@ -13,6 +13,7 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.retention.collect import LineRetention
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored, store_of
@@ -20,6 +21,7 @@ from forebay.home.tables import judgements, link_files, links, served
 from forebay.home.tables import link_rows as sums
 from forebay.mixture.row_sums import RowSums
 from support.links import AT, link, window_of
+from support.stages import pipeline
 
 
 def record_link(
@@ -109,6 +111,12 @@ def replace_link(chain: ModelChain, trained: Link) -> None:
 def keep_checkpoint(chain: ModelChain, trained: Link) -> Link:
     """Something in the store in place of a final checkpoint."""
     return chain.add_file(trained, "checkpoint", put(chain.home))
+
+
+def drop_checkpoints(chain: ModelChain, windows_kept: int) -> None:
+    """Remove the checkpoints that a pipeline does not keep which keeps those of so many windows."""
+    spec = pipeline(("a",), job={"checkpoint": {"windows_kept": windows_kept}})
+    list(LineRetention(chain.home, spec, chain.line).remove())
 
 
 def export(chain: ModelChain, trained: Link) -> str:

@@ -35,7 +35,6 @@ NUMBERS = {
     "BuffersSpec.flush_seconds": "default 0.2, > 0",
     "BuffersSpec.rows_max": "default 32768, >= 1",
     "CheckpointSpec.every_steps": "default 200, >= 1",
-    "CheckpointSpec.windows_kept": "default 400, >= 1",
     "CrossFeature.buckets": ">= 2, <= 2147483647",
     "CrossFeature.columns": "items >= 2",
     "CrossFeature.dimension": "default 8, >= 1, <= 1024",

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.model_lines import keep_checkpoint, mark_trained, record_link, replace_link
+from support.model_lines import (
+    drop_checkpoints,
+    keep_checkpoint,
+    mark_trained,
+    record_link,
+    replace_link,
+)
 from support.stages import Stages, memory_source, noon, pipeline, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -112,7 +118,7 @@ def test_a_reprocess_trains_again_and_leaves_later_windows_stale(project: Stages
     assert cost(project, 0, 2).refused == []
     assert cost(project, 0, 2).storage_calls == 0, "what is trained is not scanned"
     assert cost(project, 1, 2, reprocess=True).refused == []
-    ModelChain(project.home, "ads").drop_checkpoints(2)
+    drop_checkpoints(ModelChain(project.home, "ads"), 2)
     (refused,) = cost(project, 1, 2, reprocess=True).refused
     assert refused.startswith("window 2026-03-01 cannot be built on")
 

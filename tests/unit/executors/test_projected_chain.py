@@ -62,7 +62,6 @@ def test_a_window_before_the_line_makes_all_of_it_stale(chain: ModelChain) -> No
 
 
 def test_a_checkpoint_that_is_not_kept(chain: ModelChain) -> None:
-    chain.drop_checkpoints(1)
     foreseen = ProjectedChain(chain)
     train(foreseen, "2026-03-04", 2)
     train(foreseen, "2026-03-05", 1)

@@ -10,7 +10,7 @@ from support.minibatches import labelled
 from support.model_lines import record_link
 from support.stages import pipeline
 
-from forebay.executors.evaluation.windows import evaluate, label_horizon
+from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.home.format import record_format
@@ -35,7 +35,7 @@ def test_a_label_comes_within_the_largest_offset_and_one_window(
 ) -> None:
     streams = {"a": {"sources": ["a"], "offset": offset}, "b": {"sources": ["b"]}}
     spec = pipeline(("a", "b"), dataset={"window": size, "streams": streams})
-    assert label_horizon(spec) == windows
+    assert spec.dataset.label_horizon == windows
 
 
 @pytest.fixture

@@ -1,0 +1,164 @@
+"""What of older windows goes is found, forgotten by the database, then removed: in that order.
+
+A process that dies in between leaves bytes that no row names: `forebay gc` finds those.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.errors import ForebayError
+from forebay.executors.model_line.link_rows import line_id
+from forebay.executors.retention.job_folders import old_job_folders, remove_job_folder
+from forebay.executors.retention.old_files import forget_files, old_files
+from forebay.executors.retention.old_plans import OldPlan, forget_plans, old_plans
+from forebay.executors.retention.rule import LinkFile, WindowsKept
+from forebay.home.database import database_of
+from forebay.home.garbage import only_collector
+from forebay.home.paths import Home
+from forebay.home.store import store_of
+
+# Changed by one transaction; the bytes follow before the next one.
+_AT_ONCE = 100
+# Folders of jobs that one call after a publication looks at: each time one more becomes old.
+_JOBS_LOOKED_AT = 20
+_AFTER_SECONDS = 10.0
+_ALONE_SECONDS = 1.0
+_LOG = logging.getLogger(__name__)
+
+
+class Going(NamedTuple):
+    """Something that goes. kind: of a link's files, `plan`, `job` or `training`.
+
+    line: none for a plan, which all lines share. place: a name in the store, or a folder; none for
+    a plan, whose tasks other generations may share.
+    """
+
+    kind: str
+    pipeline: str
+    line: str | None
+    window: str | None
+    generation: int | None
+    place: str | None
+    size_bytes: int | None = None
+
+
+class LineRetention:
+    """What goes of one model line, and of the plans of its pipeline."""
+
+    def __init__(self, home: Home, pipeline: PipelineSpec, line: str) -> None:
+        """Nothing is read yet."""
+        self._home = home
+        self._pipeline = pipeline.name
+        self._line = line
+        self._kept = WindowsKept.of(pipeline)
+
+    def find(self) -> list[Going]:
+        """All that would go now; nothing is changed."""
+        rows = database_of(self._home).read(self._old)
+        jobs = old_job_folders(self._home, self._pipeline, self._line, self._kept.records)
+        return [*rows, *map(self._job, jobs)]
+
+    def remove(self, seconds: float | None = None) -> Iterator[Going]:
+        """Remove what goes, and name it. Only for `only_collector`.
+
+        seconds: after which nothing more is begun, for who cannot wait; None until all is gone.
+
+        Raises:
+            InfrastructureError: when database, store or disk refuse.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while gone := self._remove_some():
+            yield from gone
+            if deadline is not None and time.monotonic() > deadline:
+                return
+        limit = None if deadline is None else _JOBS_LOOKED_AT
+        kept = self._kept.records
+        for folder in old_job_folders(self._home, self._pipeline, self._line, kept, limit):
+            if remove_job_folder(folder):
+                yield self._job(folder)
+
+    def _remove_some(self) -> list[Going]:
+        database = database_of(self._home)
+        if not database.read(self._old):  # whoever writes does not wait for this answer
+            return []
+
+        def work(rows: Connection) -> tuple[list[Going], list[str]]:
+            files, plans = self._old_files(rows)[:_AT_ONCE], self._old_plans(rows)[:_AT_ONCE]
+            forget_files(rows, files)
+            names = [*(file.name for file in files), *forget_plans(rows, plans)]
+            return self._told(files, plans), names
+
+        gone, names = database.transact(work)
+        store_of(self._home).remove(names)
+        return gone
+
+    def _old(self, rows: Connection) -> list[Going]:
+        return self._told(self._old_files(rows), self._old_plans(rows))
+
+    def _old_files(self, rows: Connection) -> list[LinkFile]:
+        of_line = line_id(rows, self._pipeline, self._line)
+        if of_line is None:
+            return []
+        return old_files(rows, self._pipeline, self._line, of_line, self._kept)
+
+    def _old_plans(self, rows: Connection) -> list[OldPlan]:
+        return old_plans(rows, self._pipeline, self._kept.records)
+
+    def _told(self, files: Sequence[LinkFile], plans: Sequence[OldPlan]) -> list[Going]:
+        return [
+            *(
+                Going(
+                    file.kind,
+                    self._pipeline,
+                    self._line,
+                    file.window,
+                    file.generation,
+                    file.name,
+                    file.size_bytes,
+                )
+                for file in files
+            ),
+            *(
+                Going("plan", self._pipeline, None, plan.window, plan.generation, None)
+                for plan in plans
+            ),
+        ]
+
+    def _job(self, folder: Path) -> Going:
+        return Going("job", self._pipeline, self._line, None, None, str(folder))
+
+
+def collect_after(event: str, home: Home, pipeline: PipelineSpec, line: str) -> None:
+    """Remove what goes, for a few seconds at most: after something that it must not fail.
+
+    It reads rows alone, and never what is in the store. What could not be removed is reported as a
+    warning, and goes with the next call or `forebay gc`.
+
+    Args:
+        event: what happened, for the warning.
+        home: where the line is.
+        pipeline: whose line it is.
+        line: its name.
+    """
+    try:
+        with only_collector(home, _ALONE_SECONDS):
+            gone = list(LineRetention(home, pipeline, line).remove(_AFTER_SECONDS))
+    except (ForebayError, OSError) as error:
+        _LOG.warning(
+            "%s, and what older windows of pipeline %r hold was not removed: %s. "
+            "forebay gc does it again",
+            event,
+            pipeline.name,
+            error,
+        )
+    else:
+        if gone:
+            _LOG.info("removed of older windows: %d", len(gone))

@@ -1,0 +1,86 @@
+"""All garbage of a home: what of older windows is not kept, and what no row names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from forebay.config.load import Project
+from forebay.executors.retention.collect import Going, LineRetention
+from forebay.executors.retention.training_folders import (
+    TrainingFolder,
+    remove_training_folder,
+    spent_folders,
+)
+from forebay.home import garbage
+from forebay.home.database import database_of
+from forebay.home.garbage import Garbage, only_collector
+from forebay.home.paths import DEFAULT_LINE, Home
+from forebay.home.tables import lines, windows
+
+_ALONE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """What goes. notes: what stays, and why."""
+
+    windows: list[Going]
+    unnamed: Garbage
+    notes: list[str]
+
+
+def find_garbage(home: Home, project: Project) -> Found:
+    """What would go now; nothing is changed."""
+    found = _of_windows(home, project, lambda line: iter(line.find()))
+    left = [_folder(each) for each in spent_folders(home)]
+    return Found([*found, *left], garbage.collect(home, dry_run=True), _notes(home, project))
+
+
+def remove_garbage(home: Home, project: Project) -> Found:
+    """Remove it. Called again after a kill it continues.
+
+    Raises:
+        InfrastructureError: when another process collects garbage or reads the whole home, or
+            when database, store or disk refuse.
+    """
+    with only_collector(home, _ALONE_SECONDS):
+        gone = list(_of_windows(home, project, LineRetention.remove))
+        for folder in spent_folders(home):
+            remove_training_folder(folder.path)
+            gone.append(_folder(folder))
+        return Found(gone, garbage.collect(home), _notes(home, project))
+
+
+def _of_windows(
+    home: Home, project: Project, act: Callable[[LineRetention], Iterator[Going]]
+) -> Iterable[Going]:
+    found: dict[Going, None] = {}  # each line names the plans that all lines share
+    for name, pipeline in project.pipelines.items():
+        for line in _lines(home, name) or [DEFAULT_LINE]:
+            found |= dict.fromkeys(act(LineRetention(home, pipeline, line)))
+    return found
+
+
+def _lines(home: Home, pipeline: str) -> list[str]:
+    rows = select(lines.c.line).where(lines.c.pipeline == pipeline).order_by(lines.c.line)
+    return database_of(home).read(lambda connection: list(connection.scalars(rows)))
+
+
+def _notes(home: Home, project: Project) -> list[str]:
+    """Pipelines of which nobody says how much is kept."""
+    rows = select(windows.c.pipeline).distinct().order_by(windows.c.pipeline)
+    known = database_of(home).read(lambda connection: list(connection.scalars(rows)))
+    return [
+        f"all windows of pipeline {name!r} stay: it is not declared in {project.config_dir}, or "
+        "not well (forebay check)"
+        for name in known
+        if name not in project.pipelines
+    ]
+
+
+def _folder(one: TrainingFolder) -> Going:
+    place = str(one.path)
+    return Going("training", one.pipeline, one.line, one.window, one.generation, place)

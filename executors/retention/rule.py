@@ -1,0 +1,92 @@
+"""What of a window may go from the store: the rule alone, without a database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.windows import is_warm_start
+
+# Where a window stands among others: see `order_of`.
+Order = tuple[datetime, datetime]
+CHECKPOINT, SAVED_MODEL = "checkpoint", "saved_model"
+
+
+@dataclass(frozen=True)
+class WindowsKept:
+    """How many of the newest windows of a line keep what they have.
+
+    others: scores, steps, and whatever else there is of the training of a window. records: folders
+    of ended jobs (as many jobs), and plans that were replaced.
+    """
+
+    checkpoints: int
+    saved_models: int
+    others: int
+    records: int
+
+    @classmethod
+    def of(cls, pipeline: PipelineSpec) -> WindowsKept:
+        """As a pipeline declares it. Scores stay as long as labels may come for them."""
+        job = pipeline.job
+        others = max(job.windows_kept, pipeline.dataset.label_horizon + 1)
+        return cls(job.checkpoints_kept, job.exports_kept, others, job.windows_kept)
+
+
+class OldestKept(NamedTuple):
+    """The oldest windows that keep what they have; None where none is older than they may be."""
+
+    checkpoints: Order | None
+    saved_models: Order | None
+    others: Order | None
+
+    def of(self, kind: str) -> Order | None:
+        """The oldest window that keeps its files of a kind."""
+        named = {CHECKPOINT: self.checkpoints, SAVED_MODEL: self.saved_models}
+        return named.get(kind, self.others)
+
+
+class Needs(NamedTuple):
+    """Links that something depends on, by their ids.
+
+    served: what serves. started_from: what a job starts from, or the training of a window that is
+    not built on it yet; the newest link is one of them.
+    """
+
+    served: frozenset[int]
+    started_from: frozenset[int]
+
+
+class LinkFile(NamedTuple):
+    """Something that is stored of a link.
+
+    judged: whether its judgement is stored. replaced: whether its window has a newer link.
+    """
+
+    link: int
+    kind: str
+    name: str
+    size_bytes: int
+    window: str
+    generation: int
+    order: Order
+    judged: bool
+    replaced: bool
+
+
+def may_go(file: LinkFile, kept: OldestKept, needs: Needs) -> bool:
+    """Whether nothing and nobody needs a file any more.
+
+    What a line begins with stays: from a warm start, all windows can be trained again. Scores stay
+    until they are judged: the judgement is what reports show of them then.
+    """
+    oldest = kept.of(file.kind)
+    if oldest is None or file.order >= oldest or is_warm_start(file.window):
+        return False
+    if file.kind == CHECKPOINT:
+        return file.link not in needs.served | needs.started_from
+    if file.kind == SAVED_MODEL:
+        return file.link not in needs.served
+    return file.judged or file.replaced
