@@ -75,8 +75,11 @@ class LineRetention:
             InfrastructureError: when database, store or disk refuse.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
-        while gone := self._remove_some():
+        full = True
+        while full:
+            gone = self._remove_some()
             yield from gone
+            full = len(gone) >= _AT_ONCE  # then there may be more
             if deadline is not None and time.monotonic() > deadline:
                 return
         limit = None if deadline is None else _JOBS_LOOKED_AT

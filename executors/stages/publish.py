@@ -36,11 +36,15 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
     if not reason:
         store = store_of(target.home)
         if model is None or not store.is_there(model):
-            place = "" if model is None else f", and {store.url(model)} is gone"
+            why = (
+                "it was trained in the middle of a longer job, or is not kept any more "
+                f"(job.publish.windows_kept is {spec.job.exports_kept})"
+                if model is None
+                else f"{store.url(model)} is gone"
+            )
             raise InfrastructureError(
-                f"window {key} has no exported model: it was trained in the middle of a longer "
-                f"job, or is older than those that are kept (job.publish.windows_kept is "
-                f"{spec.job.exports_kept}){place}. Train the window again to have it exported"
+                f"window {key} has no exported model: {why}. Train the window again to have it "
+                "exported"
             )
         if not chain.publish(link, datetime.now(UTC)):
             reason = chain.unfit_to_serve(link)  # a later one came in between

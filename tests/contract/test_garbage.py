@@ -116,19 +116,29 @@ def test_tombstones_do_not_pile_up(home: Home) -> None:
     assert buried(home) == 1, "the older one is gone"
 
 
-def test_what_a_dead_writer_left_goes_when_it_is_old(home: Home, tmp_path: Path) -> None:
-    source = tmp_path / "tree"
-    source.mkdir()
-    (source / "file").write_bytes(b"x" * 10)
+def killed_in_the_middle(home: Home, folder: str, source: Path) -> None:
+    """A process of this kind dies while it stores a tree."""
     child = os.fork()
     if not child:
         store = store_of(home)
         os.rename = lambda *_: os._exit(9)  # type: ignore[assignment]
         Path.rename = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
         os.link = lambda *_, **__: os._exit(9)  # type: ignore[assignment]
-        store.put_tree("models", "half", source)
+        store.put_tree(folder, "half", source)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    source = tmp_path / "tree"
+    source.mkdir()
+    (source / "file").write_bytes(b"x" * 10)
+    return source
+
+
+def test_what_a_dead_writer_left_goes_when_it_is_old(home: Home, tree: Path) -> None:
+    killed_in_the_middle(home, "models", tree)
     left = list(store_of(home).leftovers())
     assert left, "the kill came in the middle"
     assert collect(home).leftovers == [], "it may be at work on another host"
@@ -139,11 +149,24 @@ def test_what_a_dead_writer_left_goes_when_it_is_old(home: Home, tmp_path: Path)
     assert list(store_of(home).leftovers()) == []
 
 
+def test_what_seven_dead_trainers_left_goes_when_the_next_one_starts(
+    home: Home, tree: Path
+) -> None:
+    for _ in range(7):
+        killed_in_the_middle(home, "models/ads/main/2026-03-01", tree)
+    killed_in_the_middle(home, "models/ads/other/2026-03-01", tree)
+    assert len(list(store_of(home).leftovers())) == 8
+    ModelChain(home, "ads").clear_store("models/ads/main/2026-03-01")
+    assert len(list(store_of(home).leftovers())) == 1, (
+        "that of another line, whose trainer may live"
+    )
+
+
 def test_only_one_process_collects_at_a_time(home: Home) -> None:
     put(home)
     with (
         only_collector(home, 1.0),
-        pytest.raises(InfrastructureError, match="nothing is removed .* collects garbage, checks"),
+        pytest.raises(InfrastructureError, match="only one process at a time"),
         only_collector(home, 0.05),
     ):
         pass
@@ -155,10 +178,7 @@ def test_the_trainer_of_a_window_removes_what_dead_ones_stored_for_it(home: Home
     chain = ModelChain(home, "ads")
     plan_empty(Ledger(home, "ads"), KEY)
     store = store_of(home)
-    named, dead = (
-        store.put("models/ads/main/1", "g1", b"1"),
-        store.put("models/ads/main/1", "g1", b"2"),
-    )
+    named, dead = (store.put("models/ads/main/1", "g1", b"1") for _ in range(2))
     other = store.put("models/ads/main/2", "g1", b"1")
     chain.record(link(KEY, files={"checkpoint": named}))
     chain.clear_store("models/ads/main/1")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.jobs import report_job, request, store_job
 from support.links import link
-from support.model_lines import plan_empty
+from support.model_lines import plan_empty, put
 
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import FencedError, LineBusyError
@@ -75,7 +75,7 @@ class TestOneHost:
         overtaken = ModelChain(home, "ads", lease_epoch=lease.epoch)
         refusals: list[Callable[[], object]] = [
             lambda: overtaken.record(link(KEY)),
-            lambda: overtaken.clear_store("models"),
+            lambda: overtaken.add_file(link(KEY), "steps", put(home)),
         ]
         for refused in refusals:
             with pytest.raises(FencedError, match=r"job job-2 trains this line now \(lease 2\)"):

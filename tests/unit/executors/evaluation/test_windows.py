@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.minibatches import labelled
-from support.model_lines import record_link
+from support.model_lines import record_link, replace_link
 from support.stages import pipeline
 
 from forebay.executors.evaluation.windows import evaluate
@@ -84,6 +84,25 @@ def test_labels_beyond_the_horizon_do_not_count(chain: ModelChain, tmp_path: Pat
     assert joined(chain, [KEYS[0]], **far) == {KEYS[0]: 2}
     near = {"streams": {"a": {"sources": ["a"], "offset": "72h"}}}
     assert joined(chain, [KEYS[0]], **near) == {KEYS[0]: 0}
+
+
+def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain) -> None:
+    spec = pipeline(("a",))
+    links = list(chain.newest_of(KEYS).values())
+    before = evaluate(spec, chain, links)
+    assert before.notes == ()
+    for link in links[:2]:
+        facts = {"metrics": before.windows[link.window], "label_completeness": {"share": 0.25}}
+        chain.judge(link, facts)
+        replace_link(chain, link.model_copy(update={"files": {}}))
+    after = evaluate(spec, chain, list(chain.newest_of(KEYS).values()))
+    assert after.windows == before.windows
+    assert [after.completeness[key] for key in KEYS[:2]] == [{"share": 0.25}] * 2
+    assert after.completeness[KEYS[2]] == before.completeness[KEYS[2]]
+    (note,) = after.notes
+    assert "(job.windows_kept): 2; their figures" in note
+    rest = evaluate(spec, chain, list(chain.newest_of(KEYS[2:]).values()))
+    assert (after.pooled, rest.notes) == (rest.pooled, ())
 
 
 def test_a_model_that_only_counts_has_no_metrics(tmp_path: Path) -> None:

@@ -104,5 +104,5 @@ def test_what_is_not_there_is_an_error(home: Home) -> None:
         publish(home, "2026-03-02", 1)
     inner = link("2026-03-03", parent=("2026-03-02", 1))
     model_lines.record(ModelChain(home, "ads"), inner)
-    with pytest.raises(InfrastructureError, match=r"in the middle of a longer job\. Train"):
+    with pytest.raises(InfrastructureError, match=r"publish\.windows_kept is 400\)\. Train"):
         publish(home, "2026-03-03", 1)

@@ -1,0 +1,172 @@
+"""What may go of a line, by query and rule, against the words that define it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, insert, select
+from support.jobs import request
+from support.links import link
+from support.model_lines import plan_empty
+
+from forebay.config.windows import is_warm_start, order_of
+from forebay.datatasks.ledger import Ledger
+from forebay.executors.job import job_changes
+from forebay.executors.model_line import judgement_rows, link_rows
+from forebay.executors.model_line.link import Link
+from forebay.executors.retention.old_files import forget_files, old_files
+from forebay.executors.retention.rule import WindowsKept
+from forebay.home.database import Database
+from forebay.home.paths import Home
+from forebay.home.store import Stored
+from forebay.home.tables import link_files, served
+
+WARM = "2026-02-01_2026-03-01"
+KEYS = [WARM, *(f"2026-03-0{day}" for day in range(1, 6))]
+KINDS = ("checkpoint", "saved_model", "scores")
+GENERATIONS = 3
+trainings = st.lists(st.integers(0, len(KEYS) - 1), min_size=1, max_size=10).filter(
+    lambda numbers: all(numbers.count(each) < GENERATIONS for each in numbers)
+)
+numbers_kept = st.integers(1, 4)
+
+
+class Undone(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
+    """Raised by work that is to be undone."""
+
+
+class Named(NamedTuple):
+    """What is stored of a link."""
+
+    window: str
+    generation: int
+    kind: str
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home(tmp_path_factory.mktemp("home"))
+    for key in KEYS:
+        for generation in range(1, GENERATIONS + 1):
+            plan_empty(Ledger(home, "ads"), key, generation)
+    return home
+
+
+class History:
+    """A line as it was trained, one window after the other, each from the newest before it."""
+
+    def __init__(self, rows: Connection, numbers: list[int], judged: set[int]) -> None:
+        self.rows = rows
+        self.line = link_rows.locked_line(rows, "ads", "main")
+        self.links: list[Link] = []
+        self.judged: list[Link] = []
+        for place, number in enumerate(numbers):
+            self._train(KEYS[number])
+            if place in judged:
+                judgement_rows.store(rows, self.line, self.links[-1].name, "{}")
+                self.judged.append(self.links[-1])
+
+    def _train(self, key: str) -> None:
+        generation = 1 + sum(each.window == key for each in self.links)
+        made = link(key, generation=generation)
+        parent = self.before(made)
+        files = {
+            kind: Stored(name=f"{key}/{generation}/{kind}", checksum="", size_bytes=1)
+            for kind in KINDS
+        }
+        changes = {"parent": parent.name if parent else None, "files": files}
+        self.links.append(made.model_copy(update=changes))
+        link_rows.store_link(self.rows, self.line, "ads", self.links[-1])
+
+    def serve(self, number: int) -> Link:
+        serving = self.links[number % len(self.links)]
+        of_link = link_rows.require_id(self.rows, self.line, serving.name)
+        values = {"line_id": self.line, "link_id": of_link, "path": "", "published_at": 0}
+        self.rows.execute(insert(served).values(**values))
+        return serving
+
+    @property
+    def windows(self) -> list[str]:
+        """The trained ones, in order."""
+        return [key for key in KEYS if any(each.window == key for each in self.links)]
+
+    def newest(self, key: str) -> Link:
+        return [each for each in self.links if each.window == key][-1]
+
+    def before(self, one: Link) -> Link | None:
+        earlier = [each for each in self.links if order_of(each) < order_of(one)]
+        return self.newest(max(earlier, key=order_of).window) if earlier else None
+
+
+def started_from(history: History, todo: list[tuple[str, int]]) -> list[Link]:
+    """What something is going to be trained from, or exported from."""
+    found = [history.newest(history.windows[-1])]
+    for key in history.windows:
+        before = history.before(history.newest(key))
+        if before is not None and history.newest(key).parent != before.name:
+            found.append(before)
+    trained = {(each.window, each.generation): each for each in history.links}
+    untrained = [name for name in todo if name not in trained]
+    if untrained:
+        before = history.before(link(untrained[0][0]))
+        found += [before] if before is not None else []
+    if todo and todo[-1] in trained:
+        found.append(trained[todo[-1]])
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    trainings,
+    st.sets(st.integers(0, 9)),
+    st.none() | st.integers(0, 9),
+    st.lists(st.integers(0, len(KEYS) - 1), unique=True, max_size=3).map(sorted),
+    st.tuples(numbers_kept, numbers_kept, numbers_kept),
+)
+def test_what_may_go_is_old_and_nobody_s(
+    home: Home,
+    numbers: list[int],
+    judged: set[int],
+    serves: int | None,
+    asked: list[int],
+    counts: tuple[int, int, int],
+) -> None:
+    def work(rows: Connection) -> None:
+        history = History(rows, numbers, judged)
+        serving = history.serve(serves) if serves is not None else None
+        # As a reprocess that has come to its second window asks: one generation each.
+        todo = [
+            (KEYS[number], sum(each.window == KEYS[number] for each in history.links) + (place > 0))
+            for place, number in enumerate(asked)
+        ]
+        todo = [(key, max(1, generation)) for key, generation in todo]
+        if todo:
+            job_changes.submit(rows, request(home, "job", dict(todo)), "local", None)
+        kept = dict(zip(KINDS, counts, strict=True))
+        needed = started_from(history, todo)
+        expected = set()
+        for one in history.links:
+            for kind in KINDS:
+                new = one.window in history.windows[-kept[kind] :]
+                uses = {
+                    "checkpoint": one == serving or one in needed,
+                    "saved_model": one == serving,
+                    "scores": one not in history.judged and one == history.newest(one.window),
+                }
+                if not new and not is_warm_start(one.window) and not uses[kind]:
+                    expected.add(Named(one.window, one.generation, kind))
+        found = old_files(rows, "ads", "main", history.line, WindowsKept(*counts, records=1))
+        assert {Named(each.window, each.generation, each.kind) for each in found} == expected
+        assert len(found) == len(expected)
+        forget_files(rows, found)
+        assert old_files(rows, "ads", "main", history.line, WindowsKept(*counts, records=1)) == []
+        left = rows.scalars(select(link_files.c.name)).all()
+        assert len(left) == len(history.links) * len(KINDS) - len(expected)
+        raise Undone
+
+    database: Database = Ledger(home, "ads").database
+    with pytest.raises(Undone):
+        database.transact(work)
