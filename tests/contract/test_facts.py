@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from support.links import link
-from support.model_lines import plan_empty
+from support.model_lines import export, plan_empty
 from support.task_tables import record_tasks
 
 from forebay.datatasks.ledger import Ledger
@@ -15,10 +15,11 @@ from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.claims import Claims
+from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored
 from forebay.mixture.row_sums import RowSums
-from forebay.operators.runs.run_failures import last_failure, note_failure
+from forebay.operators.runs.run_failures import last_failures, note_failure
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
@@ -176,20 +177,10 @@ def test_what_is_forgotten_is_planned_as_a_new_generation(
 
 
 def test_the_newest_failure_of_a_dag_is_kept(home: Home) -> None:
-    assert last_failure(home, "ads") == 0
+    def failures() -> dict[str, int]:
+        return database_of(home).read(lambda rows: last_failures(rows, ["ads", "ads_hourly"]))
+
+    assert failures() == {}
     for failed_at in (1_772_000_000_000_001, 1_772_000_000_000_002):
         note_failure(home, "ads", failed_at)
-        assert last_failure(home, "ads") == failed_at
-    assert last_failure(home, "ads_hourly") == 0
-
-
-def test_lines_and_pipelines_know_nothing_of_each_other(home: Home, chain: ModelChain) -> None:
-    for other in (ModelChain(home, "ads", "trial"), ModelChain(home, "adz")):
-        assert (other.windows(), other.first(), other.last(), other.stale_reasons()) == (
-            [],
-            None,
-            [],
-            {},
-        )
-        assert other.newest(FIRST) is None
-    assert chain.windows() == [FIRST, SECOND, THIRD]
+        assert failures() == {"ads": failed_at}
