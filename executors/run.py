@@ -77,6 +77,7 @@ class Run:
         )
         # A reprocess that was cut off continues with its own generations, it does not start over.
         over = reprocess and not self._is_unfinished(job_id)
+        require_compatible(chain, pipeline, self.target.project.sources)
         if over:  # before there are new plans that nothing can be trained from
             self._require_checkpoint(windows[0])
         report = self._plan(windows, warm, reprocess=over)
@@ -84,7 +85,6 @@ class Run:
         self._refuse_gap(todo)
         if todo:
             self._require_checkpoint(todo[0].as_window)
-        require_compatible(chain, pipeline, self.target.project.sources)
         self.watch.planned(report, todo)
         status = None
         if todo:

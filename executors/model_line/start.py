@@ -57,16 +57,15 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
         return
     heads = [head for head in chain.heads() if not is_warm_start(head.name.window)]
     kept = next((head.name.window for head in heads if head.has_checkpoint), None)
-    ways = [
-        f"train the line again from its start (--reprocess --from {head.name.window})"
-        for head in heads[:1]
-    ]
-    if kept is not None:
-        ways.insert(0, f"begin with the window after {kept}")
+    ways = [] if kept is None else [f"begin with the window after {kept}"]
+    if heads:
+        first = heads[0].name.window
+        ways.append(f"train the line again from its start (--reprocess --from {first})")
+    ways.append("train a line of its own (--line NAME)")
     raise ConfigError(
         f"window {parent.window} cannot be built on any more: its checkpoint is not kept on line "
         f"{chain.line!r} (job.checkpoint.windows_kept is {windows_kept}). Way out: "
-        f"{', '.join(ways)}, or train a line of its own (--line NAME)"
+        + ", or ".join(ways)
     )
 
 

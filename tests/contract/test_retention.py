@@ -59,7 +59,7 @@ class Line:
             self.train_one(window, judged=judged)
 
     def train_one(self, window: str, *, judged: bool = True) -> Link:
-        generation = len(self.chain.generations(window)) + 1
+        generation = sum(link.window == window for link in self.chain.links()) + 1
         plan_empty(self.ledger, window, generation)
         parent = self.chain.before(link(window))
         store = store_of(self.home)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.model_lines import export, record_link
+from support.model_lines import export, keep_checkpoint, record_link
 from support.scripted_supervisor import (
     Script,
     ScriptedSupervisor,
@@ -122,7 +122,7 @@ class Runs:
         """What a trainer leaves behind of a plan: all of its rows are learnt."""
         chain = ModelChain(self.stages.home, "ads", line)
         parent = chain.before(plan.as_window)
-        return record_link(
+        link = record_link(
             chain,
             plan.window,
             {name: each.rows or 0 for name, each in plan.sources.items()},
@@ -135,6 +135,7 @@ class Runs:
                 **more,
             },
         )
+        return keep_checkpoint(chain, link)
 
     def trained(self, day: int, **more: Any) -> Link:
         """A day that was planned and trained before."""

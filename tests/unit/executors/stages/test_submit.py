@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.jobs import request
-from support.model_lines import plan_empty, record_link
+from support.model_lines import keep_checkpoint, plan_empty, record_link
 from support.scripted_supervisor import (
     ScriptedSupervisor,
     ScriptedSupervisors,
@@ -69,7 +69,10 @@ def train(found: Stages, *windows: str, generation: int = 1) -> None:
     chain = ModelChain(found.home, "ads")
     fingerprint = model_fingerprint_of(found.pipeline, found.sources)
     for key in windows:
-        record_link(chain, key, {"a": 1}, generation=generation, model_fingerprint=fingerprint)
+        link = record_link(
+            chain, key, {"a": 1}, generation=generation, model_fingerprint=fingerprint
+        )
+        keep_checkpoint(chain, link)
 
 
 def plan(found: Stages, *windows: str) -> None:
