@@ -142,14 +142,14 @@ class ModelChain:
             published_at=found.published_at,
         )
 
-    def publish(self, link: Link, now: datetime) -> bool:
-        """Let a link with a SavedModel serve, if nothing forbids it; see `unfit_to_serve`."""
+    def publish(self, link: Link, now: datetime) -> str:
+        """Let a link with a SavedModel serve; otherwise why it may not, see `unfit_to_serve`."""
 
-        def work(rows: Connection, line: int) -> bool:
-            if serving.unfit_to_serve(rows, line, link):
-                return False
-            serving.serve(rows, line, link, now)
-            return True
+        def work(rows: Connection, line: int) -> str:
+            reason = serving.unfit_to_serve(rows, line, link)
+            if not reason:
+                serving.serve(rows, line, link, now)
+            return reason
 
         return self._change(work)
 

@@ -27,8 +27,9 @@ from forebay.home.store import store_of
 
 # Changed by one transaction; the bytes follow before the next one.
 _AT_ONCE = 100
-# Folders of jobs that one call after a publication looks at: each time one more becomes old.
-_JOBS_LOOKED_AT = 20
+# Windows, and folders of jobs, that one call after a publication looks at: each time one more
+# becomes old.
+_LOOKED_AT = 20
 _AFTER_SECONDS = 10.0
 _ALONE_SECONDS = 1.0
 _LOG = logging.getLogger(__name__)
@@ -62,39 +63,41 @@ class LineRetention:
 
     def find(self) -> list[Going]:
         """All that would go now; nothing is changed."""
-        rows = database_of(self._home).read(self._old)
+        rows = self._told(*database_of(self._home).read(self._old))
         jobs = old_job_folders(self._home, self._pipeline, self._line, self._kept.records)
         return [*rows, *map(self._job, jobs)]
 
     def remove(self, seconds: float | None = None) -> Iterator[Going]:
         """Remove what goes, and name it. Only for `only_collector`.
 
-        seconds: after which nothing more is begun, for who cannot wait; None until all is gone.
+        seconds: after which nothing more is begun, for who cannot wait and looks at what became
+            old last; None until all is gone.
 
         Raises:
             InfrastructureError: when database, store or disk refuse.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
+        most = None if seconds is None else _LOOKED_AT
         full = True
         while full:
-            gone = self._remove_some()
+            gone = self._remove_some(most)
             yield from gone
             full = len(gone) >= _AT_ONCE  # then there may be more
             if deadline is not None and time.monotonic() > deadline:
                 return
-        limit = None if deadline is None else _JOBS_LOOKED_AT
         kept = self._kept.records
-        for folder in old_job_folders(self._home, self._pipeline, self._line, kept, limit):
+        for folder in old_job_folders(self._home, self._pipeline, self._line, kept, most):
             if remove_job_folder(folder):
                 yield self._job(folder)
 
-    def _remove_some(self) -> list[Going]:
+    def _remove_some(self, most: int | None) -> list[Going]:
         database = database_of(self._home)
-        if not database.read(self._old):  # whoever writes does not wait for this answer
-            return []
+        if not any(database.read(lambda rows: self._old(rows, most))):
+            return []  # whoever writes does not wait for this answer
 
         def work(rows: Connection) -> tuple[list[Going], list[str]]:
-            files, plans = self._old_files(rows)[:_AT_ONCE], self._old_plans(rows)[:_AT_ONCE]
+            files, plans = self._old(rows, most)
+            files, plans = files[:_AT_ONCE], plans[:_AT_ONCE]
             forget_files(rows, files)
             names = [*(file.name for file in files), *forget_plans(rows, plans)]
             return self._told(files, plans), names
@@ -103,17 +106,15 @@ class LineRetention:
         store_of(self._home).remove(names)
         return gone
 
-    def _old(self, rows: Connection) -> list[Going]:
-        return self._told(self._old_files(rows), self._old_plans(rows))
-
-    def _old_files(self, rows: Connection) -> list[LinkFile]:
+    def _old(
+        self, rows: Connection, most: int | None = None
+    ) -> tuple[list[LinkFile], list[OldPlan]]:
+        """most: windows that are looked at, the newest of the old ones; None for all."""
+        files: list[LinkFile] = []
         of_line = line_id(rows, self._pipeline, self._line)
-        if of_line is None:
-            return []
-        return old_files(rows, self._pipeline, self._line, of_line, self._kept)
-
-    def _old_plans(self, rows: Connection) -> list[OldPlan]:
-        return old_plans(rows, self._pipeline, self._kept.records)
+        if of_line is not None:
+            files = old_files(rows, self._pipeline, self._line, of_line, self._kept, most)
+        return files, old_plans(rows, self._pipeline, self._kept.records, most)
 
     def _told(self, files: Sequence[LinkFile], plans: Sequence[OldPlan]) -> list[Going]:
         return [

@@ -2,62 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
 
 from forebay.datatasks.window_order import IN_ORDER
-from forebay.executors.job.job_rows import is_unended, of_line
-from forebay.executors.model_line.link_rows import is_newest, is_of
+from forebay.executors.job.job_rows import is_unended
+from forebay.executors.model_line.link_rows import is_newest
 from forebay.executors.retention.rule import Needs
+from forebay.home.rows import batches
 from forebay.home.tables import job_windows, jobs, links, served, windows
 
 _links = links.alias("links_before")
 _windows = windows.alias("windows_before")
+_next_links = links.alias("next_links")
+_next_windows = windows.alias("next_windows")
+_OF_LINE = links.c.line_id == bindparam("line_id")
+_LINE_JOBS = (jobs.c.pipeline == bindparam("pipeline")) & (jobs.c.line == bindparam("line"))
+_OF_PIPELINE = windows.c.pipeline == bindparam("pipeline")
 
 
-def needs_of(connection: Connection, pipeline: str, line: str, line_id: int) -> Needs:
-    """What is needed of a line; in as many statements whatever there is."""
-    serves = connection.scalars(select(served.c.link_id).where(served.c.line_id == line_id))
-    started_from = (
-        _not_built_on(line_id),
-        _before_untrained(pipeline, line, line_id),
-        _last_of_jobs(pipeline, line, line_id),
-    )
-    found = [link for query in started_from for link in connection.scalars(query)]
-    return Needs(frozenset(serves), frozenset(link for link in found if link is not None))
+def needs_of(
+    connection: Connection, pipeline: str, line: str, line_id: int, of: Iterable[int]
+) -> Needs:
+    """What is needed of some links of a line; in as many statements whatever there is else."""
+    asked = {"pipeline": pipeline, "line": line, "line_id": line_id}
+    serves = connection.scalars(_SERVES, asked)
+    started_from = [
+        *connection.scalars(_BEFORE_UNTRAINED, asked),
+        *connection.scalars(_LAST_OF_JOBS, asked),
+    ]
+    for ids in batches(of):
+        started_from += connection.scalars(_NOT_BUILT_ON, {"line_id": line_id, "ids": ids})
+    return Needs(frozenset(serves), frozenset(link for link in started_from if link is not None))
 
 
-def _not_built_on(line_id: int) -> Select[Any]:
+def _not_built_on() -> Select[Any]:
     """Newest links that the next window's is not built on: the line's last, and before breaks."""
-    next_parent = func.lead(links.c.parent_id).over(order_by=IN_ORDER).label("next_parent")
-    chained = (
-        select(links.c.id, next_parent)
+    next_parent = (
+        select(_next_links.c.parent_id)
+        .join(_next_windows, _next_windows.c.id == _next_links.c.window_id)
+        .where(_next_links.c.line_id == links.c.line_id)
+        .where(_next_windows.c.pipeline == windows.c.pipeline)
+        .where(tuple_(_next_windows.c.ends_at, _next_windows.c.starts_at) > tuple_(*IN_ORDER))
+        .order_by(
+            _next_windows.c.ends_at, _next_windows.c.starts_at, _next_links.c.generation.desc()
+        )
+        .limit(1)
+        .correlate(links, windows)
+        .scalar_subquery()
+    )
+    return (
+        select(links.c.id)
         .join(windows, windows.c.id == links.c.window_id)
-        .where(is_of(line_id), is_newest())
-        .subquery("chained")
+        .where(_OF_LINE, links.c.id.in_(bindparam("ids", expanding=True)), is_newest())
+        .where(next_parent.is_distinct_from(links.c.id))
     )
-    return select(chained.c.id).where(chained.c.next_parent.is_distinct_from(chained.c.id))
 
 
-def _before_untrained(pipeline: str, line: str, line_id: int) -> Select[Any]:
+def _before_untrained() -> Select[Any]:
     """For each job without an end, what the first window starts from that is not trained yet."""
-    todo = (
-        _job_windows(pipeline, line, line_id, func.min(job_windows.c.position))
-        .where(links.c.id.is_(None))
-        .subquery("todo")
-    )
-    earlier = or_(
-        _windows.c.ends_at < windows.c.ends_at,
-        and_(
-            _windows.c.ends_at == windows.c.ends_at,
-            _windows.c.starts_at < windows.c.starts_at,
-        ),
-    )
+    todo = _job_windows(func.min(job_windows.c.position), links.c.id.is_(None)).subquery("todo")
     before = (
         select(_links.c.id)
         .join(_windows, _windows.c.id == _links.c.window_id)
-        .where(_links.c.line_id == line_id, earlier)
+        .where(_links.c.line_id == bindparam("line_id"))
+        .where(_windows.c.pipeline == windows.c.pipeline)
+        .where(tuple_(_windows.c.ends_at, _windows.c.starts_at) < tuple_(*IN_ORDER))
         .order_by(
             _windows.c.ends_at.desc(), _windows.c.starts_at.desc(), _links.c.generation.desc()
         )
@@ -72,16 +84,13 @@ def _before_untrained(pipeline: str, line: str, line_id: int) -> Select[Any]:
             job_windows,
             (job_windows.c.job_row == todo.c.job_row) & (job_windows.c.position == todo.c.position),
         )
-        .join(
-            windows,
-            (windows.c.pipeline == pipeline) & (windows.c.key == job_windows.c.window),
-        )
+        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
     )
 
 
-def _last_of_jobs(pipeline: str, line: str, line_id: int) -> Select[Any]:
+def _last_of_jobs() -> Select[Any]:
     """Links of the last windows of jobs without an end: their models may have to be exported."""
-    last = _job_windows(pipeline, line, line_id, func.max(job_windows.c.position)).subquery("last")
+    last = _job_windows(func.max(job_windows.c.position)).subquery("last")
     return (
         select(links.c.id)
         .select_from(last)
@@ -89,13 +98,13 @@ def _last_of_jobs(pipeline: str, line: str, line_id: int) -> Select[Any]:
             job_windows,
             (job_windows.c.job_row == last.c.job_row) & (job_windows.c.position == last.c.position),
         )
-        .join(windows, (windows.c.pipeline == pipeline) & (windows.c.key == job_windows.c.window))
+        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
         .join(links, links.c.window_id == windows.c.id)
-        .where(is_of(line_id), links.c.generation == job_windows.c.generation)
+        .where(_OF_LINE, links.c.generation == job_windows.c.generation)
     )
 
 
-def _job_windows(pipeline: str, line: str, line_id: int, position: Any) -> Select[Any]:  # noqa: ANN401 - an aggregate
+def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool]) -> Select[Any]:
     """One position of each job without an end, over its windows and the links that they have."""
     return (
         select(job_windows.c.job_row, position.label("position"))
@@ -108,8 +117,15 @@ def _job_windows(pipeline: str, line: str, line_id: int, position: Any) -> Selec
             links,
             (links.c.window_id == windows.c.id)
             & (links.c.generation == job_windows.c.generation)
-            & (links.c.line_id == line_id),
+            & _OF_LINE,
         )
-        .where(of_line(pipeline, line), is_unended())
+        .where(_LINE_JOBS, is_unended(), *conditions)
         .group_by(job_windows.c.job_row)
     )
+
+
+# Made once, since making such a statement takes longer than its execution.
+_SERVES = select(served.c.link_id).where(served.c.line_id == bindparam("line_id"))
+_NOT_BUILT_ON = _not_built_on()
+_BEFORE_UNTRAINED = _before_untrained()
+_LAST_OF_JOBS = _last_of_jobs()

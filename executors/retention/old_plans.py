@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, select, tuple_
+from sqlalchemy import Connection, Select, bindparam, delete, select, tuple_
 
-from forebay.datatasks.window_order import IN_ORDER, comes_before
+from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.job.job_rows import is_unended
-from forebay.executors.retention.oldest import oldest_of
+from forebay.executors.retention.oldest import IN_RANGE, older_than, windows_like
 from forebay.home.garbage import unnamed
 from forebay.home.rows import batches
 from forebay.home.tables import job_windows, jobs, links, manifests, plans, requests, windows
-
-_newer = plans.alias("newer")
 
 
 class OldPlan(NamedTuple):
@@ -26,34 +24,22 @@ class OldPlan(NamedTuple):
     generation: int
 
 
-def old_plans(connection: Connection, pipeline: str, count: int) -> list[OldPlan]:
-    """Plans that may go, the oldest first. count: newest windows that keep all of theirs."""
-    planned = select(plans.c.id).where(plans.c.window_id == windows.c.id).exists()
-    oldest = oldest_of(connection, pipeline, planned, count)
-    if oldest is None:
+def old_plans(
+    connection: Connection, pipeline: str, count: int, most: int | None = None
+) -> list[OldPlan]:
+    """Plans that may go, the oldest first.
+
+    Args:
+        connection: of the transaction.
+        pipeline: whose plans they are.
+        count: newest windows that keep all of theirs.
+        most: windows that are looked at, the newest of the rest; None for all.
+    """
+    asked: dict[str, object] = {"pipeline": pipeline}
+    older = older_than(connection, _PLANNED, asked, count, most)
+    if older is None:
         return []
-    replaced = select(_newer.c.id).where(
-        _newer.c.window_id == plans.c.window_id, _newer.c.generation > plans.c.generation
-    )
-    trained = select(links.c.id).where(
-        links.c.window_id == plans.c.window_id, links.c.generation == plans.c.generation
-    )
-    wanted = (
-        select(job_windows.c.job_row)
-        .join(jobs, jobs.c.id == job_windows.c.job_row)
-        .where(jobs.c.pipeline == pipeline, is_unended())
-        .where(
-            job_windows.c.window == windows.c.key, job_windows.c.generation == plans.c.generation
-        )
-    )
-    rows = (
-        select(plans.c.id, plans.c.window_id, windows.c.key, plans.c.generation)
-        .join(windows, windows.c.id == plans.c.window_id)
-        .where(windows.c.pipeline == pipeline, comes_before(oldest))
-        .where(replaced.exists(), ~trained.exists(), ~wanted.exists())
-        .order_by(*IN_ORDER, plans.c.generation)
-    )
-    return [OldPlan(*row) for row in connection.execute(rows)]
+    return [OldPlan(*row) for row in connection.execute(_REPLACED, asked | older.asked())]
 
 
 def forget_plans(connection: Connection, old: Sequence[OldPlan]) -> list[str]:
@@ -73,3 +59,33 @@ def forget_plans(connection: Connection, old: Sequence[OldPlan]) -> list[str]:
         connection.execute(delete(requests).where(decided))
     connection.execute(delete(plans).where(plans.c.id.in_(ids)))
     return unnamed(connection, left)
+
+
+def _replaced() -> Select[Any]:
+    newer = plans.alias("newer")
+    replaced = select(newer.c.id).where(
+        newer.c.window_id == plans.c.window_id, newer.c.generation > plans.c.generation
+    )
+    trained = select(links.c.id).where(
+        links.c.window_id == plans.c.window_id, links.c.generation == plans.c.generation
+    )
+    wanted = (
+        select(job_windows.c.job_row)
+        .join(jobs, jobs.c.id == job_windows.c.job_row)
+        .where(jobs.c.pipeline == bindparam("pipeline"), is_unended())
+        .where(
+            job_windows.c.window == windows.c.key, job_windows.c.generation == plans.c.generation
+        )
+    )
+    return (
+        select(plans.c.id, plans.c.window_id, windows.c.key, plans.c.generation)
+        .join(windows, windows.c.id == plans.c.window_id)
+        .where(windows.c.pipeline == bindparam("pipeline"), IN_RANGE)
+        .where(replaced.exists(), ~trained.exists(), ~wanted.exists())
+        .order_by(*IN_ORDER, plans.c.generation)
+    )
+
+
+# Made once, since making such a statement takes longer than its execution.
+_PLANNED = windows_like(select(plans.c.id).where(plans.c.window_id == windows.c.id).exists())
+_REPLACED = _replaced()

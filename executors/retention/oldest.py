@@ -1,23 +1,74 @@
-"""The oldest of the newest windows of a pipeline that something is true of."""
+"""Which windows are older than the newest ones of a pipeline, those of which something is true."""
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, select
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, tuple_
 
 from forebay.config.windows import Interval
-from forebay.datatasks.window_order import IN_ORDER
+from forebay.datatasks.window_order import BEFORE, IN_ORDER, span
 from forebay.home.tables import windows
 from forebay.system.instants import from_us
 
+# Earlier than any window.
+_EVER = -(2**62)
+# The windows of a range, for statements that are made once; `asked` has their parameters.
+IN_RANGE = BEFORE & (tuple_(*IN_ORDER) >= tuple_(bindparam("since_end"), bindparam("since_start")))
 
-def oldest_of(
-    connection: Connection, pipeline: str, condition: ColumnElement[bool], count: int
-) -> Interval | None:
-    """Where the oldest of so many windows is; None where there are fewer."""
-    newest = (
+
+class OlderWindows(NamedTuple):
+    """Windows before one, from another one on; None for all before it."""
+
+    before: Interval
+    since: Interval | None
+
+    def asked(self) -> dict[str, int]:
+        """As `IN_RANGE` asks for it."""
+        since = {"end": _EVER, "start": _EVER} if self.since is None else span(self.since)
+        return {
+            **span(self.before),
+            "since_end": since["end"],
+            "since_start": since["start"],
+        }
+
+
+def windows_like(condition: ColumnElement[bool]) -> Select[tuple[int, int]]:
+    """The windows of a pipeline that something is true of, the newest first; for `older_than`."""
+    return (
         select(windows.c.starts_at, windows.c.ends_at)
-        .where(windows.c.pipeline == pipeline, condition)
+        .where(windows.c.pipeline == bindparam("pipeline"), condition)
         .order_by(*(each.desc() for each in IN_ORDER))
+        .offset(bindparam("offset"))
+        .limit(1)
     )
-    row = connection.execute(newest.offset(count - 1).limit(1)).one_or_none()
+
+
+def older_than(
+    connection: Connection,
+    found: Select[tuple[int, int]],
+    asked: dict[str, object],
+    count: int,
+    most: int | None,
+) -> OlderWindows | None:
+    """Windows before the newest `count`, so many at most; None where there are no more than those.
+
+    Args:
+        connection: of the transaction.
+        found: see `windows_like`.
+        asked: the parameters of its condition, and `pipeline`.
+        count: the newest windows, which are not meant.
+        most: how many are meant, the newest of the rest; None for all.
+    """
+    oldest = _at(connection, found, asked, count - 1)
+    if oldest is None:
+        return None
+    since = None if most is None else _at(connection, found, asked, count - 1 + most)
+    return OlderWindows(oldest, since)
+
+
+def _at(
+    connection: Connection, found: Select[tuple[int, int]], asked: dict[str, object], offset: int
+) -> Interval | None:
+    row = connection.execute(found, {**asked, "offset": offset}).one_or_none()
     return None if row is None else Interval(from_us(row.starts_at), from_us(row.ends_at))

@@ -28,26 +28,16 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
             f"generation {generation} of window {key} is not trained on line {target.line!r}: "
             "there is nothing to publish"
         )
-    reason = ""
+    model, store = link.files.get("saved_model"), store_of(target.home)
     if spec.job.publish.when == "never":
         reason = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
-    reason = reason or chain.unfit_to_serve(link)
-    model = link.files.get("saved_model")
-    if not reason:
-        store = store_of(target.home)
-        if model is None or not store.is_there(model):
-            why = (
-                "it was trained in the middle of a longer job, or is not kept any more "
-                f"(job.publish.windows_kept is {spec.job.exports_kept})"
-                if model is None
-                else f"{store.url(model)} is gone"
-            )
-            raise InfrastructureError(
-                f"window {key} has no exported model: {why}. Train the window again to have it "
-                "exported"
-            )
-        if not chain.publish(link, datetime.now(UTC)):
-            reason = chain.unfit_to_serve(link)  # a later one came in between
+    elif model is not None and store.is_there(model):
+        reason = chain.publish(link, datetime.now(UTC))
+    else:
+        reason = chain.unfit_to_serve(link)
+        if not reason:
+            gone = None if model is None else store.url(model)
+            raise _without_model(key, gone, spec.job.exports_kept)
     collect_after(f"window {key} is published", target.home, spec, target.line)
     serving = chain.published()
     return PublishResult(
@@ -56,4 +46,16 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
         generation=generation,
         reason=reason,
         path=serving.path if serving else "",
+    )
+
+
+def _without_model(window: str, gone: str | None, kept: int) -> InfrastructureError:
+    why = (
+        "it was trained in the middle of a longer job, or is not kept any more "
+        f"(job.publish.windows_kept is {kept})"
+        if gone is None
+        else f"{gone} is gone"
+    )
+    return InfrastructureError(
+        f"window {window} has no exported model: {why}. Train the window again to have it exported"
     )

@@ -253,6 +253,7 @@ jobs = Table(
     Column("progress", Text),
     UniqueConstraint("job_id"),
     Index(None, "pipeline", "line", "state"),
+    Index(None, "pipeline", "line", "submitted_at"),
     Index(None, "owner_run"),
 )
 # The windows of a job's last submission, in the order of training.

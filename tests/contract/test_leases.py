@@ -93,7 +93,7 @@ class TestOneHost:
         take_lease(running(home, "job-1")).release()
         anyone = ModelChain(home, "ads", lease_epoch=0)
         anyone.judge(one, {"auc": 1.0})
-        assert anyone.publish(one, one.finished_at)
+        assert not anyone.publish(one, one.finished_at)
 
 
 class TestTwoHosts:

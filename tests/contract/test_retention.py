@@ -80,7 +80,7 @@ class Line:
     def serve(self, day: int) -> None:
         found = self.chain.newest(key(day))
         assert found is not None
-        assert self.chain.publish(found, AT)
+        assert not self.chain.publish(found, AT)
 
     def remove(self, declared: PipelineSpec | None = None) -> list[str]:
         found = LineRetention(self.home, declared or spec(), self.name).remove()

@@ -81,7 +81,7 @@ class Member:
         )
         self.timed(lambda: self.chain.record(link))
         self.timed(lambda: self.chain.judge(link, {"auc": 0.5}))
-        assert self.timed(lambda: self.chain.publish(link, end))
+        assert not self.timed(lambda: self.chain.publish(link, end))
         served = self.timed(self.chain.published)
         assert served is not None
         assert served.window == window

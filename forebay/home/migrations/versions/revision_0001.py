@@ -196,6 +196,7 @@ def _make_jobs() -> None:
         _text("progress", nullable=True),
         UniqueConstraint("job_id"),
         Index(None, "pipeline", "line", "state"),
+        Index(None, "pipeline", "line", "submitted_at"),
         Index(None, "owner_run"),
     )
     _make(
