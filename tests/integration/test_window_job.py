@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 from support import links
-from support.model_lines import record
+from support.model_lines import put, record
 from support.projects import Project as ToyProject
 from support.projects import ads_pipeline, clicks_source, history_source
 from support.stages import replanned
@@ -107,10 +107,8 @@ class Windows:
 
     def link(self, key: str, generation: int = 1) -> None:
         model_fingerprint = model_fingerprint_of(self.pipeline, self.project.sources)
-        record(
-            self.chain,
-            links.link(key, generation=generation, model_fingerprint=model_fingerprint),
-        )
+        facts = {"model_fingerprint": model_fingerprint, "files": {"checkpoint": put(self.home)}}
+        record(self.chain, links.link(key, generation=generation, **facts))
 
     def submit(
         self,
