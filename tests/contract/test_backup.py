@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.links import link
 from support.model_lines import drop_checkpoints, export, keep_checkpoint, plan_empty, put
+from support.postgres_server import PostgresServer
 from support.stored_trees import make_tree, read_tree
 
 from forebay.datatasks.ledger import Ledger
@@ -246,3 +248,29 @@ def test_a_bucket_is_not_copied(
     assert not (target / "store").exists()
     kept = ModelChain(Home(target), "ads").links()[1].files["checkpoint"]
     assert store_of(Home(target)).path(kept).read_bytes() == b"bytes"
+
+
+def test_a_dump_of_a_server_is_a_home_again(
+    tmp_path: Path,
+    postgres_server: PostgresServer,
+    new_database: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As docs/home.md says."""
+    monkeypatch.delenv("FOREBAY_STORE", raising=False)
+    monkeypatch.setenv("FOREBAY_DATABASE", address := new_database())
+    home = Home(tmp_path / "home")
+    train(home, WINDOWS[0], make_tree(tmp_path / "scores"))
+    dump, restored = tmp_path / "forebay.dump", new_database()
+    programs = postgres_server.programs / "bin"
+    dumped = ["--schema=forebay", "--format=custom", f"--file={dump}", f"--dbname={address}"]
+    subprocess.run([programs / "pg_dump", *dumped], check=True)
+    subprocess.run([programs / "pg_restore", f"--dbname={restored}", dump], check=True)
+    train(home, WINDOWS[1], make_tree(tmp_path / "more"))
+    monkeypatch.setenv("FOREBAY_DATABASE", restored)
+    copy = Home(Path(shutil.copytree(home.root, tmp_path / "copy")))
+    assert ModelChain(copy, "ads").windows() == WINDOWS[:1]
+    lost = [str(fault) for fault in HomeCheck(copy).faults()]
+    assert len(lost) == 1, "the checkpoint that was dropped after the dump, before the copy"
+    assert "kind checkpoint" in lost[0]
+    close_databases()
