@@ -89,6 +89,7 @@ class Run:
         status = None
         if todo:
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
+            self._require_trained(todo)
         end_trained_jobs(self.target)
         self._publish(windows[-1])
         summary = self._summarise(report, windows, todo, status, started)
@@ -126,11 +127,7 @@ class Run:
         )
 
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
-        return [
-            plan
-            for plan in report.plans
-            if not self.target.is_trained(plan.window, plan.generation)
-        ]
+        return [plan for plan in report.plans if not self._is_trained(plan)]
 
     def _refuse_gap(self, todo: Sequence[WindowPlan]) -> None:
         if not todo:
@@ -158,6 +155,17 @@ class Run:
         if status.state != "succeeded":
             raise job_error(status, job_dir)
         return status
+
+    def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
+        """A job that ends well has trained all its windows: that is looked at, not believed."""
+        left = [each.window for each in plans if not self._is_trained(each)]
+        if left:
+            raise RowsLostError(
+                f"the job ended well and windows {', '.join(left)} are not trained: run again"
+            )
+
+    def _is_trained(self, plan: WindowPlan) -> bool:
+        return self.target.is_trained(plan.window, plan.generation)
 
     def _publish(self, last: Window) -> None:
         """Publish what a job left unpublished that was killed after its last window was linked."""

@@ -54,6 +54,18 @@ def delete_positions(table: Any, data_path: str, positions: list[int]) -> None:
 
     pyiceberg itself only rewrites data files, so the delete manifest is put together here.
     """
+    snapshot_id = table.current_snapshot().snapshot_id + 1
+    place = f"{table.location()}/data/deletes-{snapshot_id}.parquet"
+    deletes = pa.table(
+        {"file_path": [data_path] * len(positions), "pos": pa.array(positions, pa.int64())}
+    )
+    with table.io.new_output(place).create() as sink:
+        pq.write_table(deletes, sink)
+    _commit_deletes(table, snapshot_id, _delete_manifest(table, snapshot_id, place, len(positions)))
+
+
+def _delete_manifest(table: Any, snapshot_id: int, place: str, count: int) -> Any:
+    """A manifest that names one file of deletes."""
     from pyiceberg.manifest import (
         DataFile,
         DataFileContent,
@@ -62,10 +74,7 @@ def delete_positions(table: Any, data_path: str, positions: list[int]) -> None:
         ManifestEntry,
         ManifestEntryStatus,
         ManifestWriterV2,
-        write_manifest_list,
     )
-    from pyiceberg.table.snapshots import Operation, Snapshot, Summary
-    from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
     from pyiceberg.typedef import Record
 
     class DeletesWriter(ManifestWriterV2):
@@ -76,40 +85,39 @@ def delete_positions(table: Any, data_path: str, positions: list[int]) -> None:
         def _meta(self) -> dict[str, str]:
             return {**super()._meta, "content": "deletes"}
 
-    base = table.location()
-    before = table.current_snapshot()
-    new_id, sequence = before.snapshot_id + 1, table.metadata.last_sequence_number + 1
-    deletes = pa.table(
-        {"file_path": [data_path] * len(positions), "pos": pa.array(positions, pa.int64())}
-    )
-    delete_path = f"{base}/data/deletes-{new_id}.parquet"
-    with table.io.new_output(delete_path).create() as sink:
-        pq.write_table(deletes, sink)
-    size = len(table.io.new_input(delete_path))
     delete_file = DataFile.from_args(
         _table_format_version=2,
         content=DataFileContent.POSITION_DELETES,
-        file_path=delete_path,
+        file_path=place,
         file_format=FileFormat.PARQUET,
         partition=Record(),
-        record_count=len(positions),
-        file_size_in_bytes=size,
+        record_count=count,
+        file_size_in_bytes=len(table.io.new_input(place)),
     )
     delete_file.spec_id = table.spec().spec_id
-    output = table.io.new_output(f"{base}/metadata/deletes-{new_id}.avro")
-    with DeletesWriter(table.spec(), table.schema(), output, new_id, "null") as writer:
+    output = table.io.new_output(f"{table.location()}/metadata/deletes-{snapshot_id}.avro")
+    with DeletesWriter(table.spec(), table.schema(), output, snapshot_id, "null") as writer:
+        added = ManifestEntryStatus.ADDED
         writer.add_entry(
-            ManifestEntry.from_args(
-                status=ManifestEntryStatus.ADDED, snapshot_id=new_id, data_file=delete_file
-            )
+            ManifestEntry.from_args(status=added, snapshot_id=snapshot_id, data_file=delete_file)
         )
-    listing = f"{base}/metadata/snap-{new_id}.avro"
+    return writer.to_manifest_file()
+
+
+def _commit_deletes(table: Any, snapshot_id: int, manifest: Any) -> None:
+    from pyiceberg.manifest import write_manifest_list
+    from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+    from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
+
+    before, sequence = table.current_snapshot(), table.metadata.last_sequence_number + 1
+    listing = f"{table.location()}/metadata/snap-{snapshot_id}.avro"
+    output = table.io.new_output(listing)
     with write_manifest_list(
-        2, table.io.new_output(listing), new_id, before.snapshot_id, sequence, "null"
+        2, output, snapshot_id, before.snapshot_id, sequence, "null"
     ) as manifests:
-        manifests.add_manifests([writer.to_manifest_file(), *before.manifests(table.io)])
+        manifests.add_manifests([manifest, *before.manifests(table.io)])
     snapshot = Snapshot(
-        snapshot_id=new_id,
+        snapshot_id=snapshot_id,
         parent_snapshot_id=before.snapshot_id,
         sequence_number=sequence,
         timestamp_ms=before.timestamp_ms + 1000,
@@ -117,5 +125,5 @@ def delete_positions(table: Any, data_path: str, positions: list[int]) -> None:
         summary=Summary(Operation.DELETE),
         schema_id=table.schema().schema_id,
     )
-    branch = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=new_id)
+    branch = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
     table.catalog.commit_table(table, (), (AddSnapshotUpdate(snapshot=snapshot), branch))

@@ -376,9 +376,12 @@ def test_a_reprocess_begins_anew_where_its_windows_were_forgotten_since(runs: Ru
     assert [each.generation for each in windows] == [3, 3]
 
 
-def test_a_job_that_says_it_succeeded_is_not_believed(runs: Runs) -> None:
-    with pytest.raises(ConfigError, match=f"window {FIRST} of pipeline 'ads' is not trained"):
-        runs.run(FIRST, FIRST, runs.ends("succeeded"))
+@pytest.mark.parametrize("reprocess", [False, True])
+def test_a_job_that_says_it_succeeded_is_not_believed(runs: Runs, *, reprocess: bool) -> None:
+    if reprocess:
+        runs.trained(0)
+    with pytest.raises(RowsLostError, match=f"windows {FIRST} are not trained: run again"):
+        runs.run(FIRST, FIRST, runs.ends("succeeded"), reprocess=reprocess)
 
 
 def test_rows_that_do_not_agree_are_an_error(runs: Runs) -> None:
