@@ -18,8 +18,6 @@ _GLUE = (
     "airflow.sdk.execution_time",
     "airflow.triggers",
     "forebay.datatasks.sources.kafka.client",
-    "forebay.executors.job.handle.attach",
-    "forebay.executors.job.handle.submit",
     "forebay.executors.role",
     "forebay.executors.wire.frames",
     "forebay.executors.wire.rpc",
