@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from support import independent
-from support.kills import no_process_left, running, wait_for_rows
+from support.kills import no_process_left, running, signal_role, wait_for_rows
 from support.projects import DAY, FIRST_DAY, Project, ads_project
 from support.truth_rows import links_of, served_of, stored_of
 
@@ -38,8 +40,11 @@ def test_a_copy_of_a_home_that_trains_goes_on_training(project: Project, tmp_pat
     folder = tmp_path / "copy"
     with running(project, *RANGE, "--summary", str(tmp_path / "first.json")) as run:
         wait_for_rows(project, SECOND, ROWS // 2, run)
-        said = project.forebay("home", "backup", str(folder)).stdout
-        assert run.poll() is None, "the job trained while its home was copied"
+        stopped = signal_role(project, "trainer", signal.SIGSTOP)  # in the middle of its window
+        try:
+            said = project.forebay("home", "backup", str(folder)).stdout
+        finally:
+            os.kill(stopped, signal.SIGCONT)
         output = run.communicate(timeout=120)[0]
         assert run.returncode == 0, output
     assert f"use it with FOREBAY_HOME={folder}" in said
