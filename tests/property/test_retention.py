@@ -84,7 +84,7 @@ class History:
     def serve(self, number: int) -> Link:
         serving = self.links[number % len(self.links)]
         of_link = link_rows.require_id(self.rows, self.line, serving.name)
-        values = {"line_id": self.line, "link_id": of_link, "path": "", "published_at": 0}
+        values = {"line_id": self.line, "link_id": of_link, "published_at": 0}
         self.rows.execute(insert(served).values(**values))
         return serving
 

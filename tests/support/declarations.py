@@ -147,7 +147,8 @@ _PIPELINE: Value = {
         },
         "failover": {"restarts_max": 2, "heartbeat_timeout": "5s", "task_attempts_max": 2},
         "checkpoint": {"every_steps": 50, "windows_kept": 10},
-        "publish": {"when": "never"},
+        "publish": {"when": "never", "windows_kept": 10},
+        "windows_kept": 20,
     },
     "schedule": {
         "catchup": True,
