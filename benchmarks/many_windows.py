@@ -1,7 +1,7 @@
 """`forebay run` over many windows of three rows: CPU seconds per window, few windows and many.
 
-Both runs are real: planning, one job with its processes, training with a counting model, judging and
-publishing. CPU is that of all processes, those that outlive the command included.
+Both runs are real: planning, one job with its processes, training with a counting model, judging
+and publishing. CPU is that of all processes, those that outlive the command included.
 
     python benchmarks/many_windows.py --windows 500
 """
