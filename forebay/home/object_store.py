@@ -36,7 +36,6 @@ from forebay.home.tree_index import (
     stored_tree,
 )
 from forebay.home.verified import (
-    Digest,
     read_index,
     require_size,
     verify_file,
@@ -151,11 +150,12 @@ class ObjectStore(Store):
 
     def _read(self, checksums: Mapping[str, str]) -> int:
         """Read objects and verify them; how many bytes they hold."""
-        digests = {name: Digest() for name in checksums}
-        self._transfers.download(digests.items())
-        for name, digest in digests.items():
-            digest.require(checksums[name], self._address.url(name))
-        return sum(digest.size_bytes for digest in digests.values())
+        size_bytes = 0
+        for name, checksum in checksums.items():
+            digest = self._transfers.digest(name)
+            digest.require(checksum, self._address.url(name))
+            size_bytes += digest.size_bytes
+        return size_bytes
 
     def _index_bytes(self, name: str) -> bytes:
         content = io.BytesIO()

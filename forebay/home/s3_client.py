@@ -11,8 +11,11 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
+    ReadTimeoutError,
+    ResponseStreamingError,
 )
 from botocore.parsers import ResponseParserError
 from s3transfer.exceptions import RetriesExceededError
@@ -27,6 +30,8 @@ CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
 ATTEMPTS = 3
 REQUESTS_AT_ONCE = 8
+# The bytes of an object stopped coming: what boto3 itself does not try again.
+CUT_OFF = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError)
 _MISSING = frozenset({"404", "NoSuchKey"})
 _WAYS_OUT = {
     "NoSuchBucket": f"make the bucket, or correct {STORE_NAME}",

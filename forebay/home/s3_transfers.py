@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from boto3.s3.transfer import TransferConfig, create_transfer_manager
 
 from forebay.home.s3_address import S3Address
-from forebay.home.s3_client import REQUESTS_AT_ONCE, calling
+from forebay.home.s3_client import CUT_OFF, REQUESTS_AT_ONCE, calling
 from forebay.home.verified import Digest
 
-# A name, and the path of its content or what holds or takes its bytes.
-Files = Iterable[tuple[str, str | io.BytesIO | Digest]]
+# A name, and the path or the buffer of its content.
+Files = Iterable[tuple[str, str | io.BytesIO]]
 _PART_BYTES = 16 << 20
+_READ_BYTES = 1 << 20
 # Of a download whose bytes stop coming; each begins with the attempts of any request.
 _DOWNLOADS = 2
 
@@ -47,6 +48,31 @@ class S3Transfers:
                 (name, manager.download(self._address.bucket, self._address.key(name), target))
                 for name, target in files
             )
+
+    def digest(self, name: str) -> Digest:
+        """Read an object to its end, and keep nothing of it.
+
+        Raises:
+            DataError: when it is missing.
+        """
+        attempts = 1
+        with calling(self._address.url(name)):
+            while True:
+                try:
+                    return self._read(name)
+                except CUT_OFF:
+                    if attempts == _DOWNLOADS:
+                        raise
+                    attempts += 1
+
+    def _read(self, name: str) -> Digest:
+        found = Digest()
+        key = self._address.key(name)
+        answer = self._client.get_object(Bucket=self._address.bucket, Key=key)
+        with closing(answer["Body"]) as body:
+            for content in body.iter_chunks(_READ_BYTES):
+                found.write(content)
+        return found
 
     @contextmanager
     def _manager(self) -> Iterator[Any]:

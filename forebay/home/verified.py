@@ -16,18 +16,17 @@ _RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
 
 
 class Digest:
-    """A file to write to that keeps the number and the checksum of its bytes only."""
+    """The number and the checksum of bytes that are not kept."""
 
     def __init__(self) -> None:
         """Nothing came yet."""
         self.size_bytes = 0
         self._digest = hashlib.sha256()
 
-    def write(self, content: bytes) -> int:
-        """Take some more."""
+    def write(self, content: bytes) -> None:
+        """Take the next ones."""
         self._digest.update(content)
         self.size_bytes += len(content)
-        return len(content)
 
     def require(self, checksum: str, place: str) -> None:
         """See that these are the bytes that were stored. place: what a person is told.
