@@ -121,7 +121,7 @@ class HomeCheck:
 def _own_columns(table: Table) -> list[Column[Any]]:
     """The name first, then what tells the rows of a name apart, then what is expected there."""
     first, rest = table.c.name, (table.c.checksum, table.c.size_bytes)
-    return [first, *table.primary_key.columns, *rest]
+    return list(dict.fromkeys([first, *table.primary_key.columns, *rest]))
 
 
 def _all(wanted: Select[Any], rows: Connection) -> Sequence[RowMapping]:
