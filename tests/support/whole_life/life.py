@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from forebay.executors.retention.home_garbage import remove_garbage
 from forebay.executors.run import Run
 from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.plan import record_window, time_window
@@ -15,7 +16,6 @@ from forebay.executors.stages.source import SourceStage
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import LineTarget, StageTarget
 from forebay.executors.stages.turn import PreviousRun
-from forebay.home.garbage import collect
 
 WINDOWS = ("2026-03-01", "2026-03-02", "2026-03-03")
 FIRST, SECOND, THIRD = WINDOWS
@@ -36,7 +36,7 @@ def live(target: LineTarget) -> None:
             target.ledger.forget(THIRD)
         _by_stages(third, "second")
     _serve(third)
-    collect(target.home)
+    remove_garbage(target.home, target.project)
 
 
 def _by_stages(target: StageTarget, run: str) -> None:
