@@ -51,7 +51,7 @@ from forebay.home.store import store_of
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2025, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ROWS = 200
 FEW = 10
