@@ -6,18 +6,30 @@ comparison in parts.
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, bindparam, tuple_
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Tuple, bindparam, tuple_
 
 from forebay.config.windows import Spanned
 from forebay.home.tables import windows
 from forebay.system.instants import to_us
 
-IN_ORDER = (windows.c.ends_at, windows.c.starts_at)
-_PLACE = tuple_(*IN_ORDER)
+
+def place(of: FromClause = windows) -> Tuple:
+    """Where windows are in the order, to be compared with another place."""
+    return tuple_(of.c.ends_at, of.c.starts_at)
+
+
+def in_order(of: FromClause = windows) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """What windows are sorted by."""
+    return of.c.ends_at, of.c.starts_at
+
+
+IN_ORDER = in_order()
 _ONE = tuple_(bindparam("end"), bindparam("start"))
 # Windows before one and after it, for statements that are made once; `span` has their parameters.
-BEFORE = _PLACE < _ONE
-AFTER = _PLACE > _ONE
+BEFORE = place() < _ONE
+AFTER = place() > _ONE
 
 
 def span(one: Spanned) -> dict[str, int]:
@@ -27,9 +39,9 @@ def span(one: Spanned) -> dict[str, int]:
 
 def comes_before(one: Spanned) -> ColumnElement[bool]:
     """Windows that come before this one."""
-    return tuple_(to_us(one.end), to_us(one.start)) > _PLACE
+    return place() < tuple_(to_us(one.end), to_us(one.start))
 
 
 def comes_after(one: Spanned) -> ColumnElement[bool]:
     """Windows that come after this one."""
-    return tuple_(to_us(one.end), to_us(one.start)) < _PLACE
+    return place() > tuple_(to_us(one.end), to_us(one.start))

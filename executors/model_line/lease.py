@@ -6,7 +6,6 @@ database is seen: its heartbeat has to stand still for `EXPIRED_SECONDS` of the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,9 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from forebay.errors import LineBusyError
-from forebay.executors.job.heartbeat import BEATS_SECONDS, EXPIRED_SECONDS
+from forebay.executors.job.heartbeat import BEATS_SECONDS, EXPIRED_SECONDS, is_silent
 from forebay.executors.job.request import JobRequest
+from forebay.executors.job.stored_jobs import stored_job
 from forebay.executors.model_line import lease_rows
 from forebay.executors.model_line.lease_rows import Holder
 from forebay.home.database import database_of
@@ -27,7 +27,6 @@ from forebay.system.locks import FileLock, is_held
 LEASE_NAME = "lease.lock"
 # Long enough for the holder's last microseconds, when its job has just been seen to end.
 _LEASE_SECONDS = 0.5
-_LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -95,26 +94,20 @@ def living_holder(
     seen = _remote(home, pipeline, line)
     if seen is None or seen.job_id != found:
         return found
-    deadline = time.monotonic() + watch_seconds
-    while time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
-        now = _remote(home, pipeline, line)
-        if now != seen:
-            return "" if now is None else now.job_id
-    return ""
+    if is_silent(stored_job(home, seen.job_id), watch_seconds):
+        return ""
+    now = _remote(home, pipeline, line)
+    return "" if now is None else now.job_id
 
 
 def _take(request: JobRequest, home: Home, expired_seconds: float) -> int:
     """The epoch, once whoever held the line elsewhere is gone."""
     pipeline, line = request.pipeline_name, request.line
     seen = _remote(home, pipeline, line)
-    since = time.monotonic()
-    while seen is not None and time.monotonic() - since < expired_seconds:
-        time.sleep(_LOOK_SECONDS)
-        now = _remote(home, pipeline, line)
-        if now is not None and now != seen:
-            raise _busy(request, now.job_id)
-        seen = now
+    if seen is not None and not is_silent(stored_job(home, seen.job_id), expired_seconds):
+        seen = _remote(home, pipeline, line)
+        if seen is not None:  # it has not ended: it lives
+            raise _busy(request, seen.job_id)
     here = database_of(home)
     known = here.read(lambda rows: lease_rows.holder(rows, pipeline, line))
     if known is not None and known.runtime == runtime_of(home):

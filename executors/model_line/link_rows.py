@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    ScalarSelect,
     Select,
     bindparam,
     func,
@@ -22,7 +23,16 @@ from sqlalchemy import (
 )
 
 from forebay.config.windows import Spanned, order_of
-from forebay.datatasks.window_order import AFTER, BEFORE, IN_ORDER, comes_after, comes_before, span
+from forebay.datatasks.window_order import (
+    AFTER,
+    BEFORE,
+    IN_ORDER,
+    comes_after,
+    comes_before,
+    in_order,
+    place,
+    span,
+)
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line import file_rows
 from forebay.executors.model_line.link import FileKind, Head, Link, Parent, ReadRows
@@ -213,8 +223,8 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
     )
     stored_id = inserted_id(stored)
     rows = [
-        {"link_id": stored_id, "source": source, "position": place, **_row_of(link, source)}
-        for place, source in enumerate(link.seen)
+        {"link_id": stored_id, "source": source, "position": number, **_row_of(link, source)}
+        for number, source in enumerate(link.seen)
     ]
     if rows:
         connection.execute(insert(link_rows), rows)
@@ -276,6 +286,24 @@ def is_newest() -> ColumnElement[bool]:
         _others.c.line_id == links.c.line_id, _others.c.window_id == links.c.window_id
     )
     return links.c.generation == newest.scalar_subquery()
+
+
+def next_link(column: str) -> ScalarSelect[Any]:
+    """A column of the newest link of the window after that of an enclosing statement's link.
+
+    NULL where the line ends. The statement selects from `links` and `windows`.
+    """
+    following, at = links.alias("next_links"), windows.alias("next_windows")
+    return (
+        select(following.c[column])
+        .join(at, at.c.id == following.c.window_id)
+        .where(following.c.line_id == links.c.line_id, at.c.pipeline == windows.c.pipeline)
+        .where(place(at) > place())
+        .order_by(*in_order(at), following.c.generation.desc())
+        .limit(1)
+        .correlate(links, windows)
+        .scalar_subquery()
+    )
 
 
 def _first(connection: Connection, rows: Select[Any], asked: Mapping[str, Any]) -> Link | None:

@@ -6,25 +6,19 @@ It is stale then, and so is every later link, whatever that one was started from
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Subquery, bindparam, func, select, tuple_
+from sqlalchemy import Connection, Row, Select, Subquery, bindparam, func, select
 
 from forebay.datatasks.window_order import BEFORE, IN_ORDER, span
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.link_rows import (
     is_newest,
     link_before,
+    next_link,
     trained_windows,
 )
 from forebay.home.tables import links, windows
-
-
-class Break(NamedTuple):
-    """A window whose newest link breaks the chain, and why."""
-
-    window: str
-    reason: str
 
 
 def break_reason(parent: Parent | None, before: Parent | None) -> str | None:
@@ -50,13 +44,13 @@ def stale_reason(connection: Connection, line: int | None, link: Link) -> str | 
     if own is not None or before is None:
         return own
     broken = connection.execute(_BROKEN_BEFORE, {"line": line, **span(before)}).first()
-    return None if broken is None else _break(broken).reason
+    return None if broken is None else _reason(broken)
 
 
 def stale_reasons(connection: Connection, line: int | None) -> dict[str, str]:
     """Windows whose newest links are stale, in order, and why."""
     found = connection.execute(_BROKEN, {"line": line})
-    breaks = {row.window: _break(row).reason for row in found}
+    breaks = {row.window: _reason(row) for row in found}
     if not breaks:
         return {}
     reasons: dict[str, str] = {}
@@ -68,11 +62,11 @@ def stale_reasons(connection: Connection, line: int | None) -> dict[str, str]:
     return reasons
 
 
-def _break(row: Row[Any]) -> Break:
+def _reason(row: Row[Any]) -> str:
     reason = break_reason(_name(row, "parent"), _name(row, "before"))
     if reason is None:
         raise RuntimeError(f"window {row.window} does not break the chain")
-    return Break(row.window, reason)
+    return reason
 
 
 def _name(row: Row[Any], which: str) -> Parent | None:
@@ -105,18 +99,8 @@ def _broken_before() -> Select[Any]:
     Whoever trains starts from the newest link before, and a line has one trainer at a time. So the
     chain breaks only after a link that came late: when a later window was trained already.
     """
-    next_links, next_windows = links.alias("next_links"), windows.alias("next_windows")
-    following = (
-        select(next_links.c.id)
-        .join(next_windows, next_windows.c.id == next_links.c.window_id)
-        .where(next_links.c.line_id == links.c.line_id)
-        .where(next_windows.c.pipeline == windows.c.pipeline)
-        .where(tuple_(next_windows.c.ends_at, next_windows.c.starts_at) > tuple_(*IN_ORDER))
-        .order_by(next_windows.c.ends_at, next_windows.c.starts_at, next_links.c.generation.desc())
-        .limit(1)
-    )
-    rows = select(links.c.id.label("before_id"), following.scalar_subquery().label("next_id"))
-    rows = rows.add_columns(*IN_ORDER).join(windows, windows.c.id == links.c.window_id)
+    rows = select(links.c.id.label("before_id"), next_link("id").label("next_id"), *IN_ORDER)
+    rows = rows.join(windows, windows.c.id == links.c.window_id)
     of_line = links.c.line_id == bindparam("line")
     late = rows.where(of_line, links.c.late.is_(True), is_newest(), BEFORE).subquery("late")
     own, own_windows = links.alias("own"), windows.alias("own_windows")

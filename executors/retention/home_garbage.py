@@ -43,8 +43,8 @@ def remove_garbage(home: Home, project: Project) -> Found:
     """Remove it. Called again after a kill it continues.
 
     Raises:
-        InfrastructureError: when another process collects garbage or reads the whole home, or
-            when database, store or disk refuse.
+        InfrastructureError: when another process collects garbage, or when database, store or
+            disk refuse.
     """
     with only_collector(home, _ALONE_SECONDS):
         gone = list(_of_windows(home, project, LineRetention.remove))

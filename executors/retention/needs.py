@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
-from forebay.datatasks.window_order import IN_ORDER
+from forebay.datatasks.window_order import in_order, place
 from forebay.executors.job.job_rows import is_unended
-from forebay.executors.model_line.link_rows import is_newest
+from forebay.executors.model_line.link_rows import is_newest, next_link
 from forebay.executors.retention.rule import Needs
 from forebay.home.rows import batches
 from forebay.home.tables import job_windows, jobs, links, served, windows
 
 _links = links.alias("links_before")
 _windows = windows.alias("windows_before")
-_next_links = links.alias("next_links")
-_next_windows = windows.alias("next_windows")
 _OF_LINE = links.c.line_id == bindparam("line_id")
 _LINE_JOBS = (jobs.c.pipeline == bindparam("pipeline")) & (jobs.c.line == bindparam("line"))
 _OF_PIPELINE = windows.c.pipeline == bindparam("pipeline")
@@ -40,24 +38,11 @@ def needs_of(
 
 def _not_built_on() -> Select[Any]:
     """Newest links that the next window's is not built on: the line's last, and before breaks."""
-    next_parent = (
-        select(_next_links.c.parent_id)
-        .join(_next_windows, _next_windows.c.id == _next_links.c.window_id)
-        .where(_next_links.c.line_id == links.c.line_id)
-        .where(_next_windows.c.pipeline == windows.c.pipeline)
-        .where(tuple_(_next_windows.c.ends_at, _next_windows.c.starts_at) > tuple_(*IN_ORDER))
-        .order_by(
-            _next_windows.c.ends_at, _next_windows.c.starts_at, _next_links.c.generation.desc()
-        )
-        .limit(1)
-        .correlate(links, windows)
-        .scalar_subquery()
-    )
     return (
         select(links.c.id)
         .join(windows, windows.c.id == links.c.window_id)
         .where(_OF_LINE, links.c.id.in_(bindparam("ids", expanding=True)), is_newest())
-        .where(next_parent.is_distinct_from(links.c.id))
+        .where(next_link("parent_id").is_distinct_from(links.c.id))
     )
 
 
@@ -69,10 +54,8 @@ def _before_untrained() -> Select[Any]:
         .join(_windows, _windows.c.id == _links.c.window_id)
         .where(_links.c.line_id == bindparam("line_id"))
         .where(_windows.c.pipeline == windows.c.pipeline)
-        .where(tuple_(_windows.c.ends_at, _windows.c.starts_at) < tuple_(*IN_ORDER))
-        .order_by(
-            _windows.c.ends_at.desc(), _windows.c.starts_at.desc(), _links.c.generation.desc()
-        )
+        .where(place(_windows) < place())
+        .order_by(*(each.desc() for each in in_order(_windows)), _links.c.generation.desc())
         .limit(1)
         .correlate(windows)
         .scalar_subquery()

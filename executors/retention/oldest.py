@@ -7,14 +7,14 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, tuple_
 
 from forebay.config.windows import Interval
-from forebay.datatasks.window_order import BEFORE, IN_ORDER, span
+from forebay.datatasks.window_order import BEFORE, IN_ORDER, place, span
 from forebay.home.tables import windows
 from forebay.system.instants import from_us
 
 # Earlier than any window.
 _EVER = -(2**62)
 # The windows of a range, for statements that are made once; `asked` has their parameters.
-IN_RANGE = BEFORE & (tuple_(*IN_ORDER) >= tuple_(bindparam("since_end"), bindparam("since_start")))
+IN_RANGE = BEFORE & (place() >= tuple_(bindparam("since_end"), bindparam("since_start")))
 
 
 class OlderWindows(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Table, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Table, and_, exists, or_, select, tuple_
 
 from forebay.home.tables import (
     STORED,
@@ -50,13 +50,8 @@ def _begins_elsewhere() -> ColumnElement[bool]:
 
 
 def _built_on_a_later_window() -> ColumnElement[bool]:
-    later = or_(
-        _parent_windows.c.ends_at > windows.c.ends_at,
-        and_(
-            _parent_windows.c.ends_at == windows.c.ends_at,
-            _parent_windows.c.starts_at >= windows.c.starts_at,
-        ),
-    )
+    of_parent = tuple_(_parent_windows.c.ends_at, _parent_windows.c.starts_at)
+    later = of_parent >= tuple_(windows.c.ends_at, windows.c.starts_at)
     of_window = _parent_windows.c.id == _parents.c.window_id
     return exists(select(_parents.c.id).where(_of_parent(), of_window, later))
 

@@ -28,7 +28,7 @@ TOMBSTONE_SECONDS = 7 * 86_400.0
 # A writer in another process of an object store may still be at work: nobody can ask it.
 LEFTOVER_SECONDS = 86_400.0
 _MICROSECONDS = 1_000_000
-# One process at a time removes what was named, or reads all that is named (a backup of the home).
+# One process at a time removes what was named.
 EXCLUSIVE_NAME = "garbage"
 
 
@@ -74,7 +74,7 @@ def only_collector(home: Home, wait_seconds: float) -> Iterator[None]:
         except InfrastructureError as error:
             raise InfrastructureError(
                 f"nothing is removed from the store now: {error} (only one process at a time "
-                "collects garbage, checks the home or copies it)"
+                "collects garbage)"
             ) from error
         yield
 
