@@ -11,6 +11,8 @@ from sqlalchemy import Connection, insert, select
 from forebay.home.tables import events
 from forebay.system.instants import from_us, now_us
 
+_NOTE = insert(events)
+
 
 def note(
     connection: Connection, pipeline: str, window: str, event: str, facts: Mapping[str, Any]
@@ -18,7 +20,7 @@ def note(
     """Add what happened just now."""
     text = json.dumps(facts, default=str)
     values = {"pipeline": pipeline, "window": window, "event": event, "facts": text}
-    connection.execute(insert(events).values(happened_at=now_us(), **values))
+    connection.execute(_NOTE, {"happened_at": now_us(), **values})
 
 
 def entries(connection: Connection, pipeline: str, window: str | None) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from forebay.config.windows import Spanned
 from forebay.datatasks.plans import WindowPlan
@@ -19,6 +19,14 @@ from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
 from forebay.home.tables import links, manifests, plans, requests, windows
 from forebay.system.instants import now_us, to_us
+
+# Made once, since making a statement takes longer than its execution.
+_OF_WINDOW = (windows.c.pipeline == bindparam("pipeline")) & (windows.c.key == bindparam("window"))
+_WINDOW = select(windows.c.id, windows.c.last_generation).where(_OF_WINDOW)
+_GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
+_NEWEST = _GENERATIONS.order_by(plans.c.generation.desc()).limit(1)
+_GENERATION = _GENERATIONS.where(plans.c.generation == bindparam("generation"))
+_STORE_WINDOW, _STORE_PLAN, _STORE_MANIFESTS = insert(windows), insert(plans), insert(manifests)
 
 
 def window_id(connection: Connection, pipeline: str, window: str) -> int | None:
@@ -55,25 +63,19 @@ def generations(connection: Connection, pipeline: str, window: str) -> list[int]
 
 def last_generation(connection: Connection, pipeline: str, window: str) -> int:
     """The highest number that a generation of the window ever had; 0 before the first."""
-    rows = select(windows.c.last_generation)
-    rows = rows.where(windows.c.pipeline == pipeline, windows.c.key == window)
-    return connection.scalar(rows) or 0
+    found = connection.execute(_WINDOW, {"pipeline": pipeline, "window": window}).one_or_none()
+    return 0 if found is None else found.last_generation
 
 
 def plan_of(
     connection: Connection, pipeline: str, window: str, generation: int | None = None
 ) -> WindowPlan | None:
     """One generation of a window, or its newest; None where it is not there."""
-    rows = (
-        select(plans.c.document)
-        .join(windows)
-        .where(windows.c.pipeline == pipeline, windows.c.key == window)
-        .order_by(plans.c.generation.desc())
-        .limit(1)
-    )
-    if generation is not None:
-        rows = rows.where(plans.c.generation == generation)
-    found = connection.scalar(rows)
+    asked = {"pipeline": pipeline, "window": window}
+    if generation is None:
+        found = connection.scalar(_NEWEST, asked)
+    else:
+        found = connection.scalar(_GENERATION, {**asked, "generation": generation})
     return None if found is None else WindowPlan.model_validate_json(found)
 
 
@@ -151,11 +153,8 @@ def store_plan(
     Raises:
         FencedError: when the window has had a generation of this number meanwhile.
     """
-    found = connection.execute(
-        select(windows.c.id, windows.c.last_generation).where(
-            windows.c.pipeline == pipeline, windows.c.key == plan.window
-        )
-    ).one_or_none()
+    asked = {"pipeline": pipeline, "window": plan.window}
+    found = connection.execute(_WINDOW, asked).one_or_none()
     if found is not None and found.last_generation >= plan.generation:
         raise FencedError(
             f"another process planned window {plan.window} at the same time: run again, it uses "
@@ -164,30 +163,26 @@ def store_plan(
     newest = {"last_generation": plan.generation}
     if found is None:
         span = {"starts_at": to_us(plan.start), "ends_at": to_us(plan.end)}
-        made = connection.execute(
-            insert(windows).values(pipeline=pipeline, key=plan.window, **span, **newest)
-        )
-        of_window = inserted_id(made)
+        values = {"pipeline": pipeline, "key": plan.window, **span, **newest}
+        of_window = inserted_id(connection.execute(_STORE_WINDOW, values))
     else:
         of_window = found.id
         connection.execute(update(windows).where(windows.c.id == of_window).values(newest))
-    row = connection.execute(
-        insert(plans).values(
-            window_id=of_window,
-            generation=plan.generation,
-            fingerprint=plan.fingerprint,
-            document=plan.model_dump_json(),
-            planned_at=now_us(),
-        )
-    )
-    plan_id = inserted_id(row)
+    stored_plan = {
+        "window_id": of_window,
+        "generation": plan.generation,
+        "fingerprint": plan.fingerprint,
+        "document": plan.model_dump_json(),
+        "planned_at": now_us(),
+    }
+    plan_id = inserted_id(connection.execute(_STORE_PLAN, stored_plan))
     if stored:
         require_unburied(connection, [each.name for each in stored.values()])
         rows = [
             {"plan_id": plan_id, "stream": stream, **each.model_dump()}
             for stream, each in stored.items()
         ]
-        connection.execute(insert(manifests), rows)
+        connection.execute(_STORE_MANIFESTS, rows)
 
 
 def forget(connection: Connection, pipeline: str, window: str) -> bool:

@@ -188,7 +188,7 @@ class ModelChain:
 
         def work(rows: Connection, line: int) -> None:
             of_link = link_rows.require_id(rows, line, link.name)
-            file_rows.store(rows, of_link, kind, stored)
+            file_rows.replace(rows, of_link, kind, stored)
 
         self._train(work)
         return link.model_copy(update={"files": {**link.files, kind: stored}})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
@@ -13,16 +13,31 @@ from forebay.home.rows import batches
 from forebay.home.store import Stored
 from forebay.home.tables import link_files, links
 
+_STORE = insert(link_files)
+_FORGET = delete(link_files).where(
+    link_files.c.link_id == bindparam("link"), link_files.c.kind == bindparam("of_kind")
+)
 _OF_LINKS = select(link_files).where(link_files.c.link_id.in_(bindparam("ids", expanding=True)))
 
 
-def store(connection: Connection, link: int, kind: FileKind, stored: Stored) -> None:
-    """Name what is stored of a link; what was named before is forgotten."""
-    require_unburied(connection, [stored.name])
-    connection.execute(
-        delete(link_files).where(link_files.c.link_id == link, link_files.c.kind == kind)
-    )
-    connection.execute(insert(link_files).values(link_id=link, kind=kind, **stored.model_dump()))
+def store(connection: Connection, link: int, files: Mapping[FileKind, Stored]) -> None:
+    """Name what is stored of a new link.
+
+    Raises:
+        InfrastructureError: when some of it was collected as garbage before.
+    """
+    if files:
+        require_unburied(connection, [each.name for each in files.values()])
+        rows = [
+            {"link_id": link, "kind": kind, **each.model_dump()} for kind, each in files.items()
+        ]
+        connection.execute(_STORE, rows)
+
+
+def replace(connection: Connection, link: int, kind: FileKind, stored: Stored) -> None:
+    """Name what is stored of a link; what was named before is forgotten. Raises as `store`."""
+    connection.execute(_FORGET, {"link": link, "of_kind": kind})
+    store(connection, link, {kind: stored})
 
 
 def files_of(

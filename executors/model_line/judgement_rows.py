@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.link_rows import is_of, link_id, require_id
@@ -12,14 +12,15 @@ from forebay.home.rows import batches
 from forebay.home.tables import judgements, links, windows
 from forebay.system.instants import now_us
 
+_FORGET = delete(judgements).where(judgements.c.link_id == bindparam("link"))
+_STORE = insert(judgements)
+
 
 def store(connection: Connection, line: int, name: Parent, document: str) -> None:
     """Keep a judgement in place of the one before."""
     of_link = require_id(connection, line, name)
-    connection.execute(delete(judgements).where(judgements.c.link_id == of_link))
-    connection.execute(
-        insert(judgements).values(link_id=of_link, judged_at=now_us(), document=document)
-    )
+    connection.execute(_FORGET, {"link": of_link})
+    connection.execute(_STORE, {"link_id": of_link, "judged_at": now_us(), "document": document})
 
 
 def document(connection: Connection, line: int | None, name: Parent) -> str | None:

@@ -70,6 +70,14 @@ class NewestFile(NamedTuple):
     stored: Stored
 
 
+class Placed(NamedTuple):
+    """A link's name, and its window's interval."""
+
+    name: Parent
+    start: datetime
+    end: datetime
+
+
 def line_id(connection: Connection, pipeline: str, line: str) -> int | None:
     """The id of a line; None before anything of it was stored."""
     return connection.scalar(_LINE, {"pipeline": pipeline, "line": line})
@@ -79,8 +87,8 @@ def locked_line(connection: Connection, pipeline: str, line: str) -> int:
     """The id of a line, made where it is new; nobody else changes the line until the end."""
     found = connection.scalar(_LOCKED_LINE, {"pipeline": pipeline, "line": line})
     if found is None:
-        made = connection.execute(insert(lines).values(pipeline=pipeline, line=line, lease_epoch=0))
-        found = inserted_id(made)
+        new = insert(lines).values(pipeline=pipeline, line=line, lease_epoch=0)
+        found = inserted_id(connection.execute(new))
     return found
 
 
@@ -136,6 +144,21 @@ def link_of(
 def link_before(connection: Connection, line: int | None, one: Spanned) -> Link | None:
     """The newest link of the last window before this one; None where the line begins."""
     return _first(connection, _LINK_BEFORE, {"line": line, **span(one)})
+
+
+def name_before(connection: Connection, line: int | None, one: Spanned) -> Placed | None:
+    """As `link_before`, for who wants to know which it is and no more."""
+    row = connection.execute(_NAME_BEFORE, {"line": line, **span(one)}).one_or_none()
+    if row is None:
+        return None
+    name = Parent(window=row.key, generation=row.generation)
+    return Placed(name, from_us(row.starts_at), from_us(row.ends_at))
+
+
+def newest_generation(connection: Connection, line: int | None, window: str) -> int | None:
+    """The generation of a window's newest link; None where it has none."""
+    found: int | None = connection.scalar(_NEWEST_GENERATION, {"line": line, "window": window})
+    return found
 
 
 def first_link(connection: Connection, line: int | None) -> Link | None:
@@ -197,39 +220,31 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
     Raises:
         InfrastructureError: when its plan is gone, or the link that it was built on.
     """
-    of_window = connection.scalar(
-        select(windows.c.id)
-        .join(plans)
-        .where(windows.c.pipeline == pipeline, windows.c.key == link.window)
-        .where(plans.c.generation == link.generation)
-    )
+    planned = {"pipeline": pipeline, "window": link.window, "generation": link.generation}
+    of_window = connection.scalar(_PLANNED, planned)
     if of_window is None:
         raise InfrastructureError(
             f"generation {link.generation} of window {link.window} is gone: the window was "
             "forgotten meanwhile"
         )
     values = {name: getattr(link, name) for name in _PLAIN}
-    stored = connection.execute(
-        insert(links).values(
-            line_id=line,
-            window_id=of_window,
-            parent_id=_parent_id(connection, line, link.parent),
-            started_at=to_us(link.started_at),
-            finished_at=to_us(link.finished_at),
-            recorded_at=now_us(),
-            late=connection.scalar(_LATER, {"line": line, **span(link)}) is not None,
-            **values,
-        )
-    )
-    stored_id = inserted_id(stored)
+    values |= {
+        "line_id": line,
+        "window_id": of_window,
+        "parent_id": _parent_id(connection, line, link.parent),
+        "started_at": to_us(link.started_at),
+        "finished_at": to_us(link.finished_at),
+        "recorded_at": now_us(),
+        "late": connection.scalar(_LATER, {"line": line, **span(link)}) is not None,
+    }
+    stored_id = inserted_id(connection.execute(_STORE_LINK, values))
     rows = [
         {"link_id": stored_id, "source": source, "position": number, **_row_of(link, source)}
         for number, source in enumerate(link.seen)
     ]
     if rows:
-        connection.execute(insert(link_rows), rows)
-    for kind, stored_file in link.files.items():
-        file_rows.store(connection, stored_id, kind, stored_file)
+        connection.execute(_STORE_ROWS, rows)
+    file_rows.store(connection, stored_id, link.files)
 
 
 def heads(connection: Connection, line: int | None) -> list[Head]:
@@ -400,6 +415,23 @@ _NEWEST_LINKS = _LINKS.where(is_newest()).order_by(*_in_order)
 _LINK = _LINKS.where(_OF_WINDOW, _OF_GENERATION).limit(1)
 _NEWEST = _LINKS.where(_OF_WINDOW).order_by(links.c.generation.desc()).limit(1)
 _LINK_BEFORE = _LINKS.where(BEFORE).order_by(*_backwards).limit(1)
+_NAME_BEFORE = (
+    _IDS.with_only_columns(
+        windows.c.key, links.c.generation, windows.c.starts_at, windows.c.ends_at
+    )
+    .where(BEFORE)
+    .order_by(*_backwards)
+    .limit(1)
+)
+_NEWEST_GENERATION = _IDS.with_only_columns(func.max(links.c.generation)).where(_OF_WINDOW)
+_PLANNED = (
+    select(windows.c.id)
+    .join(plans)
+    .where(windows.c.pipeline == bindparam("pipeline"), _OF_WINDOW)
+    .where(plans.c.generation == bindparam("generation"))
+)
+_STORE_LINK = insert(links)
+_STORE_ROWS = insert(link_rows)
 _LATER = _IDS.where(AFTER).limit(1)
 _LINK_SUMS = (
     select(link_rows)

@@ -16,7 +16,8 @@ from forebay.home.tables import link_files, links, served, windows
 from forebay.system.instants import from_us, to_us
 
 _SERVED = (
-    select(served.c.published_at, windows.c.key, links.c.generation)
+    select(served.c.published_at, links.c.generation)
+    .add_columns(windows.c.key, windows.c.starts_at, windows.c.ends_at)
     .add_columns(link_files.c.name, link_files.c.checksum, link_files.c.size_bytes)
     .join(links, links.c.id == served.c.link_id)
     .join(windows, windows.c.id == links.c.window_id)
@@ -24,11 +25,16 @@ _SERVED = (
     .where(served.c.line_id == bindparam("line"), link_files.c.kind == "saved_model")
 )
 
+_FORGET = delete(served).where(served.c.line_id == bindparam("line"))
+_SERVE = insert(served)
+
 
 class Pointer(NamedTuple):
-    """The link that serves, and its model in the store."""
+    """The link that serves, its window's interval, and its model in the store."""
 
     window: str
+    start: datetime
+    end: datetime
     generation: int
     model: Stored
     published_at: datetime
@@ -40,7 +46,14 @@ def pointer_of(connection: Connection, line: int | None) -> Pointer | None:
     if row is None:
         return None
     model = Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
-    return Pointer(row.key, row.generation, model, from_us(row.published_at))
+    return Pointer(
+        row.key,
+        from_us(row.starts_at),
+        from_us(row.ends_at),
+        row.generation,
+        model,
+        from_us(row.published_at),
+    )
 
 
 def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
@@ -51,25 +64,18 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     stale = stale_reason(connection, line, link)
     if stale:
         return f"generation {link.generation} of window {link.window} is {stale}"
-    newest = link_rows.link_of(connection, line, link.window)
-    if newest is not None and newest.generation > link.generation:
-        return f"window {link.window} has been trained anew, as generation {newest.generation}"
+    newest = link_rows.newest_generation(connection, line, link.window)
+    if newest is not None and newest > link.generation:
+        return f"window {link.window} has been trained anew, as generation {newest}"
     pointer = pointer_of(connection, line)
-    if pointer is None:
-        return ""
-    serving = link_rows.link_of(connection, line, pointer.window)
-    if serving is not None and order_of(link) < order_of(serving):
-        return f"window {serving.window}, which is later, serves"
+    if pointer is not None and order_of(link) < order_of(pointer):
+        return f"window {pointer.window}, which is later, serves"
     return ""
 
 
 def serve(connection: Connection, line: int, link: Link, now: datetime) -> None:
     """Move the pointer to a link of the line."""
-    connection.execute(delete(served).where(served.c.line_id == line))
-    connection.execute(
-        insert(served).values(
-            line_id=line,
-            link_id=link_rows.require_id(connection, line, link.name),
-            published_at=to_us(now),
-        )
-    )
+    of_link = link_rows.require_id(connection, line, link.name)
+    connection.execute(_FORGET, {"line": line})
+    values = {"line_id": line, "link_id": of_link, "published_at": to_us(now)}
+    connection.execute(_SERVE, values)

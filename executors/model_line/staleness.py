@@ -14,7 +14,7 @@ from forebay.datatasks.window_order import BEFORE, IN_ORDER, span
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.link_rows import (
     is_newest,
-    link_before,
+    name_before,
     next_link,
     trained_windows,
 )
@@ -39,7 +39,7 @@ def break_reason(parent: Parent | None, before: Parent | None) -> str | None:
 
 def stale_reason(connection: Connection, line: int | None, link: Link) -> str | None:
     """Why a link is stale; None when it is not. The nearest break is named."""
-    before = link_before(connection, line, link)
+    before = name_before(connection, line, link)
     own = break_reason(link.parent, before.name if before is not None else None)
     if own is not None or before is None:
         return own

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    false,
+    func,
+    select,
+    true,
+    union_all,
+)
 
 from forebay.datatasks.window_order import in_order, place
 from forebay.executors.job.job_rows import is_unended
@@ -26,14 +36,12 @@ def needs_of(
 ) -> Needs:
     """What is needed of some links of a line; in as many statements whatever there is else."""
     asked = {"pipeline": pipeline, "line": line, "line_id": line_id}
-    serves = connection.scalars(_SERVES, asked)
-    started_from = [
-        *connection.scalars(_BEFORE_UNTRAINED, asked),
-        *connection.scalars(_LAST_OF_JOBS, asked),
-    ]
+    used = connection.execute(_USED, asked).all()
+    started_from = {link for link, serves in used if not serves and link is not None}
     for ids in batches(of):
-        started_from += connection.scalars(_NOT_BUILT_ON, {"line_id": line_id, "ids": ids})
-    return Needs(frozenset(serves), frozenset(link for link in started_from if link is not None))
+        built = {"line_id": line_id, "ids": ids}
+        started_from.update(connection.scalars(_NOT_BUILT_ON, built))
+    return Needs(frozenset(link for link, serves in used if serves), frozenset(started_from))
 
 
 def _not_built_on() -> Select[Any]:
@@ -61,7 +69,7 @@ def _before_untrained() -> Select[Any]:
         .scalar_subquery()
     )
     return (
-        select(before)
+        select(before, false())
         .select_from(todo)
         .join(
             job_windows,
@@ -75,7 +83,7 @@ def _last_of_jobs() -> Select[Any]:
     """Links of the last windows of jobs without an end: their models may have to be exported."""
     last = _job_windows(func.max(job_windows.c.position)).subquery("last")
     return (
-        select(links.c.id)
+        select(links.c.id, false())
         .select_from(last)
         .join(
             job_windows,
@@ -108,7 +116,9 @@ def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool])
 
 
 # Made once, since making such a statement takes longer than its execution.
-_SERVES = select(served.c.link_id).where(served.c.line_id == bindparam("line_id"))
 _NOT_BUILT_ON = _not_built_on()
-_BEFORE_UNTRAINED = _before_untrained()
-_LAST_OF_JOBS = _last_of_jobs()
+_USED = union_all(
+    select(served.c.link_id, true()).where(served.c.line_id == bindparam("line_id")),
+    _before_untrained(),
+    _last_of_jobs(),
+)

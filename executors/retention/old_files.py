@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, delete, select
 
@@ -44,15 +44,17 @@ _OF_KIND = _FILES.where(link_files.c.kind == bindparam("kind"))
 _OTHERS = _FILES.where(link_files.c.kind.not_in(_BIG))
 
 
-def old_files(
-    connection: Connection,
-    pipeline: str,
-    line: str,
-    line_id: int,
-    kept: WindowsKept,
-    most: int | None = None,
-) -> list[LinkFile]:
-    """What may go of a line, the oldest first.
+class OfOldWindows(NamedTuple):
+    """What is stored of windows that are old, and which ones are."""
+
+    files: list[LinkFile]
+    oldest: OldestKept
+
+
+def of_old_windows(
+    connection: Connection, pipeline: str, line_id: int, kept: WindowsKept, most: int | None = None
+) -> OfOldWindows:
+    """What is stored of a line's old windows, whether something needs it or not.
 
     most: windows of each kind that are looked at, the newest of those that keep nothing; None for
     all of them.
@@ -63,11 +65,23 @@ def old_files(
         count: older_than(connection, _TRAINED, asked, count, most) for count in sorted({*counts})
     }
     older = [known[count] for count in counts]
-    found = list(_found(connection, asked, older))
+    oldest = OldestKept(*(None if each is None else order_of(each.before) for each in older))
+    return OfOldWindows(list(_found(connection, asked, older)), oldest)
+
+
+def old_files(
+    connection: Connection,
+    pipeline: str,
+    line: str,
+    line_id: int,
+    kept: WindowsKept,
+    most: int | None = None,
+) -> list[LinkFile]:
+    """What may go of a line, the oldest first. most: see `of_old_windows`."""
+    found, oldest = of_old_windows(connection, pipeline, line_id, kept, most)
     if not found:
         return []
     needs = needs_of(connection, pipeline, line, line_id, {file.link for file in found})
-    oldest = OldestKept(*(None if each is None else order_of(each.before) for each in older))
     return sorted(
         (file for file in found if may_go(file, oldest, needs)),
         key=lambda file: (file.order, file.generation),

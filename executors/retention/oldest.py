@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, tuple_
 
 from forebay.config.windows import Interval
 from forebay.datatasks.window_order import BEFORE, IN_ORDER, place, span
@@ -40,7 +40,7 @@ def windows_like(condition: ColumnElement[bool]) -> Select[tuple[int, int]]:
         .where(windows.c.pipeline == bindparam("pipeline"), condition)
         .order_by(*(each.desc() for each in IN_ORDER))
         .offset(bindparam("offset"))
-        .limit(1)
+        .limit(bindparam("limit"))
     )
 
 
@@ -60,15 +60,13 @@ def older_than(
         count: the newest windows, which are not meant.
         most: how many are meant, the newest of the rest; None for all.
     """
-    oldest = _at(connection, found, asked, count - 1)
-    if oldest is None:
+    limit = 1 if most is None else 1 + most
+    rows = connection.execute(found, {**asked, "offset": count - 1, "limit": limit}).all()
+    if not rows:
         return None
-    since = None if most is None else _at(connection, found, asked, count - 1 + most)
-    return OlderWindows(oldest, since)
+    since = None if most is None or most >= len(rows) else _interval(rows[most])
+    return OlderWindows(_interval(rows[0]), since)
 
 
-def _at(
-    connection: Connection, found: Select[tuple[int, int]], asked: dict[str, object], offset: int
-) -> Interval | None:
-    row = connection.execute(found, {**asked, "offset": offset}).one_or_none()
-    return None if row is None else Interval(from_us(row.starts_at), from_us(row.ends_at))
+def _interval(row: Row[tuple[int, int]]) -> Interval:
+    return Interval(from_us(row.starts_at), from_us(row.ends_at))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.errors import InfrastructureError
 from forebay.home.database import database_of
@@ -28,6 +28,11 @@ TOMBSTONE_SECONDS = 7 * 86_400.0
 # A writer in another process of an object store may still be at work: nobody can ask it.
 LEFTOVER_SECONDS = 86_400.0
 _MICROSECONDS = 1_000_000
+_BURIED = (
+    select(tombstones.c.name)
+    .where(tombstones.c.name.in_(bindparam("names", expanding=True)))
+    .limit(1)
+)
 # One process at a time removes what was named.
 EXCLUSIVE_NAME = "garbage"
 
@@ -85,8 +90,7 @@ def require_unburied(connection: Connection, names: Sequence[str]) -> None:
     Raises:
         InfrastructureError: when they were collected as garbage before the row came.
     """
-    rows = select(tombstones.c.name).where(tombstones.c.name.in_(names)).limit(1)
-    buried = connection.scalar(rows)
+    buried = connection.scalar(_BURIED, {"names": names})
     if buried is not None:
         raise InfrastructureError(
             f"{buried} was removed from the store before anything named it (forebay gc): "

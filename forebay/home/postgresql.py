@@ -32,7 +32,15 @@ _PAUSE_SECONDS, _PAUSE_MAX_SECONDS = 0.01, 1.0
 # serialization_failure and deadlock_detected: others were faster, the same work may be repeated.
 _CONFLICTS = frozenset({"40001", "40P01"})
 # What a server says while it cannot serve yet, or not for a moment.
-_PASSING = ("starting up", "shutting down", "recovery", "too many", "terminating connection")
+_PASSING = (
+    "starting up",
+    "not yet accepting",
+    "shutting down",
+    "recovery",
+    "too many",
+    "connection slots",
+    "terminating connection",
+)
 _SETTINGS = {
     "timezone": "UTC",
     "statement_timeout": f"{_STATEMENT_SECONDS}s",
@@ -227,6 +235,7 @@ def _engine_of(address: str) -> Engine:
             max_overflow=8,
             pool_timeout=_STATEMENT_SECONDS,
             hide_parameters=True,
+            execution_options={"schema_translate_map": tables.IN_SCHEMA},
         )
     except (ArgumentError, ValueError):
         # Without the cause: it may quote the password.

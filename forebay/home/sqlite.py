@@ -33,9 +33,10 @@ _BUSY_SECONDS = 10.0
 
 
 class _Opened(NamedTuple):
-    """An engine, and the file that it was opened for."""
+    """An engine, the same for transactions that write, and the file that it was opened for."""
 
     engine: Engine
+    writes: Engine
     inode: tuple[int, int]
 
 
@@ -58,16 +59,16 @@ class SqliteDatabase(Database):
 
     def prepare(self) -> None:
         """See `Database.prepare`."""
-        if self._engine() is None:
+        if self._current() is None:
             self.transact(lambda _: None)
 
     def read(self, work: Work[T], *, patient: bool = True) -> T:  # noqa: ARG002 - no server
         """See `Database.read`."""
-        engine = self._engine()
-        if engine is None:
+        opened = self._current()
+        if opened is None:
             return _called(_nothing(), work)
         with _clear_errors(self.path):
-            return _called(engine, work)
+            return _called(opened.engine, work)
 
     def transact(self, work: Work[T]) -> T:
         """See `Database.transact`."""
@@ -80,9 +81,9 @@ class SqliteDatabase(Database):
                     "that writes to this home hangs, or its disk does"
                 )
         try:
-            engine = self._engine() or self._made()
+            opened = self._current() or self._made()
             with _clear_errors(self.path):
-                return _called(engine.execution_options(**{_WRITES: True}), work)
+                return _called(opened.writes, work)
         finally:
             lock.release()
 
@@ -99,12 +100,12 @@ class SqliteDatabase(Database):
             InfrastructureError: when it cannot be read or written.
         """
         path.unlink(missing_ok=True)
-        engine = self._engine()
-        if engine is None:
+        opened = self._current()
+        if opened is None:
             raise InfrastructureError(f"{self.path} was removed while it was copied")
         try:
-            with engine.connect() as opened, closing(sqlite3.connect(path)) as copy:
-                connection: Any = opened.connection.driver_connection
+            with opened.engine.connect() as source, closing(sqlite3.connect(path)) as copy:
+                connection: Any = source.connection.driver_connection
                 connection.backup(copy)
         except sqlite3.Error as error:
             raise InfrastructureError(
@@ -119,13 +120,13 @@ class SqliteDatabase(Database):
                 self._opened.engine.dispose()
             self._opened = None
 
-    def _engine(self) -> Engine | None:
-        """The engine of the file that is there now; None where none is."""
+    def _current(self) -> _Opened | None:
+        """The file that is there now; None where none is."""
         with self._opening:
             inode = _inode(self.path)
             if self._opened is None or self._opened.inode != inode:
                 self._opened = self._open(inode)
-            return None if self._opened is None else self._opened.engine
+            return self._opened
 
     def _open(self, inode: tuple[int, int] | None) -> _Opened | None:
         if self._opened is not None:  # the folder was moved away, or restored from a backup
@@ -142,43 +143,43 @@ class SqliteDatabase(Database):
         identity.require_same(self._home, marker, self.kind, found)
         if marker is None and found is not None:
             identity.write_marker(self._home, self.kind, found)
-        return _Opened(engine, inode)
+        return _opened(engine, inode)
 
-    def _made(self) -> Engine:
+    def _made(self) -> _Opened:
         """Make the database, under the lock of those who write."""
         engine = _engine_of(self.path)
         with _clear_errors(self.path):
             _require_journal(engine, self.path)
-            writes = engine.execution_options(**{_WRITES: True})
-            home_id = _called(writes, identity.make_tables)
+            home_id = _called(_writing(engine), identity.make_tables)
         identity.write_marker(self._home, self.kind, home_id)
         with self._opening:
             inode = _inode(self.path)
             if inode is None:
                 raise InfrastructureError(f"{self.path} was removed while it was made")
-            self._opened = _Opened(engine, inode)
-        return engine
+            self._opened = _opened(engine, inode)
+            return self._opened
 
 
 def _engine_of(path: Path) -> Engine:
-    engine = create_engine(
-        f"sqlite:///{path}",
-        connect_args={"timeout": _BUSY_SECONDS},
-        execution_options={"schema_translate_map": {tables.SCHEMA: None}},
-    )
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS})
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _opened(engine: Engine, inode: tuple[int, int]) -> _Opened:
+    return _Opened(engine, _writing(engine), inode)
+
+
+def _writing(engine: Engine) -> Engine:
+    return engine.execution_options(**{_WRITES: True})
 
 
 @cache
 def _nothing() -> Engine:
     """A database with empty tables: what is read where none is."""
     engine = create_engine(
-        "sqlite://",
-        poolclass=StaticPool,
-        connect_args={"check_same_thread": False},
-        execution_options={"schema_translate_map": {tables.SCHEMA: None}},
+        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
     )
     tables.METADATA.create_all(engine)
     return engine

@@ -13,7 +13,7 @@ from alembic.autogenerate import produce_migrations, render_python_code
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, select, text
+from sqlalchemy import Connection, Engine, create_engine, select, text
 
 from forebay.home import migrations, tables
 from forebay.home.database import close_databases, database_of
@@ -84,22 +84,17 @@ def own(new_engine: Callable[[], Engine], tmp_path: Path) -> Iterator[Engine]:
 
 
 def sqlite_engine(path: Path) -> Engine:
-    translated = {"schema_translate_map": {tables.SCHEMA: None}}
-    return create_engine(f"sqlite:///{path}", execution_options=translated)
-
-
-def with_schema(path: Path) -> Engine:
-    """An engine for which a file is our schema, as Alembic's comparison translates nothing."""
-    engine = create_engine("sqlite://")
-    attach = f"ATTACH '{path}' AS {tables.SCHEMA}"
-    event.listen(engine, "connect", lambda connection, _: connection.execute(attach))
-    return engine
+    return create_engine(f"sqlite:///{path}")
 
 
 def engine_of_environment() -> Engine:
     address = os.environ["FOREBAY_DATABASE"].replace("postgresql:", "postgresql+psycopg2:", 1)
     # Otherwise a user of the schema's name would have it as the one that needs no name.
-    return create_engine(address, connect_args={"options": "-c search_path=public"})
+    return create_engine(
+        address,
+        connect_args={"options": "-c search_path=public"},
+        execution_options={"schema_translate_map": tables.IN_SCHEMA},
+    )
 
 
 def in_its_own_words(connection: Connection) -> list[list[Any]]:
@@ -115,14 +110,11 @@ def test_the_newest_revision_is_the_one_that_a_home_asks_for() -> None:
 
 
 def test_the_revisions_make_what_the_tables_say(migrated: Engine) -> None:
-    if migrated.dialect.name == "sqlite":
-        migrated = with_schema(Path(migrated.url.database or ""))
-    options = {
-        "include_schemas": True,
-        "version_table": tables.version.name,
-        "version_table_schema": tables.SCHEMA,
-    }
+    options = {"version_table": tables.version.name}
     with migrated.connect() as connection:
+        if connection.dialect.name == "postgresql":  # the comparison translates nothing
+            connection.execute(text(f"SET search_path TO {tables.SCHEMA}"))
+            connection.dialect.default_schema_name = tables.SCHEMA
         compared = MigrationContext.configure(connection, opts=options)
         missing = produce_migrations(compared, tables.METADATA).upgrade_ops
     migrated.dispose()

@@ -12,10 +12,11 @@ from sqlalchemy.schema import CreateSchema
 from forebay.home import tables
 
 _connection = context.config.attributes["connection"]
-# SQLite has no schemas: the connection translates ours away, but not for what Alembic asks itself.
+# SQLite has no schemas.
 _schema = None if _connection.dialect.name == "sqlite" else tables.SCHEMA
 if _schema is not None:  # before the first revision: Alembic's own table is in it
     _connection.execute(CreateSchema(_schema, if_not_exists=True))
+    _connection = _connection.execution_options(schema_translate_map=tables.IN_SCHEMA)
 context.configure(
     connection=_connection,
     target_metadata=tables.METADATA,

@@ -18,7 +18,6 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 
 revision, down_revision = "0001", None
-_SCHEMA = "forebay"
 
 
 def upgrade() -> None:
@@ -210,7 +209,7 @@ def _make_jobs() -> None:
 
 
 def _make(table: str, *items: SchemaItem) -> None:
-    op.create_table(table, *items, schema=_SCHEMA)
+    op.create_table(table, *items)
 
 
 def _text(name: str, *, nullable: bool = False, primary_key: bool = False) -> Column[Any]:
@@ -229,7 +228,7 @@ def _row_of(
     table: str, name: str, *, nullable: bool = False, primary_key: bool = False
 ) -> Column[Any]:
     kind = BigInteger().with_variant(Integer, "sqlite")
-    key = ForeignKey(f"{_SCHEMA}.{table}.id")
+    key = ForeignKey(f"{table}.id")
     return Column(name, kind, key, nullable=nullable, primary_key=primary_key)
 
 
