@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import psycopg2
+from psycopg2.extras import DictCursor
 
 Json = dict[str, Any]
 _LINKS = """
@@ -47,8 +53,17 @@ _STORED = """
 """
 
 
-def rows_of(home: Path, statement: str, *values: object) -> list[sqlite3.Row]:
-    """The answer of a home's SQLite."""
+def rows_of(home: Path, statement: str, *values: object) -> Sequence[Any]:
+    """The answer of a home's SQLite, or of the server that FOREBAY_DATABASE names; `?` for values.
+
+    Each row has its columns by position and by name.
+    """
+    address = os.environ.get("FOREBAY_DATABASE")
+    if address:
+        place = {"options": "-c search_path=forebay", "cursor_factory": DictCursor}
+        with closing(psycopg2.connect(address, **place)) as server, server.cursor() as cursor:
+            cursor.execute(statement.replace("?", "%s"), values)
+            return cursor.fetchall()
     with sqlite3.connect(f"file:{home / 'forebay.db'}?mode=ro", uri=True) as database:
         database.row_factory = sqlite3.Row
         return database.execute(statement, values).fetchall()
@@ -113,12 +128,14 @@ def drop_checkpoint(home: Path, window: str) -> None:
 
 
 def _has_tables(home: Path) -> bool:
+    if os.environ.get("FOREBAY_DATABASE"):
+        return bool(rows_of(home, "SELECT to_regclass('served')")[0][0])
     if not (home / "forebay.db").exists():
         return False
     return bool(rows_of(home, "SELECT 1 FROM sqlite_master WHERE name = 'served'"))
 
 
-def _link(home: Path, row: sqlite3.Row) -> Json:
+def _link(home: Path, row: Mapping[str, Any]) -> Json:
     sums = rows_of(home, _SUMS, row["id"])
     parent = {"window": row["parent_window"], "generation": row["parent_generation"]}
     return {
@@ -129,7 +146,7 @@ def _link(home: Path, row: sqlite3.Row) -> Json:
     }
 
 
-def _figures(row: sqlite3.Row, when: str) -> Json:
+def _figures(row: Mapping[str, Any], when: str) -> Json:
     return {name: row[f"{when}_{name}"] for name in ("rows", "sum", "sum_of_squares")}
 
 
