@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.kill_cases import expected
+from support.kill_cases import assert_exact
 from support.kills import job_processes, log_of, no_process_left, pid_of, running
 from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
+from support.toy_roles.jobs import eventually
 
 from forebay.config.load import load_project
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.model_line.chain import ModelChain
 from forebay.home.database import close_databases
 from forebay.home.paths import Home
 
@@ -41,17 +40,6 @@ def hosts(
     close_databases()
 
 
-def assert_exact(project: Project, generation: int = 1) -> None:
-    """The rows that the newest link of the window holds, against tools of others."""
-    link = ModelChain(Home(project.home), "ads").newest(KEY)
-    assert link is not None
-    assert link.generation == generation
-    trained = {name: link.trained(name) for name in link.seen}
-    assert {name: (each.rows, each.sum) for name, each in trained.items()} == {
-        name: (each["rows"], each["sum"]) for name, each in expected(project).items()
-    }
-
-
 def stage(project: Project, name: str, *arguments: str) -> dict[str, Any]:
     return json.loads(project.forebay("stage", name, "ads", KEY, *arguments).stdout)
 
@@ -60,13 +48,6 @@ def plan(project: Project) -> None:
     for source in load_project(project.root / "config").pipeline("ads").source_names:
         assert stage(project, "source", source, "--asked-by", "run#1")["state"] == "listed"
     stage(project, "sink", "--asked-by", "run#1")
-
-
-def wait_until(what: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def test_planned_here_trained_there_published_here(hosts: tuple[Project, Project]) -> None:
@@ -99,7 +80,7 @@ def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> 
     one, other = hosts
     arguments = ("run", "ads", "--from", KEY, "--to", KEY)
     with running(one, *arguments) as first:
-        wait_until(lambda: any(one.home.rglob("seal.json")))
+        eventually(lambda: any(one.home.rglob("seal.json")), 60)
         supervisor = pid_of(one, "supervisor")
         stopped = sorted(job_processes(one), key=lambda process: process.pid == supervisor)
         for process in stopped:
@@ -109,7 +90,7 @@ def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> 
         for process in stopped[:-1]:
             process.send_signal(signal.SIGCONT)
         # It trains its rows to their end, while nobody tells it that the line is not its own now.
-        wait_until(lambda: "trains this line now" in log_of(one, "trainer-0"))
+        eventually(lambda: "trains this line now" in log_of(one, "trainer-0"), 60)
         stopped[-1].send_signal(signal.SIGCONT)
         told, _ = first.communicate(timeout=60)
         assert first.returncode == 0, told

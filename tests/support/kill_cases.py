@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from forebay.datatasks.ledger import Ledger
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.home.paths import Home
 from support import independent
 from support.kills import (
@@ -173,6 +175,18 @@ def expected(project: Project) -> dict[str, independent.Sums]:
             else independent.log_sums(project.log, _FIRST_MS, _END_MS)
         ),
     }
+
+
+def assert_exact(project: Project) -> Link:
+    """The first plan's link of the window holds its rows, as tools of others count them."""
+    link = ModelChain(Home(project.home), "ads").newest(WINDOW)
+    assert link is not None
+    assert link.generation == 1
+    trained = {name: link.trained(name) for name in link.seen}
+    assert {name: (each.rows, each.sum) for name, each in trained.items()} == {
+        name: (each["rows"], each["sum"]) for name, each in expected(project).items()
+    }
+    return link
 
 
 def committed(project: Project) -> dict[int, int]:
