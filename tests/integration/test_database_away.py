@@ -8,15 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.kill_cases import expected
+from support.kill_cases import assert_exact
 from support.kills import log_of, no_process_left, running
 from support.postgres_server import PostgresServer
 from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
+from support.toy_roles.jobs import eventually
 
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.database import close_databases
-from forebay.home.paths import Home
 
 KEY = f"{FIRST_DAY:%Y-%m-%d}"
 ARGUMENTS = ("run", "ads", "--from", KEY, "--to", KEY)
@@ -31,25 +30,13 @@ def project(
     return ads_project(tmp_path, rows=200_000, pipeline=pipeline)
 
 
-def wait_until(what: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def seals(project: Project) -> int:
     return len(list(project.home.rglob("seal.json")))
 
 
 def trained(project: Project) -> Link:
-    link = ModelChain(Home(project.home), "ads").newest(KEY)
+    link = assert_exact(project)
     close_databases()
-    assert link is not None
-    sums = {name: link.trained(name) for name in link.seen}
-    assert {name: (each.rows, each.sum) for name, each in sums.items()} == {
-        name: (each["rows"], each["sum"]) for name, each in expected(project).items()
-    }
     return link
 
 
@@ -60,12 +47,12 @@ def test_away_while_a_window_trains(
     project: Project, postgres_server: PostgresServer, seconds: float
 ) -> None:
     with running(project, *ARGUMENTS) as run:
-        wait_until(lambda: seals(project))
+        eventually(lambda: seals(project), 60)
         before = seals(project)
         postgres_server.stop(signal.SIGKILL)
         gone_at = time.monotonic()
         try:
-            wait_until(lambda: "waiting for up to 600 s" in log_of(project, "trainer-0"))
+            eventually(lambda: "waiting for up to 600 s" in log_of(project, "trainer-0"), 60)
             assert seals(project) > before, "it went on and sealed on its own disk"
             assert run.poll() is None
             time.sleep(max(0.0, gone_at + seconds - time.monotonic()))
@@ -84,7 +71,7 @@ def test_away_for_longer_than_a_job_waits(
     project: Project, postgres_server: PostgresServer
 ) -> None:
     with running(project, *ARGUMENTS) as run:
-        wait_until(lambda: seals(project))
+        eventually(lambda: seals(project), 60)
         postgres_server.stop(signal.SIGKILL)
         try:
             told, _ = run.communicate(timeout=800)
