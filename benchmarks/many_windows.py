@@ -16,17 +16,14 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import yaml
+from hourly import HOUR, write_project
 
 from forebay.system.parent import adopt_orphans
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 ROWS = 3
 FEW = 50
 
@@ -45,48 +42,17 @@ class Spent:
         return self.cpu_seconds / self.windows
 
 
-def project(root: Path, windows: int) -> None:
-    """A pipeline over one source, with three rows an hour."""
-    source = {
-        "kind": "parquet",
-        "options": {"path": "data", "window_path": "hour={date}T{hour}/*.parquet"},
-        "columns": {"event": "int", "at": "timestamp", "user": "int", "clicked": "int"},
-        "event_time": "at",
-    }
-    pipeline = {
-        "dataset": {
-            "window": "1h",
-            "start": START.date().isoformat(),
-            "event_id": "event",
-            "label": {"column": "clicked"},
-            "streams": {"clicks": {"sources": ["clicks"]}},
-            "features": {"user": {"encode": "hash", "buckets": 100}},
-        },
-        "model": {"kind": "count"},
-        "train": {"paradigm": "batch"},
-        "job": {"roles": {"data": {"count": 1}}},
-    }
-    for path, text in (("sources/clicks", source), ("pipelines/ads", pipeline)):
-        file = root / "config" / f"{path}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(text))
-    for number in range(windows):
-        at = START + number * HOUR
-        folder = root / "data" / f"hour={at:%Y-%m-%dT%H}"
-        folder.mkdir(parents=True)
-        ids = list(range(ROWS))
-        columns = {
-            "event": ids,
-            "at": pa.array([at] * ROWS, pa.timestamp("us", "UTC")),
-            "user": ids,
-            "clicked": [each % 2 for each in ids],
-        }
-        pq.write_table(pa.table(columns), folder / "rows.parquet")
-
-
 def run(root: Path, windows: int) -> Spent:
     """Train all windows in one call."""
-    project(root, windows)
+    write_project(
+        root,
+        START,
+        windows,
+        ROWS,
+        model={"kind": "count"},
+        train={"paradigm": "batch"},
+        job={"roles": {"data": {"count": 1}}},
+    )
     last = START + (windows - 1) * HOUR
     span = ("--from", f"{START:%Y-%m-%dT%H}", "--to", f"{last:%Y-%m-%dT%H}")
     began, before = time.monotonic(), _used()

@@ -22,14 +22,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-import yaml
+from hourly import HOUR, write_project
 from sqlalchemy import Engine, event
 
 from forebay.config.load import load_project
@@ -52,57 +50,11 @@ from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 ROWS = 200
 FEW = 10
 MONTH = 720
 WINDOWS_KEPT = 2
 PARADIGM = "batch"
-
-
-def project(root: Path, windows: int) -> None:
-    """A pipeline over one source, with rows for the windows and one more."""
-    source = {
-        "kind": "parquet",
-        "options": {"path": "data", "window_path": "hour={date}T{hour}/*.parquet"},
-        "columns": {"event": "int", "at": "timestamp", "user": "int", "clicked": "int"},
-        "event_time": "at",
-    }
-    pipeline = {
-        "dataset": {
-            "window": "1h",
-            "start": START.date().isoformat(),
-            "event_id": "event",
-            "label": {"column": "clicked"},
-            "streams": {"clicks": {"sources": ["clicks"]}},
-            "features": {"user": {"encode": "hash", "buckets": 100}},
-        },
-        "train": {"paradigm": PARADIGM},
-        "job": {
-            "roles": {"data": {"count": 1}},
-            "checkpoint": {"windows_kept": WINDOWS_KEPT},
-            "publish": {"windows_kept": WINDOWS_KEPT},
-        },
-    }
-    for path, text in (("sources/clicks", source), ("pipelines/ads", pipeline)):
-        file = root / "config" / f"{path}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(text))
-    for number in range(windows + 1):
-        write_rows(root, START + number * HOUR)
-
-
-def write_rows(root: Path, at: datetime) -> None:
-    """Rows of one window."""
-    folder = root / "data" / f"hour={at:%Y-%m-%dT%H}"
-    folder.mkdir(parents=True)
-    columns = {
-        "event": np.arange(ROWS),
-        "at": pa.array([at] * ROWS, pa.timestamp("us", "UTC")),
-        "user": np.arange(ROWS) % 7,
-        "clicked": np.arange(ROWS) % 2,
-    }
-    pq.write_table(pa.table(columns), folder / "rows.parquet")
 
 
 @dataclass
@@ -151,7 +103,18 @@ class Counted:
 
 def build(root: Path, count: int) -> LineTarget:
     """A home whose windows are planned, trained, judged and published; one more can be run."""
-    project(root, count)
+    write_project(
+        root,
+        START,
+        count + 1,
+        ROWS,
+        train={"paradigm": PARADIGM},
+        job={
+            "roles": {"data": {"count": 1}},
+            "checkpoint": {"windows_kept": WINDOWS_KEPT},
+            "publish": {"windows_kept": WINDOWS_KEPT},
+        },
+    )
     loaded = load_project(root / "config")
     target = LineTarget(loaded, loaded.pipeline("ads"), Home(root / "home"), DEFAULT_LINE)
     grid = target.pipeline.dataset.grid
