@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-import yaml
 from support import links
 from support.model_lines import put, record
 from support.projects import Project as ToyProject
@@ -26,7 +25,7 @@ from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
-from forebay.errors import ConfigError, LineBusyError, UsageError
+from forebay.errors import LineBusyError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import LEASE_NAME
@@ -40,7 +39,7 @@ from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
 from forebay.system.locks import FileLock
 
-FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
+FIRST, SECOND = "2026-03-01", "2026-03-02"
 TOY_SUPERVISOR = ("-P", "-m", "support.toy_roles.supervisor")
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
 
@@ -203,14 +202,6 @@ def test_a_person_sees_and_cancels_the_job(
     assert "window 2026-03-01: planned" in forebay("why", "ads", FIRST)
 
 
-def test_what_is_trained_is_not_submitted(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.link(FIRST)
-    found = windows.submit()
-    assert (found.state, found.generation) == ("trained", 1)
-    assert not windows.home.job(f"ads.main.{FIRST}.g1").exists()
-
-
 def test_again_trains_the_same_tasks_under_the_next_generation_once(windows: Windows) -> None:
     windows.plan(FIRST)
     windows.link(FIRST)
@@ -236,48 +227,6 @@ def test_a_forgotten_window_starts_anew(windows: Windows) -> None:
     windows.plan(FIRST, windows.ledger.next_generation(FIRST))
     anew = windows.submit()
     assert (anew.state, anew.generation) == ("submitted", 2)
-
-
-def test_a_window_waits_for_the_run_before_and_decides_nothing_meanwhile(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.plan(SECOND)
-    windows.link(SECOND)
-    waits = windows.submit(SECOND, again=True, previous=PreviousRun.ACTIVE)
-    assert waits.state == "waiting"
-    assert FIRST in waits.reason
-    assert windows.ledger.generations(SECOND) == [1]
-    windows.link(FIRST)
-    goes = windows.submit(SECOND, again=True, previous=PreviousRun.DONE)
-    assert (goes.state, goes.generation) == ("submitted", 2)
-
-
-def test_a_gap_a_hand_made_success_a_failure_and_a_missing_plan_are_refused(
-    windows: Windows,
-) -> None:
-    with pytest.raises(UsageError, match="has no plan"):
-        windows.submit(THIRD)
-    windows.plan(THIRD)
-    windows.plan(FIRST)
-    windows.link(FIRST)
-    with pytest.raises(ConfigError, match=f"windows {SECOND} up to {THIRD} are not trained"):
-        windows.submit(THIRD)
-    with pytest.raises(ConfigError, match="marked success by hand"):
-        windows.submit(THIRD, previous=PreviousRun.DONE)
-    with pytest.raises(ConfigError, match=f"the run of window {SECOND}, .* failed. Clear that run"):
-        windows.submit(THIRD, previous=PreviousRun.FAILED)
-
-
-def test_a_changed_declaration_is_refused(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.plan(SECOND)
-    windows.link(FIRST)
-    path = windows.project.root / "config" / "pipelines" / "ads.yaml"
-    spec = yaml.safe_load(path.read_text())
-    spec["dataset"]["features"]["price"]["transform"] = "log1p"
-    path.write_text(yaml.safe_dump(spec))
-    windows.project = load_project(path.parents[1])
-    with pytest.raises(ConfigError, match="features, label or model changed"):
-        windows.submit(SECOND, previous=PreviousRun.DONE)
 
 
 def test_a_busy_line_is_waited_for_by_name(windows: Windows) -> None:
