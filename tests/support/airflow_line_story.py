@@ -1,7 +1,7 @@
 """One model line in Airflow: backfilled by REST and by command, again, and cleared.
 
-Window 0 is trained when this begins; windows 1 to 3 are backfilled by REST, 4 and 5 from the
-command line, then 1 to 3 again.
+Window 0 is trained when this begins; windows 1 and 2 are backfilled by REST, 3 and 4 from the
+command line, then 1 and 2 again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from support.airflow_cluster import Airflow, now
 from support.airflow_endings import assert_ending, done, nothing_to_do
-from support.airflow_pipelines import ADS, WINDOW_SECONDS
+from support.airflow_pipelines import ADS, ADS_DAYS, WINDOW_SECONDS
 from support.airflow_plugin import Timed
 from support.airflow_truth import (
     assert_exact,
@@ -24,7 +24,8 @@ from support.airflow_truth import (
 )
 from support.file_watch import Reads, watched
 
-BY_REST, BY_COMMAND, ALL = range(1, 4), range(4, 6), range(6)
+BY_REST, BY_COMMAND, ALL = range(1, 3), range(3, 5), range(ADS_DAYS)
+REST_LAST = BY_REST[-1]
 COMPLETE_SECONDS = 90
 
 
@@ -43,7 +44,7 @@ class LineStory:
     def test_a_backfill_by_rest(
         self, airflow: Airflow, timed: Timed, request: pytest.FixtureRequest
     ) -> None:
-        with timed("backfill of 3 windows by REST, the form's defaults"):
+        with timed("backfill of 2 windows by REST, the form's defaults"):
             reads: Reads = request.getfixturevalue("backfilled")
         for number in BY_REST:
             run = airflow.run_of(ADS, number)
@@ -52,9 +53,9 @@ class LineStory:
             assert airflow.result(run, "evaluate")["rows"] == {
                 name: sums["rows"] for name, sums in expected.items()
             }
-        assert_exact(airflow.project, ADS, range(4))
-        assert_in_order(airflow.project, ADS, range(4))
-        assert served(airflow.project, ADS) == (ADS.key(3), 1)
+        assert_exact(airflow.project, ADS, range(REST_LAST + 1))
+        assert_in_order(airflow.project, ADS, range(REST_LAST + 1))
+        assert served(airflow.project, ADS) == (ADS.key(REST_LAST), 1)
         assert files_of(airflow, BY_REST) <= set(reads.opened)
         airflow.facts["calls"] = storage_calls(airflow, BY_REST)
 
@@ -76,7 +77,7 @@ class LineStory:
     def test_the_same_range_again(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
         since = now()
         with (
-            timed("the same 3 windows again, reprocess completed"),
+            timed("the same 2 windows again, reprocess completed"),
             watched(airflow.project.root / "data" / "ads") as reads,
         ):
             airflow.backfill(ADS, BY_REST[0], BY_REST[-1], "completed")
@@ -84,24 +85,25 @@ class LineStory:
         assert set(reads.opened) == set(backfilled.opened)
         assert set(reads.read) == set(backfilled.read)
         assert storage_calls(airflow, BY_REST) == airflow.facts["calls"]
-        assert [generations(airflow.project, ADS, number) for number in BY_REST] == [[1, 2]] * 3
+        assert [generations(airflow.project, ADS, number) for number in BY_REST] == [[1, 2]] * 2
         assert link(airflow.project, ADS, 1)["parent"] == {"window": ADS.key(0), "generation": 1}
-        assert_in_order(airflow.project, ADS, range(4))
-        assert_exact(airflow.project, ADS, range(4))
+        assert_in_order(airflow.project, ADS, range(REST_LAST + 1))
+        assert_exact(airflow.project, ADS, range(REST_LAST + 1))
         states = models(airflow.project, ADS)
         assert {key for key, state in states.items() if state == "replaced"} == {
             (ADS.key(number), 1) for number in BY_REST
         }
-        assert states[ADS.key(4), 1] == f"stale (built on generation 1 of {ADS.key(3)})"
-        assert states[ADS.key(5), 1].startswith("stale")
-        assert served(airflow.project, ADS) == (ADS.key(5), 1), "it moved back"
+        first, last = (ADS.key(number) for number in BY_COMMAND)
+        assert states[first, 1] == f"stale (built on generation 1 of {ADS.key(REST_LAST)})"
+        assert states[last, 1].startswith("stale")
+        assert served(airflow.project, ADS) == (last, 1), "it moved back"
 
     def test_reprocess_none_reads_nothing(
         self, airflow: Airflow, backfilled: Reads, timed: Timed
     ) -> None:
         before = {run.run_id: run for run in airflow.runs(ADS)}
         with (
-            timed("all 6 windows again, reprocess none"),
+            timed("all 5 windows again, reprocess none"),
             watched(airflow.project.root / "data" / "ads") as reads,
         ):
             airflow.backfill(ADS, ALL[0], ALL[-1])
@@ -114,7 +116,8 @@ class LineStory:
 
     def test_clears(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
         assert clear_last(airflow, timed, "clear of the sink alone", ["sink"]) == Reads()
-        why = airflow.project.forebay("why", ADS.name, ADS.key(5), "--output", "json")
+        first, last = (ADS.key(number) for number in BY_COMMAND)
+        why = airflow.project.forebay("why", ADS.name, last, "--output", "json")
         assert json.loads(why.stdout)["state"] == "stale", "the window counts as not done"
         kind = "clear of data_executors and what is behind it"
         reads = clear_last(airflow, timed, kind, ["data_executors"], downstream=True)
@@ -122,7 +125,7 @@ class LineStory:
         reads = clear_last(airflow, timed, "clear of a whole run", None)
         assert files_of(airflow, ALL[-1:]) < set(reads.opened), "planned anew, too"
         stale = {key for key, state in models(airflow.project, ADS).items() if "stale" in state}
-        assert stale == {(ADS.key(4), 1), (ADS.key(5), 3)}
+        assert stale == {(first, 1), (last, 3)}
 
 
 def clear_last(

@@ -18,9 +18,9 @@ from support import airflow_data, independent
 from support.airflow_data import HOUR, Stored, source
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline
 
-ADS_DAYS = 6
+ADS_DAYS = 5
 MANY_DAYS = 5
-RECENT_DAYS = 4
+RECENT_DAYS = 3
 HOURS_AHEAD = 48
 ONE_SLOT = "one_slot"
 LATE_SECONDS = 20
