@@ -359,9 +359,9 @@ def statements() -> Iterator[list[str]]:
         event.remove(Engine, "before_cursor_execute", note)
 
 
-def test_as_many_statements_for_60_windows_as_for_10(home: Home) -> None:
+def test_as_many_statements_for_30_windows_as_for_5(home: Home) -> None:
     counts = []
-    for name, windows in (("few", 10), ("many", 60)):
+    for name, windows in (("few", 5), ("many", 30)):
         line = Line(home, name)
         hours = [f"2026-03-{1 + n // 24:02}T{n % 24:02}" for n in range(windows)]
         hourly = pipeline(("a",), dataset={"window": "1h"}, job={"windows_kept": 3})
