@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.s3_server import S3Server
+from support.s3_server import PAGE_KEYS, S3Server
 from support.small_disk import grow, may_mount, tiny_file_system
 from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
 
@@ -299,7 +299,7 @@ class StoreSuite(ABC):
 class TestFolder(StoreSuite):
     big_bytes = 200 << 20
     many_files = 1000
-    very_many_files = 2000
+    very_many_files = 400
 
     @pytest.fixture
     def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
@@ -398,7 +398,7 @@ def full_disk(folder: Path) -> Iterator[Callable[[], None]]:
 class TestS3(StoreSuite):
     big_bytes = 100 << 20
     many_files = 200
-    very_many_files = 1100  # more than one page
+    very_many_files = PAGE_KEYS + 20
 
     @pytest.fixture
     def home(
@@ -410,6 +410,7 @@ class TestS3(StoreSuite):
     ) -> Home:
         address = new_s3_address()
         monkeypatch.setenv("FOREBAY_STORE", address)
+        monkeypatch.setattr("forebay.home.s3_listing._KEYS_AT_ONCE", PAGE_KEYS)
         self.bucket = address.split("/")[2]
         self.client = s3_server.client
         return Home(tmp_path / "home")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import boto3
 import pytest
 from botocore.loaders import create_loader
 
+# Keys on one page of a listing: few, so that some hundred objects are more than one page.
+PAGE_KEYS = 100
 _START_SECONDS = 60.0
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 # Of whoever runs the tests: none of it is for us.
@@ -48,7 +51,11 @@ class S3Server:
         """Serve at a free port of the loopback address; returns once it is open."""
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [sys.executable, "-c", _SERVE],
+                env=os.environ | {"MOTO_S3_DEFAULT_MAX_KEYS": str(PAGE_KEYS)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
         deadline = time.monotonic() + _START_SECONDS
         while not (found := re.search(r"http://(127\.0\.0\.1:\d+)", self.log.read_text())):
