@@ -15,7 +15,10 @@ from sqlalchemy import Connection, Engine, event
 from forebay.system import trees
 
 # What changes folders and files, and what makes it durable.
-_CALLS = ("rename", "replace", "link", "symlink", "unlink", "remove", "rmdir", "mkdir", "write")
+_CALLS = (
+    *("rename", "replace", "link", "symlink", "unlink", "remove", "rmdir", "mkdir", "write"),
+    "fsync",
+)
 
 
 @dataclass
@@ -31,8 +34,6 @@ class Faults:
         """From now on every operation of this process counts."""
         for name in _CALLS:
             setattr(os, name, partial(self._called, getattr(os, name)))
-        # The page cache outlives a process, so whether fsync came is all that a kill can tell.
-        os.fsync = partial(self._called, lambda _descriptor: None)
         trees._exchange = partial(self._called, trees._exchange)
         event.listen(Engine, "before_cursor_execute", self._before_statement)
         event.listen(Engine, "commit", self._before_commit)

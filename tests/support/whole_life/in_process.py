@@ -10,7 +10,7 @@ from typing import Any
 from forebay.executors.job import submit
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.planes.base import Launch
-from forebay.executors.supervisor.supervisor import Supervisor
+from forebay.executors.supervisor import supervisor
 from forebay.executors.trainer import loop
 from forebay.executors.trainer.train import train
 from forebay.home.paths import Home
@@ -55,7 +55,7 @@ class _Ended:
 def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock) -> Any:
     """Stands where the supervisor's process is started; its lock is released by the submitter."""
     del home, command
-    Supervisor(folder.path, InProcessPlane(), lock=os.dup(lock.descriptor)).run()
+    supervisor.Supervisor(folder.path, InProcessPlane(), lock=os.dup(lock.descriptor)).run()
     return _Ended()
 
 
@@ -64,3 +64,7 @@ def install(recorded: Recorded) -> None:
     ReplayedReader.recorded = recorded
     loop.RemoteReader = ReplayedReader  # type: ignore[misc,assignment]
     submit._start = _start
+    # No process is waited for.
+    supervisor._TICK_SECONDS = 0.001
+    # The page cache outlives a process, so what a kill leaves is the same without it.
+    os.fsync = lambda _descriptor: None  # type: ignore[assignment]
