@@ -161,7 +161,7 @@ class WindowTrainer:
         store = CheckpointStore(folder)
         with self._progress.phase("load"):
             parent = self._chain.before(window)
-            store.drop_others(_parent_of(parent))
+            store.drop_others(_parent_of(parent), self._model_fingerprint)
             seal = store.load(self._learner)
             if seal is None:
                 remove_tree(folder / DEAD_FOLDER)  # all rows are read again
@@ -278,6 +278,7 @@ class WindowTrainer:
                 window_step=opened.window_step,
                 final=final,
                 parent=_parent_of(opened.parent),
+                model_fingerprint=self._model_fingerprint,
                 progress=self._reader.progress(),
                 base_seen=opened.base_seen,
                 seen=self._learner.seen(),

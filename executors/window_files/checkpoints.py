@@ -32,9 +32,9 @@ class Seal(Message):
     """What one checkpoint holds.
 
     step counts from the start of the model line, window_step from the start of the window.
-    parent is the link that the window was begun from. base_seen and seen are the model's row sums
-    at the window's start and at this barrier, one for each source index; their difference is what
-    this window trained.
+    parent is the link that the window was begun from, model_fingerprint says what for. base_seen
+    and seen are the model's row sums at the window's start and at this barrier, one for each source
+    index; their difference is what this window trained.
     """
 
     window: str
@@ -43,6 +43,7 @@ class Seal(Message):
     window_step: int
     final: bool
     parent: Parent | None = None
+    model_fingerprint: str
     progress: dict[str, TaskProgress]
     base_seen: list[RowSums]
     seen: list[RowSums]
@@ -80,13 +81,17 @@ class CheckpointStore:
         seal = Seal.of_file(folder / SEAL_NAME)
         return (seal, folder / MODEL_FOLDER) if seal is not None else None
 
-    def drop_others(self, parent: Parent | None) -> None:
-        """Remove what was begun from another link than this one: it cannot be continued.
+    def drop_others(self, parent: Parent | None, model_fingerprint: str) -> None:
+        """Remove what was begun from another link, or for another model: it cannot be continued.
 
-        The window before was trained again since then, or forgotten.
+        The window before was trained again since then, or the declaration was changed. The first
+        window of a line has no link before it that would refuse the change.
         """
         newest = self.newest()
-        if newest is not None and newest[0].parent != parent:
+        if newest is None:
+            return
+        seal, _ = newest
+        if (seal.parent, seal.model_fingerprint) != (parent, model_fingerprint):
             remove_tree(self.folder)
 
     def load(self, learner: Learner) -> Seal | None:

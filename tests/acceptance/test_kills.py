@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.kill_cases import KillCase
+from support.kill_cases import WINDOW, KillCase
+from support.kills import kill_tree, running, summary_of, wait_for_rows
 from support.projects import Project, Topic, ads_pipeline, ads_project
 
 ROWS = 300_000
-KAFKA_ROWS = 60_000
-KAFKA_CHECKPOINT_STEPS = 10
+FEW_ROWS = 60_000
+FEW_STEPS = 10
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +46,30 @@ def test_everything_and_the_same_command_again(case: KillCase) -> None:
     case.everything()
 
 
+def test_a_changed_declaration_begins_the_first_window_anew(tmp_path: Path) -> None:
+    pipeline = ads_pipeline(checkpoint={"every_steps": FEW_STEPS})
+    project = ads_project(tmp_path, rows=FEW_ROWS, pipeline=pipeline)
+    case = KillCase(project, FEW_ROWS, FEW_STEPS)
+    with running(project, *case.arguments) as run:
+        wait_for_rows(project, WINDOW, FEW_ROWS, run)
+        kill_tree(project, run)
+    pipeline["dataset"]["features"]["price"] = {"encode": "numeric"}
+    project.write_pipeline()
+    project.forebay(*case.arguments)
+    summary = summary_of(case.summary)
+    assert summary["windows"][0]["resumed_from_step"] == 0
+    case.assert_exact(summary)
+
+
 @pytest.mark.kafka
 @pytest.mark.parametrize("role", ["trainer", "data"])
 def test_with_the_stream_on_kafka(
     kafka_bootstrap: str, new_topic: Callable[..., str], tmp_path: Path, role: str
 ) -> None:
-    pipeline = ads_pipeline(checkpoint={"every_steps": KAFKA_CHECKPOINT_STEPS})
+    pipeline = ads_pipeline(checkpoint={"every_steps": FEW_STEPS})
     topic = Topic(kafka_bootstrap, new_topic(2))
-    project = ads_project(tmp_path, rows=KAFKA_ROWS, pipeline=pipeline, topic=topic)
-    case = KillCase(project, KAFKA_ROWS, KAFKA_CHECKPOINT_STEPS)
+    project = ads_project(tmp_path, rows=FEW_ROWS, pipeline=pipeline, topic=topic)
+    case = KillCase(project, FEW_ROWS, FEW_STEPS)
     if role == "trainer":
         case.trainer()
     else:

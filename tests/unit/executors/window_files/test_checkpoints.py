@@ -38,6 +38,7 @@ def seal(learner: CountingLearner, window_step: int, *, final: bool = False) -> 
         step=100 + window_step,
         window_step=window_step,
         final=final,
+        model_fingerprint="clicks",
         progress={"clicks/0": TaskProgress(position=Position(0, window_step), rows_read=9)},
         base_seen=[],
         seen=learner.seen(),
@@ -145,12 +146,22 @@ def test_a_checkpoint_that_was_begun_from_another_model_is_dropped(tmp_path: Pat
     store = CheckpointStore(tmp_path)
     learner = CountingLearner(1)
     parent = Parent(window="2026-02-28", generation=1)
-    store.drop_others(parent)  # nothing is there yet
+    store.drop_others(parent, "clicks")  # nothing is there yet
     store.write(learner, seal(learner, 1).model_copy(update={"parent": parent}))
-    store.drop_others(parent)
+    store.drop_others(parent, "clicks")
     assert store.newest() is not None
-    store.drop_others(Parent(window="2026-02-28", generation=2))
+    store.drop_others(Parent(window="2026-02-28", generation=2), "clicks")
     assert store.newest() is None
     store.write(learner, seal(learner, 1))
-    store.drop_others(None)
+    store.drop_others(None, "clicks")
     assert store.newest() is not None
+
+
+def test_a_checkpoint_that_was_begun_for_another_model_is_dropped(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    store.write(learner, seal(learner, 1))
+    store.drop_others(None, "clicks")
+    assert store.newest() is not None
+    store.drop_others(None, "purchases")
+    assert store.newest() is None
