@@ -91,8 +91,8 @@ class Run:
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         end_trained_jobs(self.target)
-        self._publish(windows[-1])
-        summary = self._summarise(report, windows, todo, status, started)
+        notes = [*report.notes, *self._publish(windows[-1])]
+        summary = self._summarise(report.storage_calls, notes, windows, todo, status, started)
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
         return summary
@@ -167,17 +167,21 @@ class Run:
     def _is_trained(self, plan: WindowPlan) -> bool:
         return self.target.is_trained(plan.window, plan.generation)
 
-    def _publish(self, last: Window) -> None:
-        """Publish what a job left unpublished that was killed after its last window was linked."""
+    def _publish(self, last: Window) -> list[str]:
+        """Publish what a job left unpublished that was killed after its last window was linked.
+
+        Returns:
+            A note for people, where the last window's model may not serve.
+        """
         target, chain = self.target.at(last), self.target.chain
         link, serving = chain.newest(last.key), chain.published()
         if link is None or "saved_model" not in link.files:
-            return
-        if serving is None or (serving.window, serving.generation) != (
-            link.window,
-            link.generation,
-        ):
-            publish_window(target, link.generation)
+            return []
+        names = (link.window, link.generation)
+        if serving is not None and (serving.window, serving.generation) == names:
+            return []
+        reason = publish_window(target, link.generation).reason
+        return [f"not published: {reason}"] if reason else []
 
     def _follow(self, handle: JobHandle) -> JobStatus:
         """Watch the job to its end; it goes on while the database is away, and so does this.
@@ -208,7 +212,8 @@ class Run:
 
     def _summarise(
         self,
-        report: PlanReport,
+        storage_calls: int,
+        notes: list[str],
         windows: list[Window],
         todo: Sequence[WindowPlan],
         status: JobStatus | None,
@@ -226,8 +231,8 @@ class Run:
             "restarts": dict(status.restarts) if status else {},
             "trained_windows": [plan.window for plan in todo],
             "reused_windows": [key for key in keys if key not in trained],
-            "storage_calls": report.storage_calls,
-            "notes": list(report.notes),
+            "storage_calls": storage_calls,
+            "notes": notes,
         }
         summary = summarise_windows(self.target.pipeline, self.target.chain, keys, facts)
         judge_windows(self.target.chain, summary)

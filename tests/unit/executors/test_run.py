@@ -214,6 +214,17 @@ def test_what_serves_is_not_published_again(runs: Runs) -> None:
     assert runs.chain.published() == before
 
 
+def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) -> None:
+    runs.run(FIRST, SECOND, runs.succeeds)
+    again = runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
+    assert again["notes"] == [f"not published: window {SECOND}, which is later, serves"]
+    stale = runs.run(THIRD, THIRD, runs.succeeds)
+    assert stale["notes"] == [
+        f"not published: generation 1 of window {THIRD} is stale (built on generation 1 of {FIRST})"
+    ]
+    assert runs.serving() == (SECOND, 1)
+
+
 def test_a_window_from_the_middle_of_a_job_has_no_model_to_publish(runs: Runs) -> None:
     runs.trained(0)
     assert runs.run(FIRST)["published"] is None
