@@ -10,34 +10,58 @@ from forebay.datatasks.listings import Listings
 from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
 from forebay.datatasks.sink import sink_window
 from forebay.errors import UsageError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import warm_start_of
 from forebay.executors.stages.results import SinkResult, TimerResult
 from forebay.executors.stages.target import StageTarget
 
 
 def time_window(target: StageTarget, *, again: bool) -> TimerResult:
-    """Whether a window has to be done. A trained one has not, unless `again` is set."""
-    ledger, key = target.ledger, target.key
+    """Whether a window has to be done.
+
+    A trained one has not, unless `again` is set, or what comes after its training ended without
+    an answer or with a bad one: that is asked again, and nothing is trained.
+    """
+    ledger, chain, key = target.ledger, target.chain, target.key
     plan = ledger.latest_plan(key)
     if plan is None:
         return TimerResult(state="open", window=key, reason="it has no plan yet")
     generation = plan.generation
-    if not target.is_trained(key, generation):
+    link = chain.link(key, generation)
+    if link is None:
         reason = f"it is planned as generation {generation} and not trained"
         return TimerResult(state="open", window=key, generation=generation, reason=reason)
     trained = f"it is trained in generation {generation}"
     if again:
         reason = f"{trained} and asked for again"
         return TimerResult(state="open", window=key, generation=generation, reason=reason)
+    doubt = _doubt(chain, link)
+    if doubt:
+        reason = f"{trained}, but {doubt}"
+        return TimerResult(state="open", window=key, generation=generation, reason=reason)
+    stale = chain.stale_reason(link)
     Listings(ledger).drop(key)  # no sink will run that would record them
     return TimerResult(
         state="trained",
         window=key,
         generation=generation,
-        reason=trained,
+        reason=f"{trained}, but {stale}" if stale else trained,
         next='clear this run, or trigger it with the configuration {"reprocess": true}, '
         "to read and train it again",
     )
+
+
+def _doubt(chain: ModelChain, link: Link) -> str:
+    """Why a trained window is not done: nobody judged it, or its rows do not agree; else empty.
+
+    A window without an exported model was trained in the middle of a range, which is judged and
+    published as a whole.
+    """
+    judgement = chain.judgement(link)
+    if judgement is None:
+        return "nobody has judged it yet" if "saved_model" in link.files else ""
+    return "" if judgement["rows_agree"] else str(judgement["rows_line"])
 
 
 def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkResult:

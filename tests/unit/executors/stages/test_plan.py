@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.model_lines import mark_trained
+from support.model_lines import export, mark_trained
 from support.stages import Stages, memory_source, noon, pipeline, stages, table
 
 from forebay.datatasks.ledger import Ledger
@@ -56,6 +56,37 @@ def test_the_timer_says_how_a_window_stands(found: Stages) -> None:
     assert "clear this run" in trained.next
     again = timer(found, again=True)
     assert (again.state, again.generation) == ("open", 1)
+
+
+def test_a_trained_window_is_not_done_before_it_is_judged(found: Stages) -> None:
+    list_all(found)
+    found.sink(0)
+    train(found)
+    chain = found.target(0).chain
+    link = chain.newest(KEY)
+    assert link is not None
+    export(chain, link)
+    assert timer(found).reason == "it is trained in generation 1, but nobody has judged it yet"
+    chain.judge(link, {"rows_agree": False, "rows_line": "rows DISAGREE in window 1"})
+    told = timer(found)
+    assert (told.state, told.reason) == (
+        "open",
+        "it is trained in generation 1, but rows DISAGREE in window 1",
+    )
+    chain.judge(link, {"rows_agree": True, "rows_line": ""})
+    assert timer(found).state == "trained"
+
+
+def test_a_window_that_is_stale_is_said_to_be(found: Stages) -> None:
+    for number in (0, 1):
+        list_all(found, number=number)
+        found.sink(number)
+        mark_trained(found.ledger, found.window(number).key, 1)
+    late = time_window(found.target(1), again=False)
+    assert (late.state, late.reason) == (
+        "trained",
+        f"it is trained in generation 1, but stale (built before {KEY} was trained)",
+    )
 
 
 def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:
