@@ -11,7 +11,7 @@ from forebay.config.load import Project
 from forebay.executors.retention.collect import Going, LineRetention
 from forebay.executors.retention.training_folders import (
     TrainingFolder,
-    remove_training_folder,
+    remove_spent_folders,
     spent_folders,
 )
 from forebay.home import garbage
@@ -48,9 +48,7 @@ def remove_garbage(home: Home, project: Project) -> Found:
     """
     with only_collector(home, _ALONE_SECONDS):
         gone = list(_of_windows(home, project, LineRetention.remove))
-        for folder in spent_folders(home):
-            remove_training_folder(folder.path)
-            gone.append(_folder(folder))
+        gone += [_folder(each) for each in remove_spent_folders(home)]
         return Found(gone, garbage.collect(home), _notes(home, project))
 
 

@@ -37,20 +37,28 @@ def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[Trai
     return database_of(home).read(lambda rows: [each for each in found if _is_spent(rows, each)])
 
 
-def remove_training_folder(folder: Path) -> None:
-    """Remove such a folder; whoever dies meanwhile leaves it to the next call.
+def remove_spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
+    """Remove such folders; whoever dies meanwhile leaves the rest to the next call.
 
     Raises:
         InfrastructureError: when the disk refuses.
     """
-    with writing(folder):
-        shutil.rmtree(folder)
-    with suppress(OSError):  # it holds another generation
-        folder.parent.rmdir()
+    found = spent_folders(home, pipeline, line)
+    for each in found:
+        with writing(each.path):
+            shutil.rmtree(each.path)
+    for window in _root(home, pipeline, line).glob(f"{pipeline}/{line}/*"):
+        with suppress(OSError):  # it holds a generation, or is a file
+            window.rmdir()
+    return found
+
+
+def _root(home: Home, pipeline: str, line: str) -> Path:
+    return home.line(pipeline, line).parent.parent
 
 
 def _folders(home: Home, pipeline: str, line: str) -> Iterator[TrainingFolder]:
-    root = home.line(pipeline, line).parent.parent
+    root = _root(home, pipeline, line)
     for path in sorted(root.glob(f"{pipeline}/{line}/*/g*")):
         of_pipeline, of_line, window, generation = path.relative_to(root).parts
         number = generation.removeprefix("g")

@@ -11,7 +11,7 @@ from pathlib import Path
 from forebay.config.columns import declared_columns
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest
-from forebay.executors.retention.training_folders import remove_training_folder, spent_folders
+from forebay.executors.retention.training_folders import remove_spent_folders
 from forebay.executors.role import end_at_once, role_arguments, role_exit, start_arrow, start_role
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.home.database import PATIENCE
@@ -45,8 +45,7 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
     learner = make_learner(
         pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads
     )
-    for left in spent_folders(Home(Path(request.home)), pipeline.name, request.line):
-        remove_training_folder(left.path)
+    remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)
     trainer = WindowTrainer(job_dir, request, layout, learner, lease_epoch)
     try:
         for position, window in enumerate(request.windows):

@@ -12,7 +12,7 @@ from support.stages import replanned
 
 from forebay.datatasks.ledger import Ledger
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.retention.training_folders import remove_training_folder, spent_folders
+from forebay.executors.retention.training_folders import remove_spent_folders, spent_folders
 from forebay.home.paths import Home
 
 KEY = "2026-03-01"
@@ -70,7 +70,16 @@ def test_only_windows_are_looked_at(home: Home) -> None:
 
 def test_the_last_generation_takes_its_window_with_it(home: Home) -> None:
     folder(home, 2).mkdir()
-    remove_training_folder(folder(home, 1))
-    assert folder(home, 2).is_dir()
-    remove_training_folder(folder(home, 2))
+    assert replanned(Ledger(home, "ads"), KEY) == 2
+    remove_spent_folders(home)
+    assert (folder(home).exists(), folder(home, 2).is_dir()) == (False, True)
+    record(ModelChain(home, "ads"), link(KEY, generation=2))
+    remove_spent_folders(home)
     assert not folder(home).parent.exists()
+
+
+def test_a_window_that_a_killed_trainer_left_empty_goes(home: Home) -> None:
+    (home.line("ads", "main") / "lease.lock").touch()
+    folder(home).rmdir()
+    remove_spent_folders(home)
+    assert [path.name for path in home.line("ads", "main").iterdir()] == ["lease.lock"]
