@@ -2,7 +2,8 @@
 
 A claim stands for one request of one run. The first call with it decides the generation, and every
 later one gets the same, so that a request that is repeated after a crash is trained once. Claims
-are forgotten with their window.
+are forgotten with their window, and those of a run when its plan is recorded: a scheduler may
+delete a run and make another one of the same name, which asks for itself.
 """
 
 from __future__ import annotations
@@ -29,6 +30,16 @@ class Claims:
     def generation(self, claim: str) -> int | None:
         """What was decided for a claim; None where nothing was."""
         return self._ledger.database.read(lambda rows: self._decided(rows, claim))
+
+    def drop_run(self, run: str) -> None:
+        """Forget what was decided for claims of a run, which begin with its name and a slash."""
+
+        def work(rows: Connection) -> None:
+            of_window = plan_rows.window_id(rows, self._ledger.pipeline, self._window)
+            of_run = requests.c.tag.startswith(f"{run}/", autoescape=True)
+            rows.execute(delete(requests).where(requests.c.window_id == of_window, of_run))
+
+        self._ledger.database.transact(work)
 
     def decide(self, claim: str, *, renewed: int | None) -> int:
         """The generation of a claim: the newest plan's, unless it has one already.

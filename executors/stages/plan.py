@@ -13,6 +13,7 @@ from forebay.errors import UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import warm_start_of
+from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SinkResult, TimerResult
 from forebay.executors.stages.target import StageTarget
 
@@ -91,6 +92,7 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     sunk = sink_window(ledger, window, found, again=again and trained and changed)
     if not sunk.recorded:
         ledger.note(window.key, "plan kept", generation=sunk.plan.generation, asked_by=asked_by)
+    Claims(ledger, window.key).drop_run(_run_of(asked_by))
     listings.drop(window.key, heads)
     listings.drop_trained()
     plans = sunk.plan.sources
@@ -103,6 +105,11 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
         recorded=sunk.recorded,
         notes=[sunk.note] if sunk.note else [],
     )
+
+
+def _run_of(asked_by: str) -> str:
+    """The run that a pass is of: `<run id>#<clear number>`."""
+    return asked_by.rpartition("#")[0]
 
 
 def _answer(

@@ -45,7 +45,7 @@ class StageRequest:
 
     @property
     def claim(self) -> str:
-        """What stays the same for all attempts at one asking of this task."""
+        """What stays the same for all attempts at one asking of this task: see `Claims`."""
         return f"{self.run_id}/{self.task_id}/{self.clear_count}"
 
     @property

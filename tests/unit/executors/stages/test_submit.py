@@ -204,6 +204,30 @@ def test_a_claim_keeps_the_generation_that_its_first_call_decided(
     assert submit(found).state == "trained"
 
 
+def test_a_run_that_was_deleted_and_made_again_asks_for_itself(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    """Airflow names the runs of a backfill by their dates: the second one has the same claims."""
+    run, claim = "backfill__2026-03-01T00:00:00+00:00", "data_executors/0"
+    MEMORY["a"] = table([noon(0)])
+    found.source(0, by=f"{run}#0")
+    assert found.sink(0, f"{run}#0").generation == 1
+    assert submit(found, claim=f"{run}/{claim}").generation == 1
+    supervisors.started[0].end("failed")
+    MEMORY["a"] = table([noon(0)] * 2)
+    found.source(0, by=f"{run}#0")
+    assert found.sink(0, f"{run}#0").rows == {"a": 2}
+    supervisors.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
+    for _attempt in range(2):
+        assert submit(found, claim=f"{run}/{claim}").generation == 2, "what was planned last"
+    train(found, FIRST, generation=2)
+    supervisors.started[1].end("succeeded")
+    found.source(0, by=f"{run}#0")
+    assert found.sink(0, f"{run}#0", again=True).generation == 2
+    again = submit(found, claim=f"{run}/{claim}", again=True)
+    assert (again.state, again.generation) == ("submitted", 3)
+
+
 def test_again_makes_one_new_generation_of_what_is_trained(
     found: Stages, supervisors: ScriptedSupervisors
 ) -> None:
