@@ -71,7 +71,7 @@ class _Shown:
         self._live = is_terminal() and stream is sys.stdout
         self._shown_at = 0.0
         self._text = ""
-        self._status: JobStatus | None = None
+        self._job_id = ""
 
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)
@@ -83,11 +83,11 @@ class _Shown:
             self._line(f"note: {note}")
 
     def submitted(self, job_id: str, folder: Path) -> None:
+        self._job_id = job_id
         self._line(f"job {job_id}  logs: {folder / 'logs'}")
 
     def progress(self, progress: Progress, status: JobStatus) -> None:
         rows = "  ".join(f"{name} {count:,}" for name, count in progress.rows.items())
-        self._status = status
         restarts = sum(status.restarts.values())
         text = (
             f"{progress.windows_done}/{progress.windows_total} windows  {progress.window}  "
@@ -113,9 +113,9 @@ class _Shown:
 
     def interrupted(self) -> None:
         """The job does not end with the command that follows it: say so, and how it ends."""
-        if self._status is not None:
+        if self._job_id:
             sys.stderr.write(
-                f"\njob {self._status.job_id} goes on: the same command follows it again, "
+                f"\njob {self._job_id} goes on: the same command follows it again, "
                 "`forebay cancel` ends it\n"
             )
 
