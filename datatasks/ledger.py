@@ -21,6 +21,7 @@ from forebay.errors import DataError
 from forebay.home.database import Database, database_of
 from forebay.home.paths import Home
 from forebay.home.store import Store, store_of
+from forebay.home.store_owner import own_store
 
 
 class Ledger:
@@ -142,13 +143,15 @@ class Ledger:
                 `task_id` and `source`, in any column order.
 
         Raises:
+            ConfigError: when the store is another home's.
             FencedError: when another process stored this generation in the meantime.
         """
         self.database.prepare()
         folder = f"plans/{self.pipeline}/{plan.window}"
         stem = f"g{plan.generation}-"
+        store = own_store(self.home)
         stored = {
-            stream: self.store.put(folder, stem + stream, manifest_bytes(table))
+            stream: store.put(folder, stem + stream, manifest_bytes(table))
             for stream, table in tables.items()
         }
         facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}

@@ -19,6 +19,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listing_rows import ListingHead
 from forebay.datatasks.manifests import arrow_bytes, read_arrow
 from forebay.datatasks.operations import Listed
+from forebay.home.store_owner import own_store
 
 
 class Listing(NamedTuple):
@@ -65,7 +66,8 @@ class Listings:
         )
         self._ledger.database.prepare()
         folder = f"listings/{self._pipeline}/{window}"
-        stored = self._ledger.store.put(folder, listed.plan.source, arrow_bytes(listed.tasks))
+        store = own_store(self._ledger.home)
+        stored = store.put(folder, listed.plan.source, arrow_bytes(listed.tasks))
         self._ledger.database.transact(
             lambda rows: listing_rows.store_listing(rows, self._pipeline, window, head, stored)
         )

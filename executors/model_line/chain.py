@@ -30,6 +30,7 @@ from forebay.home.database import database_of
 from forebay.home.garbage import bury
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store import Stored, store_of
+from forebay.home.store_owner import own_store
 
 T = TypeVar("T")
 
@@ -197,9 +198,10 @@ class ModelChain:
         """Remove what trainers left that died, in a folder where only the line's trainer stores.
 
         Raises:
+            ConfigError: when it is another home's store.
             FencedError: when another job trains the line by now.
         """
-        store = store_of(self.home)
+        store = own_store(self.home)
         left = [each.name for each in store.leftovers(folder)]
         found = list(store.names(folder))
         if found or left:

@@ -8,22 +8,25 @@ these the home has lost.
 
 from __future__ import annotations
 
+import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, select, update
 
 from forebay.errors import DataError, InfrastructureError, UsageError
+from forebay.home import tables
 from forebay.home.database import database_of
 from forebay.home.folder_copy import copy_name
 from forebay.home.folder_store import FolderStore
-from forebay.home.identity import read_marker, write_marker
+from forebay.home.identity import MARKER_NAME, read_marker, write_marker
 from forebay.home.paths import Home
 from forebay.home.sqlite import FILE_NAME, SqliteDatabase
-from forebay.home.store import Stored, store_of
+from forebay.home.store import STORE_NAME, Stored, store_of
 from forebay.home.tables import STORED
 from forebay.system.files import make_folder, sync, writing
 
@@ -65,13 +68,15 @@ def back_up(home: Home, target: Path) -> BackedUp:
     if marker is None:
         raise UsageError(f"{home.root} is no home yet: there is nothing to copy")
     root = store.root if isinstance(store, FolderStore) else None
+    # A store that is copied from elsewhere stays the home's own: the copy is another home.
+    copied_id = uuid.uuid4().hex if root and os.environ.get(STORE_NAME) else marker.id
     _require_free(target, [home.root, *([root] if root else [])])
     make_folder(target)
     # First: until its database is there, the copy says that it has lost it.
-    write_marker(Home(target), database.kind, marker.id)
+    write_marker(Home(target), database.kind, copied_id)
     unfinished = target / _UNFINISHED_NAME
     make_folder(unfinished)
-    names, lost = _copied(database, root, target, unfinished)
+    names, lost = _copied(database, root, target, unfinished, copied_id)
     with writing(target):
         (unfinished / FILE_NAME).rename(target / FILE_NAME)
         sync(target)
@@ -80,12 +85,13 @@ def back_up(home: Home, target: Path) -> BackedUp:
 
 
 def _copied(
-    database: SqliteDatabase, root: Path | None, target: Path, unfinished: Path
+    database: SqliteDatabase, root: Path | None, target: Path, unfinished: Path, home_id: str
 ) -> tuple[int, list[str]]:
     """How many names there are when the database and all that it names is copied; what is lost."""
     gone: dict[str, str] = {}
     for _ in range(_ROUNDS_MAX):
         database.copy_to(unfinished / FILE_NAME)
+        _name(unfinished, home_id)
         before, gone, names = gone, {}, 0
         for stored in _names(unfinished):
             names += 1
@@ -99,6 +105,15 @@ def _copied(
     raise InfrastructureError(
         f"the store changes faster than it is copied to {target}: copy it when fewer jobs run"
     )
+
+
+def _name(folder: Path, home_id: str) -> None:
+    """Say whose the copied database is."""
+    (folder / MARKER_NAME).unlink(missing_ok=True)  # of the copy before
+    copy = SqliteDatabase(Home(folder))
+    copy.transact(lambda rows: rows.execute(update(tables.home).values(id=home_id)))
+    copy.close()
+    write_marker(Home(folder), copy.kind, home_id)
 
 
 def _names(folder: Path) -> Iterator[Stored]:

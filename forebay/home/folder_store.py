@@ -15,7 +15,7 @@ from forebay.home.folder_changes import (
     new_folder_in,
     removed,
 )
-from forebay.home.store import Leftover, Store, Stored
+from forebay.home.store import OWNER_NAME, Leftover, Store, Stored
 from forebay.home.store_names import (
     ends_name,
     folder_of_names,
@@ -25,7 +25,7 @@ from forebay.home.store_names import (
 )
 from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, index_bytes, stored_tree
 from forebay.home.verified import require_size, verify_file, verify_tree
-from forebay.system.files import make_folder, sync, writing
+from forebay.system.files import make_folder, sync, write_atomically, writing
 from forebay.system.trees import name_tree
 
 WRITING_NAME = ".writing"
@@ -99,6 +99,23 @@ class FolderStore(Store):
         """See `Store.url`."""
         place = self._place(stored)
         return str(place / CONTENT_NAME if is_tree(stored.name) else place)
+
+    def owner(self) -> str | None:
+        """See `Store.owner`."""
+        place = self.root / OWNER_NAME
+        with writing(place):
+            try:
+                return place.read_text().strip()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def claim(self, home_id: str) -> None:
+        """See `Store.claim`."""
+        write_atomically(self.root / OWNER_NAME, f"{home_id}\n")
+
+    def owner_url(self) -> str:
+        """See `Store.owner_url`."""
+        return str(self.root / OWNER_NAME)
 
     def names(self, folder: str = "") -> Iterator[str]:
         """See `Store.names`."""

@@ -20,6 +20,7 @@ from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.rows import batches
 from forebay.home.store import Store, store_of
+from forebay.home.store_owner import own_store
 from forebay.home.tables import STORED, tombstones
 from forebay.system.instants import now_us
 
@@ -51,9 +52,10 @@ def collect(home: Home, *, dry_run: bool = False) -> Garbage:
     Called again after a kill it goes on. With `dry_run` nothing is changed.
 
     Raises:
+        ConfigError: when it is another home's store.
         InfrastructureError: when store or database cannot be reached.
     """
-    store = store_of(home)
+    store = store_of(home) if dry_run else own_store(home)
     # The store first: what is stored after this look is none of this call's business.
     found = list(store.names())
     left = _leftovers(store)

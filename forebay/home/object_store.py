@@ -23,7 +23,7 @@ from forebay.home.s3_address import S3Address, s3_address
 from forebay.home.s3_client import calling, client_of
 from forebay.home.s3_listing import S3Listing
 from forebay.home.s3_transfers import S3Transfers
-from forebay.home.store import Leftover, Store, Stored
+from forebay.home.store import OWNER_NAME, Leftover, Store, Stored
 from forebay.home.store_cache import StoreCache
 from forebay.home.store_names import folder_of_names, is_tree, new_name, require_name
 from forebay.home.tree_index import (
@@ -98,7 +98,7 @@ class ObjectStore(Store):
         """See `Store.verify`. Nothing of it is kept on this host."""
         name = require_name(stored.name)
         if is_tree(name):
-            index = read_index(self._index_bytes(name), stored, self._address.url(name))
+            index = read_index(self._bytes(f"{name}/{INDEX_NAME}"), stored, self._address.url(name))
             below = f"{name}/{CONTENT_NAME}"
             self._read({f"{below}/{file.path}": file.checksum for file in index.files})
         else:
@@ -120,6 +120,21 @@ class ObjectStore(Store):
         """See `Store.url`."""
         name = require_name(stored.name)
         return self._address.url(f"{name}/{CONTENT_NAME}" if is_tree(name) else name)
+
+    def owner(self) -> str | None:
+        """See `Store.owner`."""
+        try:
+            return self._bytes(OWNER_NAME).decode().strip()
+        except DataError:  # nobody said so
+            return None
+
+    def claim(self, home_id: str) -> None:
+        """See `Store.claim`."""
+        self._transfers.upload([(OWNER_NAME, io.BytesIO(f"{home_id}\n".encode()))])
+
+    def owner_url(self) -> str:
+        """See `Store.owner_url`."""
+        return self._address.url(OWNER_NAME)
 
     def names(self, folder: str = "") -> Iterator[str]:
         """See `Store.names`."""
@@ -157,13 +172,13 @@ class ObjectStore(Store):
             size_bytes += digest.size_bytes
         return size_bytes
 
-    def _index_bytes(self, name: str) -> bytes:
+    def _bytes(self, name: str) -> bytes:
         content = io.BytesIO()
-        self._transfers.download([(f"{name}/{INDEX_NAME}", content)])
+        self._transfers.download([(name, content)])
         return content.getvalue()
 
     def _download_tree(self, stored: Stored, copy: Path) -> None:
-        content = self._index_bytes(stored.name)
+        content = self._bytes(f"{stored.name}/{INDEX_NAME}")
         index = read_index(content, stored, self._address.url(stored.name))
         below = copy / CONTENT_NAME
         for folder in (copy, below, *(below / path for path in index.folders)):

@@ -21,6 +21,8 @@ from forebay.system.extras import require_extra
 from forebay.system.message import Message
 
 STORE_NAME = "FOREBAY_STORE"
+# Below the root of a store that may be shared; no name begins like that.
+OWNER_NAME = ".home"
 
 
 class Stored(Message):
@@ -108,6 +110,18 @@ class Store(ABC):
     @abstractmethod
     def url(self, stored: Stored) -> str:
         """Where the content is, for people and servers of models: a path, or an s3:// URL."""
+
+    @abstractmethod
+    def owner(self) -> str | None:
+        """The id of the home whose store it is; None where nobody said so."""
+
+    @abstractmethod
+    def claim(self, home_id: str) -> None:
+        """Say whose store it is. Only for a store without an owner."""
+
+    @abstractmethod
+    def owner_url(self) -> str:
+        """Where it is said whose store it is, for people."""
 
     @abstractmethod
     def names(self, folder: str = "") -> Iterator[str]:
