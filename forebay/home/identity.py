@@ -33,23 +33,29 @@ class Marker(Message):
 
 
 def read_marker(home: Home) -> Marker | None:
-    """What the folder says; None where nothing was ever kept.
+    """What the folder says; None where it says nothing.
 
     Raises:
         ConfigError: when another version of Forebay wrote it.
     """
     marker = Marker.of_file(home.root / MARKER_NAME)
-    if marker is not None:
-        if marker.format != FORMAT:
-            newer = _is_newer(marker.format)
-            raise _other_version(home, f"in format {marker.format}", newer=newer)
-        return marker
+    if marker is not None and marker.format != FORMAT:
+        newer = _is_newer(marker.format)
+        raise _other_version(home, f"in format {marker.format}", newer=newer)
+    return marker
+
+
+def require_new(home: Home) -> None:
+    """Let a folder that says nothing, and has no database, become a home.
+
+    Raises:
+        ConfigError: when another version of Forebay kept something there.
+    """
     state = [name for name in _OLDER_STATE if _holds_something(home, name)]
     # Read once more: whoever made the home meanwhile wrote the marker before any state.
     if state and Marker.of_file(home.root / MARKER_NAME) is None:
         found = ", ".join(f"{name}/" for name in state)
         raise _other_version(home, f"without a database: {found}", newer=False)
-    return None
 
 
 def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:

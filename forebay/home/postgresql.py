@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
-from sqlalchemy import Connection, Dialect, Engine, create_engine, event, text
+from sqlalchemy import Connection, Dialect, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.schema import CreateSchema
@@ -131,6 +131,7 @@ class PostgresDatabase(Database):
         marker = identity.read_marker(self._home)
         found = self._repeated(lambda: self._committed(identity.stored_id, "SERIALIZABLE"))
         if found is None and marker is None:
+            identity.require_new(self._home)
             if not make:
                 return
             found = self._repeated(lambda: self._committed(_made, "READ COMMITTED"))
@@ -225,6 +226,8 @@ class PostgresDatabase(Database):
 def _engine_of(address: str) -> Engine:
     require_extra("postgres")
     try:
+        if "@" in (make_url(address).host or ""):
+            raise ValueError("an @ of the password is not written as %40")
         engine = create_engine(
             address.replace("postgres://", "postgresql://", 1).replace(
                 "postgresql://", "postgresql+psycopg2://", 1
@@ -240,7 +243,8 @@ def _engine_of(address: str) -> Engine:
     except (ArgumentError, ValueError):
         # Without the cause: it may quote the password.
         raise ConfigError(
-            f"{DATABASE_NAME} is no address such as postgresql://USER:PASSWORD@HOST/DATABASE"
+            f"{DATABASE_NAME} is no address such as postgresql://USER:PASSWORD@HOST/DATABASE. "
+            "In the password, write @ as %40, : as %3A and / as %2F"
         ) from None
     event.listen(engine, "do_connect", _connect)
     return engine

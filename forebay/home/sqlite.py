@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from forebay.errors import InfrastructureError
@@ -132,16 +132,17 @@ class SqliteDatabase(Database):
         if self._opened is not None:  # the folder was moved away, or restored from a backup
             self._opened.engine.dispose()
         marker = identity.read_marker(self._home)
-        if inode is None:
-            identity.require_same(self._home, marker, self.kind, None)
-            return None
-        engine = _engine_of(self.path)
-        with _clear_errors(self.path):
-            found = _called(engine, identity.stored_id)
-        if found is None and marker is None:
-            return None  # whoever made the file died before it was filled
+        found = None
+        if inode is not None:
+            engine = _engine_of(self.path)
+            with _clear_errors(self.path):
+                found = _called(engine, identity.stored_id)
+        if marker is None and found is None:
+            identity.require_new(self._home)
         identity.require_same(self._home, marker, self.kind, found)
-        if marker is None and found is not None:
+        if inode is None or found is None:
+            return None  # where there is a file, whoever made it died before it was filled
+        if marker is None:
             identity.write_marker(self._home, self.kind, found)
         return _opened(engine, inode)
 
@@ -161,7 +162,10 @@ class SqliteDatabase(Database):
 
 
 def _engine_of(path: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS})
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),  # whatever characters the path has
+        connect_args={"timeout": _BUSY_SECONDS},
+    )
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
     return engine

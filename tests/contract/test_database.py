@@ -144,6 +144,7 @@ class DatabaseSuite:
         database_of(home).transact(add)
         before = marker(home)
         (home.root / "home.json").unlink()
+        (home.root / "jobs" / "one").mkdir(parents=True)
         close_databases()
         assert database_of(home).read(count) == 1
         assert marker(home) == before
@@ -194,6 +195,15 @@ class TestSqlite(DatabaseSuite):
         database.transact(lambda connection: add(connection, "other"))
         database.transact(lambda connection: add(connection, "more"))
         assert database_of(Home(home.root.with_name("kept"))).read(count) == 1
+
+    @pytest.mark.parametrize("name", ["a?mode=ro", "50%41", "a#b", "with space", "\u00fc"])
+    def test_a_path_may_have_any_characters(self, tmp_path: Path, name: str, home: Home) -> None:
+        home = Home(tmp_path / name)
+        database_of(home).transact(add)
+        close_databases()
+        assert database_of(home).read(count) == 1
+        assert (home.root / "forebay.db").is_file()
+        assert [path.name for path in tmp_path.iterdir()] == [name]
 
     def test_a_lost_file_is_named(self, home: Home) -> None:
         database_of(home).transact(add)
@@ -345,7 +355,10 @@ class TestPostgres(DatabaseSuite):
                 database_of(Home(tmp_path)).read(count, patient=False)
             assert 1 < time.monotonic() - began < 5
 
-    @pytest.mark.parametrize("address", ["mysql://h/d", "facts.db", "postgresql://h:port/d"])
+    @pytest.mark.parametrize(
+        "address",
+        ["mysql://h/d", "facts.db", "postgresql://h:port/d", "postgresql://me:pass@word@h/d"],
+    )
     def test_what_is_no_address_is_refused_unseen(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
     ) -> None:
@@ -353,6 +366,7 @@ class TestPostgres(DatabaseSuite):
         with pytest.raises(ConfigError, match="FOREBAY_DATABASE") as raised:
             database_of(Home(tmp_path))
         assert address not in str(raised.value)
+        assert "word@" not in str(raised.value)
 
 
 def kill(pid: int) -> Callable[[Connection], object]:
