@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from forebay.config.feeds import has_stream
+from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
@@ -27,7 +28,7 @@ from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.trainer.stored_files import SCORES_FOLDER, WindowArchive
-from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.checkpoints import Beginning, CheckpointStore, Seal
 from forebay.executors.window_files.dead_letters import DEAD_FOLDER
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.executors.window_files.steps import Counts, StepSeries
@@ -49,6 +50,7 @@ class _Open:
     """The window that is being trained."""
 
     request: WindowRequest
+    plan: str
     parent: Link | None
     base_step: int
     base_seen: list[RowSums]
@@ -90,6 +92,7 @@ class WindowTrainer:
         self._names = pipeline.source_names
         self._has_stream = has_stream(pipeline, request.source_specs())
         self._model_fingerprint = model_fingerprint_of(pipeline, request.source_specs())
+        self._ledger = Ledger(home, pipeline.name)
         self._chain = ModelChain(home, pipeline.name, request.line, lease_epoch)
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
@@ -161,7 +164,11 @@ class WindowTrainer:
         store = CheckpointStore(folder)
         with self._progress.phase("load"):
             parent = self._chain.before(window)
-            store.drop_others(_parent_of(parent), self._model_fingerprint)
+            plan = self._ledger.plan(window.key, window.generation).fingerprint
+            begun = Beginning(
+                plan, _parent_of(parent), self._model_fingerprint, self._seen_by(parent)
+            )
+            store.drop_others(begun)
             seal = store.load(self._learner)
             if seal is None:
                 remove_tree(folder / DEAD_FOLDER)  # all rows are read again
@@ -173,6 +180,7 @@ class WindowTrainer:
             scores.restore(seal.scores if seal else [])
         opened = _Open(
             request=window,
+            plan=plan,
             parent=parent,
             base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
             base_seen=seal.base_seen if seal else self._learner.seen(),
@@ -191,6 +199,9 @@ class WindowTrainer:
         opened.counters.add("resumed_from_step", opened.window_step - resumed)
         self._standing = None
         return opened
+
+    def _seen_by(self, link: Link | None) -> list[RowSums] | None:
+        return None if link is None else [link.seen.get(name, RowSums()) for name in self._names]
 
     def _load_parent(self, parent: Link | None) -> None:
         """Bring the learner to where the window before ended."""
@@ -277,6 +288,7 @@ class WindowTrainer:
                 step=opened.step,
                 window_step=opened.window_step,
                 final=final,
+                plan=opened.plan,
                 parent=_parent_of(opened.parent),
                 model_fingerprint=self._model_fingerprint,
                 progress=self._reader.progress(),

@@ -6,9 +6,10 @@ What it holds counts as trained; every position newer than the newest seal is di
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
@@ -32,9 +33,10 @@ class Seal(Message):
     """What one checkpoint holds.
 
     step counts from the start of the model line, window_step from the start of the window.
-    parent is the link that the window was begun from, model_fingerprint says what for. base_seen
-    and seen are the model's row sums at the window's start and at this barrier, one for each source
-    index; their difference is what this window trained.
+    plan is the fingerprint of the window's plan, parent the link that the window was begun from,
+    and model_fingerprint says what for. base_seen and seen are the model's row sums at the window's
+    start and at this barrier, one for each source index; their difference is what this window
+    trained.
     """
 
     window: str
@@ -42,6 +44,7 @@ class Seal(Message):
     step: int
     window_step: int
     final: bool
+    plan: str = ""
     parent: Parent | None = None
     model_fingerprint: str
     progress: dict[str, TaskProgress]
@@ -50,6 +53,28 @@ class Seal(Message):
     scores: list[str]
     sealed_at: datetime
     checksums: dict[str, str] = Field(default_factory=dict)
+
+
+class Beginning(NamedTuple):
+    """What a window's training is begun with.
+
+    plan: the fingerprint of the window's plan. parent: the link that it starts from. base_seen:
+    that link's row sums, by source index; None without a link.
+    """
+
+    plan: str
+    parent: Parent | None
+    model_fingerprint: str
+    base_seen: Sequence[RowSums] | None
+
+    def is_that_of(self, seal: Seal) -> bool:
+        """Whether a seal's window was begun so."""
+        same = (self.plan, self.parent, self.model_fingerprint) == (
+            seal.plan,
+            seal.parent,
+            seal.model_fingerprint,
+        )
+        return same and (self.base_seen is None or list(self.base_seen) == seal.base_seen)
 
 
 class CheckpointStore:
@@ -81,17 +106,18 @@ class CheckpointStore:
         seal = Seal.of_file(folder / SEAL_NAME)
         return (seal, folder / MODEL_FOLDER) if seal is not None else None
 
-    def drop_others(self, parent: Parent | None, model_fingerprint: str) -> None:
-        """Remove what was begun from another link, or for another model: it cannot be continued.
+    def drop_others(self, begun: Beginning) -> None:
+        """Remove what was begun otherwise: it cannot be continued.
 
-        The window before was trained again since then, or the declaration was changed. The first
-        window of a line has no link before it that would refuse the change.
+        The window before was trained again since then, or forgotten; the declaration was changed,
+        which no link refuses in the first window of a line; or the database was restored from a
+        backup: then generations get the same numbers for the second time, for what may be other
+        rows.
         """
         newest = self.newest()
         if newest is None:
             return
-        seal, _ = newest
-        if (seal.parent, seal.model_fingerprint) != (parent, model_fingerprint):
+        if not begun.is_that_of(newest[0]):
             remove_tree(self.folder)
 
     def load(self, learner: Learner) -> Seal | None:

@@ -12,9 +12,10 @@ from support.crashes import disk, tree_at
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Parent
-from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.checkpoints import Beginning, CheckpointStore, Seal
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.row_sums import RowSums
 from forebay.system.trees import UNFINISHED_NAME
 
 
@@ -146,14 +147,25 @@ def test_a_checkpoint_that_was_begun_from_another_model_is_dropped(tmp_path: Pat
     store = CheckpointStore(tmp_path)
     learner = CountingLearner(1)
     parent = Parent(window="2026-02-28", generation=1)
-    store.drop_others(parent, "clicks")  # nothing is there yet
-    store.write(learner, seal(learner, 1).model_copy(update={"parent": parent}))
-    store.drop_others(parent, "clicks")
-    assert store.newest() is not None
-    store.drop_others(Parent(window="2026-02-28", generation=2), "clicks")
-    assert store.newest() is None
+    base = [RowSums(rows=9, sum=7, sum_of_squares=5)]
+    store.drop_others(Beginning("plan", parent, "clicks", base))  # nothing is there yet
+    begun = {"plan": "plan", "parent": parent, "base_seen": base}
+    others = [
+        Beginning("plan", Parent(window="2026-02-28", generation=2), "clicks", base),
+        Beginning("plan", None, "clicks", None),
+        Beginning("plan", parent, "purchases", base),
+        # As after a backup of the database was restored.
+        Beginning("plan of other rows", parent, "clicks", base),
+        Beginning("plan", parent, "clicks", [RowSums(rows=9, sum=8, sum_of_squares=5)]),
+    ]
+    for other in others:
+        store.write(learner, seal(learner, 1).model_copy(update=begun))
+        store.drop_others(Beginning("plan", parent, "clicks", base))
+        assert store.newest() is not None
+        store.drop_others(other)
+        assert store.newest() is None
     store.write(learner, seal(learner, 1))
-    store.drop_others(None, "clicks")
+    store.drop_others(Beginning("", None, "clicks", None))
     assert store.newest() is not None
 
 
@@ -161,7 +173,7 @@ def test_a_checkpoint_that_was_begun_for_another_model_is_dropped(tmp_path: Path
     store = CheckpointStore(tmp_path)
     learner = CountingLearner(1)
     store.write(learner, seal(learner, 1))
-    store.drop_others(None, "clicks")
+    store.drop_others(Beginning("", None, "clicks", None))
     assert store.newest() is not None
-    store.drop_others(None, "purchases")
+    store.drop_others(Beginning("", None, "purchases", None))
     assert store.newest() is None
