@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from forebay.commands.output import Form, Output, OutputFormat
-from forebay.errors import DataError
+from forebay.errors import DataError, UsageError
 from forebay.home.format import open_home
+from forebay.home.identity import read_marker
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.home.store import STORE_NAME
 
@@ -30,7 +31,10 @@ def check(output: Form = OutputFormat.TEXT) -> None:
     """
     from forebay.home.home_check import HomeCheck
 
-    shown, looked = Output(output), HomeCheck(open_home())
+    home = open_home()
+    if read_marker(home) is None:
+        raise UsageError(f"{home.root} is no home yet: there is nothing to check")
+    shown, looked = Output(output), HomeCheck(home)
     faults = []
     for fault in looked.faults():
         faults.append(fault._asdict())
