@@ -11,6 +11,8 @@ from forebay.config.base import Duration, Spec
 
 # Windows of which copies of the model stay, where nothing else is declared.
 _MODELS_KEPT = 400
+# More than there are hours in 100,000 years. Databases count to 2^63.
+_WINDOWS_KEPT_MAX = 1_000_000_000
 
 
 class RuntimeSpec(Spec):
@@ -76,6 +78,7 @@ class CheckpointSpec(Spec):
     windows_kept: int | None = Field(
         default=None,
         ge=1,
+        le=_WINDOWS_KEPT_MAX,
         description="Newest windows whose checkpoints stay: the windows after them can be trained "
         "again (default: job.windows_kept, at most 400)",
     )
@@ -88,6 +91,7 @@ class PublishSpec(Spec):
     windows_kept: int | None = Field(
         default=None,
         ge=1,
+        le=_WINDOWS_KEPT_MAX,
         description="Newest windows whose exported models stay, beside the one that serves "
         "(default: job.windows_kept, at most 400)",
     )
@@ -109,6 +113,7 @@ class JobSpec(Spec):
     windows_kept: int = Field(
         default=10_000,  # more than a year of hours
         ge=1,
+        le=_WINDOWS_KEPT_MAX,
         description="Newest windows of a model line of which everything stays",
     )
 
