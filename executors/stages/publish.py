@@ -18,6 +18,7 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
     that fails, it is a warning.
 
     Raises:
+        DataError: when something of its SavedModel is missing or damaged.
         UsageError: when that generation is not trained.
         InfrastructureError: when its SavedModel is not there.
     """
@@ -28,16 +29,16 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
             f"generation {generation} of window {key} is not trained on line {target.line!r}: "
             "there is nothing to publish"
         )
-    model, store = link.files.get("saved_model"), store_of(target.home)
+    reason = chain.unfit_to_serve(link)
     if spec.job.publish.when == "never":
         reason = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
-    elif model is not None and store.is_there(model):
-        reason = chain.publish(link, datetime.now(UTC))
-    else:
-        reason = chain.unfit_to_serve(link)
-        if not reason:
+    if not reason:
+        model, store = link.files.get("saved_model"), store_of(target.home)
+        if model is None or not store.is_there(model):
             gone = None if model is None else store.url(model)
             raise _without_model(key, gone, spec.job.exports_kept)
+        store.verify(model)  # who serves it has no checksums
+        reason = chain.publish(link, datetime.now(UTC))
     collect_after(f"window {key} is published", target.home, spec, target.line)
     serving = chain.published()
     return PublishResult(

@@ -14,7 +14,7 @@ from support.projects import ads_pipeline
 
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
-from forebay.errors import InfrastructureError, UsageError
+from forebay.errors import DataError, InfrastructureError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import PublishResult
@@ -94,6 +94,17 @@ def test_a_pipeline_may_publish_nothing(home: Home) -> None:
     kept = publish(home, "2026-03-02", 1, pipeline(publish={"when": "never"}))
     assert (kept.state, kept.path) == ("kept", "")
     assert "job.publish.when: never" in kept.reason
+
+
+def test_a_model_that_is_damaged_does_not_serve(home: Home) -> None:
+    before = publish(home, "2026-03-01", 1)
+    place = Path(model(home, "2026-03-02"))
+    place.write_bytes(b"bytez")
+    with pytest.raises(DataError, match=f"{place} is damaged"):
+        publish(home, "2026-03-02", 1)
+    assert publish(home, "2026-03-01", 1) == before
+    place.write_bytes(b"bytes")
+    assert publish(home, "2026-03-02", 1).state == "published"
 
 
 def test_what_is_not_there_is_an_error(home: Home) -> None:
