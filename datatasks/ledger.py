@@ -21,6 +21,7 @@ from forebay.errors import DataError
 from forebay.home.database import Database, database_of
 from forebay.home.paths import Home
 from forebay.home.store import Store, store_of
+from forebay.home.store_names import PLANS
 from forebay.home.store_owner import own_store
 
 
@@ -147,7 +148,7 @@ class Ledger:
             FencedError: when another process stored this generation in the meantime.
         """
         self.database.prepare()
-        folder = f"plans/{self.pipeline}/{plan.window}"
+        folder = f"{PLANS}/{self.pipeline}/{plan.window}"
         stem = f"g{plan.generation}-"
         store = own_store(self.home)
         stored = {
@@ -190,5 +191,5 @@ class Ledger:
     def _gone(self, window: str, generation: int) -> DataError:
         return DataError(
             f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
-            "was forgotten, plan the window again"
+            "was forgotten, run the window again"
         )

@@ -19,6 +19,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listing_rows import ListingHead
 from forebay.datatasks.manifests import arrow_bytes, read_arrow
 from forebay.datatasks.operations import Listed
+from forebay.home.store_names import LISTINGS
 from forebay.home.store_owner import own_store
 
 
@@ -65,7 +66,7 @@ class Listings:
             windows_scanned=windows_scanned,
         )
         self._ledger.database.prepare()
-        folder = f"listings/{self._pipeline}/{window}"
+        folder = f"{LISTINGS}/{self._pipeline}/{window}"
         store = own_store(self._ledger.home)
         stored = store.put(folder, listed.plan.source, arrow_bytes(listed.tasks))
         self._ledger.database.transact(

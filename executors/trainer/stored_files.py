@@ -11,6 +11,7 @@ from forebay.executors.window_files.checkpoints import MODEL_FOLDER
 from forebay.executors.window_files.dead_letters import gather_letters
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.store import Store, Stored
+from forebay.home.store_names import MODELS
 from forebay.mixture.learner import Learner
 
 SCORES_FOLDER = "scores"
@@ -26,7 +27,7 @@ class WindowArchive:
 
     def folder(self, window: str) -> str:
         """Where in the store everything of a window goes."""
-        return f"models/{self.pipeline}/{self.line}/{window}"
+        return f"{MODELS}/{self.pipeline}/{self.line}/{window}"
 
     def put(self, window: str, generation: int, kind: FileKind, source: Path) -> Stored:
         """Store one file or folder; on return it is durable.

@@ -17,6 +17,7 @@ from forebay.home.folder_changes import (
 )
 from forebay.home.store import OWNER_NAME, Leftover, Store, Stored
 from forebay.home.store_names import (
+    WRITING_NAME,
     ends_name,
     folder_of_names,
     is_tree,
@@ -27,8 +28,6 @@ from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, index_bytes, store
 from forebay.home.verified import require_size, verify_file, verify_tree
 from forebay.system.files import make_folder, sync, write_atomically, writing
 from forebay.system.trees import name_tree
-
-WRITING_NAME = ".writing"
 
 
 class FolderStore(Store):

@@ -20,6 +20,7 @@ from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.rows import batches
 from forebay.home.store import Store, store_of
+from forebay.home.store_names import is_below_own
 from forebay.home.store_owner import own_store
 from forebay.home.tables import STORED, tombstones
 from forebay.system.instants import now_us
@@ -57,7 +58,7 @@ def collect(home: Home, *, dry_run: bool = False) -> Garbage:
     """
     store = store_of(home) if dry_run else own_store(home)
     # The store first: what is stored after this look is none of this call's business.
-    found = list(store.names())
+    found = [name for name in store.names() if is_below_own(name)]
     left = _leftovers(store)
     database = database_of(home)
     if dry_run:
@@ -102,7 +103,8 @@ def require_unburied(connection: Connection, names: Sequence[str]) -> None:
 
 def _leftovers(store: Store) -> list[str]:
     before = int((time.time() - LEFTOVER_SECONDS) * _MICROSECONDS)
-    return [each.name for each in store.leftovers() if each.changed_at < before]
+    found = (each for each in store.leftovers() if each.changed_at < before)
+    return [each.name for each in found if is_below_own(each.name)]
 
 
 def bury(connection: Connection, names: Iterable[str]) -> list[str]:

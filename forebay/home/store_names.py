@@ -13,6 +13,10 @@ from typing import NamedTuple
 from forebay.errors import DataError
 
 TREE_SUFFIX = ".tree"
+# What a home's names begin with. Anything else below a store's root is not its own: a store of
+# another home may be there.
+PLANS, LISTINGS, MODELS = FOLDERS = ("plans", "listings", "models")
+WRITING_NAME = ".writing"  # in a folder, what has no name yet
 _ODD = re.compile(r"[^A-Za-z0-9_.=-]+")
 _ID = re.compile(r"-[0-9a-f]{32}(?:\.tree)?$")
 _PLAIN = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*")
@@ -35,6 +39,11 @@ def new_name(folder: str, stem: str, *, tree: bool = False) -> str:
 def folder_of_names(folder: str) -> str:
     """The folder that names have which were made for this one."""
     return "/".join(_part(part) for part in folder.split("/"))
+
+
+def is_below_own(name: str) -> bool:
+    """Whether a name or a leftover is in one of the folders that homes put things into."""
+    return name.partition("/")[0] in (*FOLDERS, WRITING_NAME)
 
 
 def is_tree(name: str) -> bool:

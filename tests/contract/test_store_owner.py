@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,6 +77,22 @@ def test_another_home_neither_stores_nor_removes(home: Home, tmp_path: Path) -> 
         collect(other)
     assert set(store_of(home).names()) == before
     require_whole(home)
+
+
+def test_a_store_below_another_one_is_left_alone(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as s3://bucket/forebay and s3://bucket/forebay/test."""
+    above = os.environ["FOREBAY_STORE"]
+    place, mark, options = above.partition("?")
+    monkeypatch.setenv("FOREBAY_STORE", f"{place}/test{mark}{options}")
+    below = Home(tmp_path / "below")
+    train(below)
+    monkeypatch.setenv("FOREBAY_STORE", above)
+    assert len(list(store_of(home).names())) == 4
+    assert collect(home).names == []
+    monkeypatch.setenv("FOREBAY_STORE", f"{place}/test{mark}{options}")
+    require_whole(below)
 
 
 def test_its_own_home_goes_on(home: Home) -> None:
