@@ -59,7 +59,8 @@ def listing(connection: Connection, pipeline: str, source: str, window: str) -> 
     if found is None:
         return None
     stored = Stored(name=found.name, checksum=found.checksum, size_bytes=found.size_bytes)
-    return ListingRow(ListingHead.model_validate_json(found.document), stored)
+    head = ListingHead.of_document(found.document, f"a listing of window {window}")
+    return ListingRow(head, stored)
 
 
 def store_listing(
@@ -158,8 +159,8 @@ def held_by_trained_plans(connection: Connection, pipeline: str) -> Mapping[str,
     )
     found: dict[str, set[str]] = {}
     for row in connection.execute(rows):
-        plan = WindowPlan.model_validate_json(row.plan)
-        head = ListingHead.model_validate_json(row.head)
+        plan = WindowPlan.of_document(row.plan, f"a plan of window {row.window}")
+        head = ListingHead.of_document(row.head, f"a listing of window {row.window}")
         if head.plan == plan.sources.get(row.source):
             found.setdefault(row.window, set()).add(row.source)
     return found

@@ -76,7 +76,7 @@ def plan_of(
         found = connection.scalar(_NEWEST, asked)
     else:
         found = connection.scalar(_GENERATION, {**asked, "generation": generation})
-    return None if found is None else WindowPlan.model_validate_json(found)
+    return None if found is None else WindowPlan.of_document(found, f"a plan of window {window}")
 
 
 def plans_of(
@@ -92,7 +92,7 @@ def plans_of(
         )
         for row in connection.execute(rows):
             if generations[row.key] == row.generation:
-                found[row.key] = WindowPlan.model_validate_json(row.document)
+                found[row.key] = WindowPlan.of_document(row.document, f"a plan of window {row.key}")
     return found
 
 

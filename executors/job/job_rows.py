@@ -46,12 +46,14 @@ class JobRow(NamedTuple):
     @property
     def status(self) -> JobStatus:
         """Its status as it was reported last."""
-        return JobStatus.model_validate_json(self.document)
+        return JobStatus.of_document(self.document, f"job {self.job_id}")
 
     @property
     def reported(self) -> Progress | None:
         """The trainer's report, as its supervisor stored it some seconds ago at most."""
-        return None if self.progress is None else Progress.model_validate_json(self.progress)
+        if self.progress is None:
+            return None
+        return Progress.of_document(self.progress, f"the progress of job {self.job_id}")
 
 
 class JobWindow(NamedTuple):

@@ -33,3 +33,17 @@ class Message(BaseModel):
             raise DataError(
                 f"{path} is damaged: restore it, or move it away and run again"
             ) from error
+
+    @classmethod
+    def of_document(cls, document: str, row: str) -> Self:
+        """The message that a row of the database holds. row: what a person calls it.
+
+        Raises:
+            DataError: when it holds something else.
+        """
+        try:
+            return cls.model_validate_json(document)
+        except ValidationError as error:
+            raise DataError(
+                f"the database has a damaged row ({row}): restore the database from a backup"
+            ) from error

@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 from support.links import link
 from support.model_lines import export, plan_empty
 from support.task_tables import record_tasks
@@ -18,6 +19,7 @@ from forebay.executors.stages.claims import Claims
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored
+from forebay.home.tables import plans
 from forebay.mixture.row_sums import RowSums
 from forebay.operators.runs.run_failures import last_failures, note_failure
 
@@ -56,8 +58,18 @@ def test_a_plan_is_read_as_it_was_recorded(ledger: Ledger) -> None:
     with pytest.raises(FencedError, match="another process planned"):
         record_tasks(ledger, FIRST, SPAN, {"history": [(0, 5)]})
     for missing in ({FIRST: 2}, {SECOND: 1}):
-        with pytest.raises(DataError, match="it was forgotten, plan the window again"):
+        with pytest.raises(DataError, match="it was forgotten, run the window again"):
             ledger.plans(missing)
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"window": 1}'])
+def test_a_damaged_plan_is_named(ledger: Ledger, damage: str) -> None:
+    record_tasks(ledger, FIRST, SPAN, {"history": [(0, 5)]})
+    change = update(plans).values(document=damage)
+    ledger.database.transact(lambda rows: rows.execute(change))
+    for read in (lambda: ledger.latest_plan(FIRST), lambda: ledger.plans({FIRST: 1})):
+        with pytest.raises(DataError, match=rf"a plan of window {FIRST}\): restore the database"):
+            read()
 
 
 def test_a_claim_keeps_its_generation(ledger: Ledger) -> None:
