@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
+from forebay.errors import DataError
 from forebay.executors.evaluation.scoreboard import (
     Scored,
     label_completeness,
@@ -18,6 +19,9 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
 from forebay.home.store import store_of
+
+# A trainer or forebay gc may remove scores while others are read, once for each trained window.
+_LOOKS_MAX = 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,23 @@ def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -
     """Judge links, given in order; labels of later windows count too.
 
     Of a link whose scores are not kept any more, the figures are those of its judgement.
+
+    Raises:
+        DataError: when scores that are kept are missing or damaged.
     """
+    for _ in range(_LOOKS_MAX - 1):
+        try:
+            return _evaluate(pipeline, chain, links)
+        except DataError:
+            known = {link.name: link for link in chain.links()}
+            now = [known.get(link.name, link) for link in links]
+            if now == links:
+                raise
+            links = now  # scores went while they were to be read: their judgements are there
+    return _evaluate(pipeline, chain, links)
+
+
+def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
     wanted = {link.window for link in links}
     horizon = pipeline.dataset.label_horizon  # no label comes from windows after that
     following = chain.between(links[0], links[-1], horizon) if links else []

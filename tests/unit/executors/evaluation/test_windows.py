@@ -10,12 +10,13 @@ from support.minibatches import labelled
 from support.model_lines import record_link, replace_link
 from support.stages import pipeline
 
+from forebay.errors import DataError
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.home.format import record_format
 from forebay.home.paths import Home
-from forebay.home.store import store_of
+from forebay.home.store import Stored, store_of
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 
@@ -103,6 +104,32 @@ def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain
     assert "(job.windows_kept): 2; their figures" in note
     rest = evaluate(spec, chain, list(chain.newest_of(KEYS[2:]).values()))
     assert (after.pooled, rest.notes) == (rest.pooled, ())
+
+
+def test_scores_that_go_while_they_are_read_are_no_damage(
+    chain: ModelChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trainer, or forebay gc, finds them old between the look at rows and that at bytes."""
+    spec, links = pipeline(("a",)), list(chain.newest_of(KEYS).values())
+    before = evaluate(spec, chain, links)
+    store = store_of(chain.home)
+    plain, first = store.tree, links[0]
+    facts = {"metrics": before.windows[first.window], "label_completeness": {"share": 0.25}}
+
+    def goes(stored: Stored) -> Path:
+        monkeypatch.undo()
+        chain.judge(first, facts)
+        replace_link(chain, first.model_copy(update={"files": {}}))
+        store.remove([first.files["scores"].name])
+        return plain(stored)
+
+    monkeypatch.setattr(store, "tree", goes)
+    after = evaluate(spec, chain, links)
+    assert after.windows == before.windows
+    assert after.completeness[first.window] == {"share": 0.25}
+    store.remove([links[1].files["scores"].name])
+    with pytest.raises(DataError, match="is missing"):
+        evaluate(spec, chain, links)
 
 
 def test_a_model_that_only_counts_has_no_metrics(tmp_path: Path) -> None:
