@@ -17,7 +17,7 @@ from forebay.errors import DataError, FencedError
 from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
-from forebay.home.tables import links, manifests, plans, requests, windows
+from forebay.home.tables import links, manifests, plans, requests, seals, windows
 from forebay.system.instants import now_us, to_us
 
 # Made once, since making a statement takes longer than its execution.
@@ -186,10 +186,14 @@ def store_plan(
 
 
 def forget(connection: Connection, pipeline: str, window: str) -> bool:
-    """Remove all plans of a window and what was requested of it. False when it has none."""
+    """Remove all plans of a window, what was requested of it and how far its training was.
+
+    False when it has none.
+    """
     of_window = window_id(connection, pipeline, window)
     ids = list(connection.scalars(select(plans.c.id).where(plans.c.window_id == of_window)))
     connection.execute(delete(manifests).where(manifests.c.plan_id.in_(ids)))
     connection.execute(delete(plans).where(plans.c.id.in_(ids)))
-    connection.execute(delete(requests).where(requests.c.window_id == of_window))
+    for table in (requests, seals):
+        connection.execute(delete(table).where(table.c.window_id == of_window))
     return bool(ids)

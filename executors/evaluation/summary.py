@@ -68,6 +68,7 @@ def window_facts(plan: WindowPlan, link: Link, stale: str | None, evaluation: Ev
         "generation": link.generation,
         "parent": link.parent.model_dump() if link.parent else None,
         "resumed_from_step": link.resumed_from_step,
+        "resumed_from_runtime": link.resumed_from_runtime,
         "reread_rows": link.reread_rows,
         "steps": link.steps,
         "stale": stale,

@@ -19,6 +19,7 @@ class Progress(Message):
     lag_seconds: time of data in the open window that is not trained yet.
     rows: rows that this process trained, by source; the proof of counts is the model, not this.
     sealed_step: the step of the newest sealed checkpoint; 0 before the first one.
+    resumed: where the open window was taken over, for people; empty where it was not.
     sealed_at, reported_at: when that was sealed, and when this was written, as `time.time` counts;
     0 where that is not known.
     """
@@ -29,6 +30,7 @@ class Progress(Message):
     step: int = 0
     sealed_step: int = 0
     sealed_at: float = 0.0
+    resumed: str = ""
     reported_at: float = 0.0
     rows: dict[str, int] = Field(default_factory=dict)
     rows_per_second: float = 0.0

@@ -7,6 +7,7 @@ from the newest model of the window before; later windows keep theirs and become
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from sqlalchemy import Connection
 
 from forebay.config.windows import Spanned
 from forebay.datatasks import history
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import (
     file_rows,
     judgement_rows,
@@ -24,7 +25,14 @@ from forebay.executors.model_line import (
     link_rows,
     serving,
 )
-from forebay.executors.model_line.link import FileKind, Head, Link, Parent, Published
+from forebay.executors.model_line.link import (
+    FileKind,
+    Head,
+    Link,
+    Parent,
+    Published,
+    StoredSeal,
+)
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database import database_of
 from forebay.home.garbage import bury
@@ -33,6 +41,7 @@ from forebay.home.store import Stored, store_of
 from forebay.home.store_owner import own_store
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 
 class ModelChain:
@@ -106,6 +115,8 @@ class ModelChain:
     def record(self, link: Link) -> None:
         """Store a link; from now on the window counts as trained in this generation.
 
+        The window's seal in the store has served.
+
         Raises:
             FencedError: when another job trains the line by now.
             InfrastructureError: when its plan was forgotten meanwhile.
@@ -117,11 +128,32 @@ class ModelChain:
             "finished_at": link.finished_at.isoformat(),
         }
 
-        def work(rows: Connection, line: int) -> None:
-            link_rows.store_link(rows, line, self.pipeline, link)
+        def work(rows: Connection, line: int) -> list[str]:
+            of_window = link_rows.store_link(rows, line, self.pipeline, link)
             history.note(rows, self.pipeline, link.window, "trained", facts)
+            return file_rows.forget_seal(rows, line, of_window)
 
-        self._train(work)
+        self._train_and_remove(work)
+
+    def seal(self, window: str, generation: int) -> StoredSeal | None:
+        """The newest seal of a window in training that is in the store."""
+        name = Parent(window=window, generation=generation)
+        return self._read(lambda rows, line: file_rows.seal_of(rows, line, name))
+
+    def record_seal(self, seal: StoredSeal) -> None:
+        """Name a seal in the store, in place of what was named of the window before.
+
+        Raises:
+            FencedError: when another job trains the line by now.
+            InfrastructureError: when its plan was forgotten meanwhile.
+        """
+        name = Parent(window=seal.window, generation=seal.generation)
+
+        def work(rows: Connection, line: int) -> list[str]:
+            of_window = link_rows.planned_window(rows, self.pipeline, name)
+            return file_rows.store_seal(rows, line, of_window, seal)
+
+        self._train_and_remove(work)
 
     def stale_reason(self, link: Link) -> str | None:
         """Why a link is not built on the newest models before it; None when it is."""
@@ -220,6 +252,22 @@ class ModelChain:
                 f"{parent.window} was trained on line {self.line!r}. Train the changed pipeline on "
                 "a line of its own (--line NAME), or undo the change"
             )
+
+    def _train_and_remove(self, work: Callable[[Connection, int], list[str]]) -> None:
+        """Change the line as its trainer; `work` says what nothing names any more.
+
+        Where the store refuses to remove that, it is garbage.
+        """
+
+        def buried(rows: Connection, line: int) -> list[str]:
+            names = work(rows, line)
+            return bury(rows, names) if names else []
+
+        names = self._train(buried)
+        try:
+            store_of(self.home).remove(names)
+        except InfrastructureError as error:
+            _LOG.warning("an older seal was not removed: %s. forebay gc does it", error)
 
     def _read(self, work: Callable[[Connection, int | None], T]) -> T:
         """Call `work` with the line's id, which is None before anything of it was stored."""

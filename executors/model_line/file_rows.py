@@ -1,4 +1,4 @@
-"""What of a link is in the store, by kind."""
+"""What of a line is in the store: of each link by kind, of a window in training its newest seal."""
 
 from __future__ import annotations
 
@@ -7,15 +7,33 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
-from forebay.executors.model_line.link import FileKind
+from forebay.executors.model_line.link import FileKind, Parent, StoredSeal
 from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches
 from forebay.home.store import Stored
-from forebay.home.tables import link_files, links
+from forebay.home.tables import lines, link_files, links, seals, windows
+from forebay.system.instants import now_us
 
 _STORE = insert(link_files)
 _FORGET = delete(link_files).where(
     link_files.c.link_id == bindparam("link"), link_files.c.kind == bindparam("of_kind")
+)
+_STORE_SEAL = insert(seals)
+_FORGET_SEAL = (
+    delete(seals)
+    .where(seals.c.line_id == bindparam("line"), seals.c.window_id == bindparam("window"))
+    .returning(seals.c.name)
+)
+_SEALS = (
+    select(seals, lines.c.pipeline, lines.c.line, windows.c.key)
+    .join(lines, lines.c.id == seals.c.line_id)
+    .join(windows, windows.c.id == seals.c.window_id)
+    .order_by(lines.c.pipeline, lines.c.line, windows.c.ends_at, windows.c.starts_at)
+)
+_SEAL = _SEALS.where(
+    seals.c.line_id == bindparam("line_id"),
+    seals.c.generation == bindparam("of_generation"),
+    windows.c.key == bindparam("window"),
 )
 _OF_LINKS = select(link_files).where(link_files.c.link_id.in_(bindparam("ids", expanding=True)))
 
@@ -62,3 +80,49 @@ def with_checkpoint(connection: Connection, line: int | None) -> set[int]:
     return set(
         connection.scalars(rows.where(links.c.line_id == line, link_files.c.kind == "checkpoint"))
     )
+
+
+def store_seal(connection: Connection, line: int, of_window: int, seal: StoredSeal) -> list[str]:
+    """Name the newest seal of a window; names that nothing names any more.
+
+    Raises:
+        InfrastructureError: when it was collected as garbage before.
+    """
+    require_unburied(connection, [seal.stored.name])
+    replaced = forget_seal(connection, line, of_window)
+    values = {
+        "line_id": line,
+        "window_id": of_window,
+        "generation": seal.generation,
+        "step": seal.step,
+        "model_fingerprint": seal.model_fingerprint,
+        "stored_at": now_us(),
+        **seal.stored.model_dump(),
+    }
+    connection.execute(_STORE_SEAL, values)
+    return replaced
+
+
+def forget_seal(connection: Connection, line: int, of_window: int) -> list[str]:
+    """Name no seal of a window any more, of whatever generation; names that it had."""
+    return list(connection.scalars(_FORGET_SEAL, {"line": line, "window": of_window}))
+
+
+def seal_of(connection: Connection, line: int | None, name: Parent) -> StoredSeal | None:
+    """The newest seal of a window in training; None where none of this generation is stored."""
+    asked = {"line_id": line, "window": name.window, "of_generation": name.generation}
+    row = connection.execute(_SEAL, asked).one_or_none()
+    if row is None:
+        return None
+    return StoredSeal(
+        window=name.window,
+        generation=name.generation,
+        step=row.step,
+        model_fingerprint=row.model_fingerprint,
+        stored=stored_in(row),
+    )
+
+
+def all_seals(connection: Connection) -> list[Row[Any]]:
+    """The rows of all seals in order, with `pipeline`, `line` and the window's `key`."""
+    return list(connection.execute(_SEALS).all())

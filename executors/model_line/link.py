@@ -47,6 +47,8 @@ class Link(Message):
     read: what data executors read for it, by source name.
     files: what of it is in the store, until enough later windows are trained; saved_model is
     there where a job ended with the window.
+    resumed_from_step: steps of the window that were sealed when its trainer took it up last.
+    resumed_from_runtime: where these were sealed, if that was on another host.
     model_fingerprint: fingerprint of everything that decides the model's shape and meaning.
     """
 
@@ -62,6 +64,7 @@ class Link(Message):
     read: dict[str, ReadRows]
     files: dict[FileKind, Stored]
     resumed_from_step: int
+    resumed_from_runtime: str | None = None
     reread_rows: int
     model_fingerprint: str
     started_at: datetime
@@ -86,6 +89,19 @@ class Link(Message):
             sum=_wrap(after.sum - before.sum),
             sum_of_squares=_wrap(after.sum_of_squares - before.sum_of_squares),
         )
+
+
+class StoredSeal(Message):
+    """The newest checkpoint of a window in training that is in the store.
+
+    step: of the window. model_fingerprint: see `Link`. stored: what `copy_seal` gathered.
+    """
+
+    window: str
+    generation: int
+    step: int
+    model_fingerprint: str
+    stored: Stored
 
 
 class Published(Message):

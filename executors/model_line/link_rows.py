@@ -214,19 +214,32 @@ def newest_files(connection: Connection, pipeline: str, kind: FileKind) -> list[
     ]
 
 
-def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> None:
+def planned_window(connection: Connection, pipeline: str, name: Parent) -> int:
+    """The id of a window whose plan of this generation is there.
+
+    Raises:
+        InfrastructureError: when it is not.
+    """
+    planned = {"pipeline": pipeline, "window": name.window, "generation": name.generation}
+    found: int | None = connection.scalar(_PLANNED, planned)
+    if found is None:
+        raise InfrastructureError(
+            f"generation {name.generation} of window {name.window} is gone: the window was "
+            "forgotten meanwhile"
+        )
+    return found
+
+
+def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> int:
     """Store a link; from now on the window counts as trained in this generation.
+
+    Returns:
+        The id of its window.
 
     Raises:
         InfrastructureError: when its plan is gone, or the link that it was built on.
     """
-    planned = {"pipeline": pipeline, "window": link.window, "generation": link.generation}
-    of_window = connection.scalar(_PLANNED, planned)
-    if of_window is None:
-        raise InfrastructureError(
-            f"generation {link.generation} of window {link.window} is gone: the window was "
-            "forgotten meanwhile"
-        )
+    of_window = planned_window(connection, pipeline, link.name)
     values = {name: getattr(link, name) for name in _PLAIN}
     values |= {
         "line_id": line,
@@ -245,6 +258,7 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
     if rows:
         connection.execute(_STORE_ROWS, rows)
     file_rows.store(connection, stored_id, link.files)
+    return of_window
 
 
 def heads(connection: Connection, line: int | None) -> list[Head]:
@@ -281,6 +295,7 @@ _PLAIN = (
     "step",
     "steps",
     "resumed_from_step",
+    "resumed_from_runtime",
     "reread_rows",
     "model_fingerprint",
 )

@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Going(NamedTuple):
-    """Something that goes. kind: of a link's files, `plan`, `job` or `training`.
+    """Something that goes. kind: of a link's files, `plan`, `job`, `training` or `seal`.
 
     line: none for a plan, which all lines share. place: a name in the store, or a folder; none for
     a plan, whose tasks other generations may share.

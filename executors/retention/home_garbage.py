@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from forebay.config.load import Project
 from forebay.executors.retention.collect import Going, LineRetention
+from forebay.executors.retention.spent_seals import remove_spent_seals, spent_seals
 from forebay.executors.retention.training_folders import (
     TrainingFolder,
     remove_spent_folders,
@@ -36,6 +38,7 @@ def find_garbage(home: Home, project: Project) -> Found:
     """What would go now; nothing is changed."""
     found = _of_windows(home, project, lambda line: iter(line.find()))
     left = [_folder(each) for each in spent_folders(home)]
+    left += map(_seal, database_of(home).read(spent_seals))
     return Found([*found, *left], garbage.collect(home, dry_run=True), _notes(home, project))
 
 
@@ -49,6 +52,7 @@ def remove_garbage(home: Home, project: Project) -> Found:
     with only_collector(home, _ALONE_SECONDS):
         gone = list(_of_windows(home, project, LineRetention.remove))
         gone += [_folder(each) for each in remove_spent_folders(home)]
+        gone += map(_seal, remove_spent_seals(home))
         return Found(gone, garbage.collect(home), _notes(home, project))
 
 
@@ -82,3 +86,7 @@ def _notes(home: Home, project: Project) -> list[str]:
 def _folder(one: TrainingFolder) -> Going:
     place = str(one.path)
     return Going("training", one.pipeline, one.line, one.window, one.generation, place)
+
+
+def _seal(row: Row[Any]) -> Going:
+    return Going("seal", row.pipeline, row.line, row.key, row.generation, row.name, row.size_bytes)

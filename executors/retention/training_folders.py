@@ -34,7 +34,15 @@ def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[Trai
     found = list(_folders(home, pipeline, line))
     if not found:
         return []
-    return database_of(home).read(lambda rows: [each for each in found if _is_spent(rows, each)])
+
+    def work(rows: Connection) -> list[TrainingFolder]:
+        return [
+            each
+            for each in found
+            if is_spent(rows, each.pipeline, each.line, each.window, each.generation)
+        ]
+
+    return database_of(home).read(work)
 
 
 def remove_spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
@@ -66,23 +74,25 @@ def _folders(home: Home, pipeline: str, line: str) -> Iterator[TrainingFolder]:
             yield TrainingFolder(path, of_pipeline, of_line, window, int(number))
 
 
-def _is_spent(connection: Connection, one: TrainingFolder) -> bool:
+def is_spent(
+    connection: Connection, pipeline: str, line: str, window: str, generation: int
+) -> bool:
+    """Whether a window is linked or was planned anew, and no job without an end names it."""
     wanted = (
         select(job_windows.c.job_row)
         .join(jobs, jobs.c.id == job_windows.c.job_row)
-        .where(job_rows.of_line(one.pipeline, one.line), job_rows.is_unended())
-        .where(job_windows.c.window == one.window, job_windows.c.generation == one.generation)
+        .where(job_rows.of_line(pipeline, line), job_rows.is_unended())
+        .where(job_windows.c.window == window, job_windows.c.generation == generation)
     )
     if connection.scalar(wanted.limit(1)) is not None:
         return False
     newest = (
         select(plans.c.generation)
         .join(windows, windows.c.id == plans.c.window_id)
-        .where(windows.c.pipeline == one.pipeline, windows.c.key == one.window)
+        .where(windows.c.pipeline == pipeline, windows.c.key == window)
         .order_by(plans.c.generation.desc())
     )
-    if connection.scalar(newest.limit(1)) != one.generation:
+    if connection.scalar(newest.limit(1)) != generation:
         return True
-    line = line_id(connection, one.pipeline, one.line)
-    name = Parent(window=one.window, generation=one.generation)
-    return link_id(connection, line, name) is not None
+    of_line = line_id(connection, pipeline, line)
+    return link_id(connection, of_line, Parent(window=window, generation=generation)) is not None

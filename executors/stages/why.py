@@ -65,6 +65,7 @@ def _running(window: str, job: StoredJob) -> Why:
         place = (
             f"at step {progress.step:,} of window {progress.window} "
             f"({progress.windows_done} of {progress.windows_total} windows done; {rows} rows)"
+            + (f", {progress.resumed}" if progress.resumed else "")
         )
     again = f"; {restarts} {'restart' if restarts == 1 else 'restarts'} so far" if restarts else ""
     return Why(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -27,12 +28,15 @@ from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.executors.trainer.stored_files import SCORES_FOLDER, WindowArchive
+from forebay.executors.trainer.seal_copier import SealCopier
+from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.window_files.checkpoints import Beginning, CheckpointStore, Seal
 from forebay.executors.window_files.dead_letters import DEAD_FOLDER
-from forebay.executors.window_files.scores import ScoreWriter
+from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter
+from forebay.executors.window_files.seal_copies import COUNTERS_NAME
 from forebay.executors.window_files.steps import Counts, StepSeries
 from forebay.home.paths import Home
+from forebay.home.runtime import runtime_of
 from forebay.home.store import Stored, store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
@@ -42,6 +46,7 @@ from forebay.system.trees import remove_tree
 
 FRAME_WAIT_SECONDS = 0.5
 SILENCE_SECONDS = 120.0
+_LOG = logging.getLogger(__name__)
 COUNTERS = ("used_rows", "resumed_from_step")
 
 
@@ -62,6 +67,7 @@ class _Open:
     window_step: int = 0
     sealed_step: int = 0
     last_seal: Seal | None = None
+    resumed_from_runtime: str | None = None
 
     @property
     def step(self) -> int:
@@ -98,6 +104,8 @@ class WindowTrainer:
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
+        self._copier = SealCopier(self._chain, self._archive, self._model_fingerprint)
+        self._runtime = runtime_of(home)
         self._standing: Parent | None = None  # the link that the learner's variables are at
 
     def train(self, window: WindowRequest, position: int) -> None:
@@ -124,6 +132,8 @@ class WindowTrainer:
         sealed = opened.last_seal
         if sealed is None or not sealed.final:
             self._consume(opened)
+            with self._progress.phase("store"):
+                self._copier.finish()
             sealed = self._seal(opened, final=True)
         self._reader.sealed(sealed.step, sealed.progress)
         files = self._stored(opened)
@@ -164,6 +174,7 @@ class WindowTrainer:
         store = CheckpointStore(folder)
         with self._progress.phase("load"):
             parent = self._chain.before(window)
+            self._copier.bring(window.key, window.generation, store)
             plan = self._ledger.plan(window.key, window.generation).fingerprint
             begun = Beginning(
                 plan, _parent_of(parent), self._model_fingerprint, self._seen_by(parent)
@@ -186,13 +197,14 @@ class WindowTrainer:
             base_seen=seal.base_seen if seal else self._learner.seen(),
             store=store,
             scores=scores,
-            counters=DurableCounters(folder / "counters.bin", COUNTERS),
+            counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
             series=StepSeries(folder, self._names),
             started_at=datetime.now(UTC),
             last_seal=seal,
         )
         if seal is not None:
             opened.window_step = opened.sealed_step = seal.window_step
+            opened.resumed_from_runtime = self._other_runtime(seal)
             opened.series.restore(seal.window_step, _rows_of(seal))
         # An attempt that was begun from another model is not what this one resumes.
         resumed = opened.counters.value("resumed_from_step")
@@ -202,6 +214,18 @@ class WindowTrainer:
 
     def _seen_by(self, link: Link | None) -> list[RowSums] | None:
         return None if link is None else [link.seen.get(name, RowSums()) for name in self._names]
+
+    def _other_runtime(self, seal: Seal) -> str | None:
+        """Where a window was sealed that is continued here; None where that is here."""
+        if seal.runtime == self._runtime:
+            return None
+        _LOG.info(
+            "window %s resumed from step %d, sealed by another host (%s)",
+            seal.window,
+            seal.window_step,
+            seal.runtime,
+        )
+        return seal.runtime
 
     def _load_parent(self, parent: Link | None) -> None:
         """Bring the learner to where the window before ended."""
@@ -214,7 +238,9 @@ class WindowTrainer:
 
     def _begin(self, opened: _Open, position: int) -> None:
         sealed: Mapping[str, TaskProgress] = opened.last_seal.progress if opened.last_seal else {}
-        self._progress.begin(opened.request, position, opened.step, opened.last_seal)
+        self._progress.begin(
+            opened.request, position, opened.step, opened.last_seal, opened.resumed_from_runtime
+        )
         self._reader.begin(opened.request.key, opened.request.generation, sealed, opened.step)
 
     def _consume(self, opened: _Open) -> None:
@@ -233,6 +259,7 @@ class WindowTrainer:
                 self._use(opened, frame)
             if opened.window_step - opened.sealed_step >= every:
                 sealed = self._seal(opened, final=False)
+                self._copier.sealed(opened.store)
                 self._reader.sealed(opened.step, sealed.progress)
 
     def _check_silence(self, opened: _Open, silent_since: float) -> None:
@@ -296,6 +323,7 @@ class WindowTrainer:
                 seen=self._learner.seen(),
                 scores=opened.scores.seal() if opened.scores is not None else [],
                 sealed_at=datetime.now(UTC),
+                runtime=self._runtime,
             )
             sealed = opened.store.write(self._learner, seal)
         opened.sealed_step = opened.window_step
@@ -318,6 +346,7 @@ class WindowTrainer:
             read=_read_rows(self._names, sealed.progress),
             files=files,
             resumed_from_step=opened.counters.value("resumed_from_step"),
+            resumed_from_runtime=opened.resumed_from_runtime,
             reread_rows=opened.counters.value("used_rows")
             - trained_rows
             + self._reader.dropped_rows(),

@@ -39,6 +39,7 @@ class ProgressReporter:
         self._step = 0
         self._sealed_step = 0
         self._sealed_at = 0.0
+        self._resumed = ""
         self._lag_seconds = 0.0
         self._window_seconds = 0.0
         self._written = 0.0
@@ -56,12 +57,20 @@ class ProgressReporter:
             self._phases[name] = self._phases.get(name, 0.0) + spent
 
     def begin(
-        self, window: WindowRequest, position: int, step: int, seal: Seal | None = None
+        self,
+        window: WindowRequest,
+        position: int,
+        step: int,
+        seal: Seal | None = None,
+        sealed_by: str | None = None,
     ) -> None:
-        """A window starts, or goes on from a seal."""
+        """A window starts, or goes on from a seal. sealed_by: the other runtime that made it."""
         self._window, self._done, self._step = window.key, position, step
         self._sealed_step = step
         self._sealed_at = 0.0 if seal is None else seal.sealed_at.timestamp()
+        self._resumed = ""
+        if seal is not None and sealed_by is not None:
+            self._resumed = f"resumed from step {seal.window_step:,}, sealed by {sealed_by}"
         self._window_seconds = (window.end - window.start).total_seconds()
         self._lag_seconds = self._window_seconds
         self._write(force=True)
@@ -105,6 +114,7 @@ class ProgressReporter:
             step=self._step,
             sealed_step=self._sealed_step,
             sealed_at=self._sealed_at,
+            resumed=self._resumed,
             reported_at=time.time(),
             rows=dict(zip(self._names, self._rows.tolist(), strict=True)),
             rows_per_second=round(self._rate, 1),

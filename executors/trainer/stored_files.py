@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.errors import DataError
-from forebay.executors.model_line.link import FileKind, Link
+from forebay.executors.model_line.link import FileKind, Link, StoredSeal
 from forebay.executors.window_files.checkpoints import MODEL_FOLDER
 from forebay.executors.window_files.dead_letters import gather_letters
+from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.store import Store, Stored
 from forebay.home.store_names import MODELS
 from forebay.mixture.learner import Learner
-
-SCORES_FOLDER = "scores"
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,28 @@ class WindowArchive:
         try:
             folder = self.store.tree(link.files["checkpoint"])
         except DataError as error:
-            command = f"forebay run {self.pipeline} --from {link.window} --to {link.window}"
-            raise DataError(
-                f"{error}; or train window {link.window} again ({command} --reprocess)"
-            ) from error
+            raise self._damaged(link.window, error) from error
         learner.load(folder / MODEL_FOLDER)
+
+    def put_seal(self, window: str, generation: int, copy: Path) -> Stored:
+        """Store what `copy_seal` gathered; on return it is durable.
+
+        Raises:
+            InfrastructureError: when the store is full or cannot be reached.
+        """
+        return self.store.put_tree(self.folder(window), f"g{generation}-seal", copy)
+
+    def seal(self, seal: StoredSeal) -> Path:
+        """What was stored of a seal, for `place_seal`.
+
+        Raises:
+            DataError: when it is not what was stored.
+        """
+        try:
+            return self.store.tree(seal.stored)
+        except DataError as error:
+            raise self._damaged(seal.window, error) from error
+
+    def _damaged(self, window: str, error: DataError) -> DataError:
+        command = f"forebay run {self.pipeline} --from {window} --to {window}"
+        return DataError(f"{error}; or train window {window} again ({command} --reprocess)")

@@ -6,7 +6,9 @@ What it holds counts as trained; every position newer than the newest seal is di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +26,7 @@ from forebay.system.trees import new_tree, remove_tree
 if TYPE_CHECKING:
     from forebay.mixture.learner import Learner
 
+CHECKPOINTS_FOLDER = "checkpoints"
 SEAL_NAME = "seal.json"
 MODEL_FOLDER = "model"
 KEPT_SEALS = 2
@@ -36,7 +39,7 @@ class Seal(Message):
     plan is the fingerprint of the window's plan, parent the link that the window was begun from,
     and model_fingerprint says what for. base_seen and seen are the model's row sums at the window's
     start and at this barrier, one for each source index; their difference is what this window
-    trained.
+    trained. runtime: whose it is, see `runtime_of`.
     """
 
     window: str
@@ -52,6 +55,7 @@ class Seal(Message):
     seen: list[RowSums]
     scores: list[str]
     sealed_at: datetime
+    runtime: str
     checksums: dict[str, str] = Field(default_factory=dict)
 
 
@@ -82,7 +86,9 @@ class CheckpointStore:
 
     def __init__(self, model_folder: Path) -> None:
         """Use `<model_folder>/checkpoints`; nothing is created yet."""
-        self.folder = model_folder / "checkpoints"
+        self.window_folder = model_folder
+        self.folder = model_folder / CHECKPOINTS_FOLDER
+        self._pruning = threading.Lock()
 
     def write(self, learner: Learner, seal: Seal) -> Seal:
         """Save the learner and seal it; older checkpoints beyond the last two are removed."""
@@ -105,6 +111,12 @@ class CheckpointStore:
         folder = folders[-1]
         seal = Seal.of_file(folder / SEAL_NAME)
         return (seal, folder / MODEL_FOLDER) if seal is not None else None
+
+    @contextmanager
+    def newest_held(self) -> Iterator[tuple[Seal, Path] | None]:
+        """As `newest`, for another thread than the one that writes: it stays during the block."""
+        with self._pruning:
+            yield self.newest()
 
     def drop_others(self, begun: Beginning) -> None:
         """Remove what was begun otherwise: it cannot be continued.
@@ -153,10 +165,11 @@ class CheckpointStore:
         )
 
     def _prune(self) -> None:
-        folders = self._sealed_folders()
-        keep = 1 if folders and folders[-1].name.endswith("-final") else KEPT_SEALS
-        for folder in folders[:-keep]:
-            remove_tree(folder)
+        with self._pruning:
+            folders = self._sealed_folders()
+            keep = 1 if folders and folders[-1].name.endswith("-final") else KEPT_SEALS
+            for folder in folders[:-keep]:
+                remove_tree(folder)
 
 
 def _differences(sealed: dict[str, str], found: dict[str, str]) -> list[str]:

@@ -21,6 +21,7 @@ from forebay.errors import DataError
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.files import make_folder, sync, writing
 
+SCORES_FOLDER = "scores"
 _SCORES, _LABELS = "scores", "labels"
 _ROWS_IN_MEMORY = 8_192
 _PREFIX = "score:"

@@ -16,6 +16,7 @@ from forebay.home.tables import (
     links,
     plans,
     requests,
+    seals,
     served,
     tombstones,
     windows,
@@ -67,12 +68,17 @@ def _never_planned() -> ColumnElement[bool]:
     return exists(select(windows.c.id).where(of_window, newer))
 
 
+def _trained() -> ColumnElement[bool]:
+    of_line = and_(links.c.line_id == seals.c.line_id, links.c.window_id == seals.c.window_id)
+    return exists(select(links.c.id).where(of_line, links.c.generation == seals.c.generation))
+
+
 _HIGHER = "has a generation that is higher than the last one of its window"
 RULES = (
     Rule(windows, windows.c.ends_at <= windows.c.starts_at, "ends before it begins"),
     *(
         Rule(table, table.c.generation > windows.c.last_generation, _HIGHER)
-        for table in (plans, links, requests)
+        for table in (plans, links, requests, seals)
     ),
     Rule(job_windows, _never_planned(), _HIGHER),
     Rule(
@@ -84,6 +90,7 @@ RULES = (
     Rule(
         link_rows, _begins_elsewhere(), "began with other rows than the model that it is built on"
     ),
+    Rule(seals, _trained(), "is there for a window that was trained to its end"),
     Rule(served, links.c.line_id != served.c.line_id, "serves a model of another line"),
     Rule(
         served,

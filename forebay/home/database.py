@@ -43,6 +43,8 @@ class Database(ABC):
     """
 
     kind: ClassVar[Kind]
+    # Whether other hosts may use it too.
+    shared: ClassVar[bool]
 
     @abstractmethod
     def check(self) -> None:

@@ -67,6 +67,7 @@ class PostgresDatabase(Database):
     """See `Database`. Transactions are serializable: one that loses against others is repeated."""
 
     kind: ClassVar[Kind] = "postgresql"
+    shared: ClassVar[bool] = True
 
     def __init__(self, home: Home, address: str) -> None:
         """Nothing is opened yet.

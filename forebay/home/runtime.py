@@ -16,7 +16,7 @@ _ONLY = "local"
 
 def runtime_of(home: Home) -> str:
     """The name of this process's home folder among all that share a database."""
-    if database_of(home).kind == "sqlite":
+    if not database_of(home).shared:
         return _ONLY
     return f"{socket.gethostname()}:{home.root.resolve()}"
 

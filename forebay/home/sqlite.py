@@ -44,6 +44,7 @@ class SqliteDatabase(Database):
     """See `Database`."""
 
     kind: ClassVar[Kind] = "sqlite"
+    shared: ClassVar[bool] = False
 
     def __init__(self, home: Home) -> None:
         """Nothing is opened yet."""

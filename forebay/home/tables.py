@@ -172,6 +172,8 @@ links = Table(
     _number("step"),
     _number("steps"),
     _number("resumed_from_step"),
+    # Where that step was sealed, if another runtime did it.
+    Column("resumed_from_runtime", Text),
     _number("reread_rows"),
     _text("model_fingerprint"),
     _number("started_at"),
@@ -205,6 +207,20 @@ link_files = Table(
     Column("kind", Text, primary_key=True),
     *_stored(),
     Index(None, "kind", "link_id"),
+)
+# A window in training: its newest checkpoint that is in the store, for another host to continue
+# from. The link of the window takes its place.
+seals = Table(
+    "seals",
+    METADATA,
+    Column("line_id", ForeignKey("lines.id"), primary_key=True),
+    _window_id(primary_key=True),
+    _number("generation"),
+    # Of the window.
+    _number("step"),
+    _text("model_fingerprint"),
+    _number("stored_at"),
+    *_stored(),
 )
 # How good a link is: its newest judgement.
 judgements = Table(
@@ -281,6 +297,6 @@ tombstones = Table(
     _number("buried_at"),
 )
 # Whose rows name bytes of the store, in a column `name`.
-STORED = (manifests, listings, link_files)
+STORED = (manifests, listings, link_files, seals)
 for _table in STORED:
     Index(None, _table.c.name)

@@ -23,13 +23,14 @@ from sqlalchemy import (
 )
 from support.jobs import request, store_job
 from support.links import link
-from support.model_lines import export, keep_checkpoint, put
+from support.model_lines import export, keep_checkpoint, plan_empty, put
 from support.stored_trees import make_tree
 from support.task_tables import record_tasks
 
 from forebay.datatasks.ledger import Ledger
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
+from forebay.executors.model_line.link import StoredSeal
 from forebay.executors.stages.claims import Claims
 from forebay.home import home_check
 from forebay.home.contradictions import RULES
@@ -49,12 +50,13 @@ from forebay.home.tables import (
     manifests,
     plans,
     requests,
+    seals,
     served,
     tombstones,
     windows,
 )
 
-FIRST, SECOND = "2026-03-01", "2026-03-02"
+FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 SPANS = {
     FIRST: (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)),
     SECOND: (datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)),
@@ -64,7 +66,8 @@ NOW = datetime(2026, 3, 9, tzinfo=UTC)
 
 @pytest.fixture
 def whole(home: Home, tmp_path: Path) -> Home:
-    """Two windows that were planned, requested, trained by a job, exported and published."""
+    """Two windows that were planned, requested, trained by a job, exported and published; a third
+    that was not trained to its end."""
     ledger, chain = Ledger(home, "ads"), ModelChain(home, "ads")
     for key, span in SPANS.items():
         record_tasks(ledger, key, span, {"history": [(0, 5)], "clicks": [(1, 7)]})
@@ -81,10 +84,13 @@ def whole(home: Home, tmp_path: Path) -> Home:
     chain.add_file(two, "scores", tree)
     export(chain, two)
     assert not chain.publish(two, NOW)
+    plan_empty(ledger, THIRD)
+    facts = {"step": 9, "model_fingerprint": "same", "stored": put(home)}
+    chain.record_seal(StoredSeal(window=THIRD, generation=1, **facts))
     listing: dict[str, Any] = {
         "pipeline": "ads",
         "source": "clicks",
-        "window": "2026-03-03",
+        "window": THIRD,
         "asked_by": "run",
     }
     listing |= put(home).model_dump()
@@ -120,10 +126,10 @@ def test_an_empty_home_is_whole(home: Home) -> None:
 def test_a_home_in_which_all_agrees_is_whole(whole: Home) -> None:
     looked = HomeCheck(whole)
     assert list(looked.faults()) == []
-    expected = {"windows": 2, "links": 2, "jobs": 1, "served": 1, "requests": 1}
+    expected = {"windows": 3, "links": 2, "seals": 1, "jobs": 1, "served": 1, "requests": 1}
     expected |= {"manifests": 4, "listings": 1, "link_files": 3}
     assert {name: looked.rows[name] for name in expected} == expected
-    assert len(list(store_of(whole).names())) == 8
+    assert len(list(store_of(whole).names())) == 9
     assert looked.read_bytes == sum(
         database_of(whole).read(lambda rows, each=each: rows.scalar(func.sum(each.c.size_bytes)))
         for each in STORED
@@ -136,7 +142,7 @@ def test_every_row_is_looked_at_whatever_a_page_holds(
 ) -> None:
     monkeypatch.setattr(home_check, "_PAGE_ROWS", page)
     shutil.rmtree(whole.root / "store")
-    assert len([fault for fault in faults(whole) if "is missing" in fault.problem]) == 8
+    assert len([fault for fault in faults(whole) if "is missing" in fault.problem]) == 9
 
 
 @pytest.mark.parametrize("content", [None, b"other bytes"])
@@ -159,6 +165,7 @@ def test_every_row_is_looked_at_whatever_a_page_holds(
             link_files.c.kind == "scores",
             "pipeline ads, line main, window 2026-03-02, generation 1, kind scores",
         ),
+        (seals, seals.c.step == 9, "pipeline ads, line main, window 2026-03-03, generation 1"),
     ],
 )
 def test_bytes_that_are_not_as_they_were_stored_are_named(
@@ -223,6 +230,7 @@ WRONG: list[tuple[Table, str, list[Executable]]] = [
             (plans, plans.c.id == 1),
             (links, links.c.id == 2),
             (requests, requests.c.id == 1),
+            (seals, seals.c.step == 9),
             (job_windows, job_windows.c.position == 0),
         )
     ),
@@ -240,6 +248,11 @@ WRONG: list[tuple[Table, str, list[Executable]]] = [
         link_rows,
         "began with other rows than the model that it is built on",
         [update(link_rows).where(link_rows.c.link_id == 2).values(base_sum=1)],
+    ),
+    (
+        seals,
+        "is there for a window that was trained to its end",
+        [update(seals).values(window_id=1)],
     ),
     (
         served,

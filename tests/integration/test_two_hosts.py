@@ -7,19 +7,25 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from support.kill_cases import assert_exact
-from support.kills import job_processes, log_of, no_process_left, pid_of, running
+from support.kills import job_processes, kill_tree, log_of, no_process_left, pid_of, running
 from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
 from support.toy_roles.jobs import eventually
 
 from forebay.config.load import load_project
 from forebay.executors.job.handle import JobHandle
-from forebay.home.database import close_databases
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.database import close_databases, database_of
 from forebay.home.paths import Home
+from forebay.home.runtime import runtime_of
+from forebay.home.store import store_of
+from forebay.home.tables import link_files, manifests
 
 pytestmark = pytest.mark.timeout(300)
 KEY = f"{FIRST_DAY:%Y-%m-%d}"
@@ -38,6 +44,31 @@ def hosts(
     one = replace(one, home_folder=tmp_path / "one")
     yield one, replace(one, home_folder=tmp_path / "other")
     close_databases()
+
+
+def copied_step(project: Project) -> int:
+    """Of the newest seal that another host can continue from; 0 before the first."""
+    seal = ModelChain(Home(project.home), "ads").seal(KEY, 1)
+    return 0 if seal is None else seal.step
+
+
+def assert_resumed(here: Project, sealed_by: Project) -> None:
+    """The window was continued from what the other host had sealed, and that is gone."""
+    home = Home(here.home)
+    link = ModelChain(home, "ads").newest(KEY)
+    assert link is not None
+    assert 0 < link.resumed_from_step < link.steps
+    assert link.resumed_from_runtime == runtime_of(Home(sealed_by.home))
+    assert link.reread_rows >= 0
+    told = f"resumed from step {link.resumed_from_step}, sealed by another host"
+    assert told in log_of(here, "trainer-0")
+    assert copied_step(here) == 0
+    named = {
+        name
+        for table in (link_files, manifests)
+        for name in database_of(home).read(lambda rows, of=table: rows.scalars(select(of.c.name)))
+    }
+    assert set(store_of(home).names("models/ads/main")) <= named
 
 
 def stage(project: Project, name: str, *arguments: str) -> dict[str, Any]:
@@ -76,17 +107,18 @@ def test_both_want_the_window_at_once(hosts: tuple[Project, Project]) -> None:
 
 
 def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> None:
-    """All of its job is stopped; the other host takes over, and what wakes is refused."""
+    """All of its job is stopped; the other host goes on where it was, and what wakes is refused."""
     one, other = hosts
     arguments = ("run", "ads", "--from", KEY, "--to", KEY)
     with running(one, *arguments) as first:
-        eventually(lambda: any(one.home.rglob("seal.json")), 60)
+        eventually(partial(copied_step, one), 60)
         supervisor = pid_of(one, "supervisor")
         stopped = sorted(job_processes(one), key=lambda process: process.pid == supervisor)
         for process in stopped:
             process.send_signal(signal.SIGSTOP)
         other.forebay(*arguments, timeout_seconds=150)
         assert_exact(other)
+        assert_resumed(other, sealed_by=one)
         for process in stopped[:-1]:
             process.send_signal(signal.SIGCONT)
         # It trains its rows to their end, while nobody tells it that the line is not its own now.
@@ -97,3 +129,15 @@ def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> 
     assert no_process_left(one, 30)
     assert "was submitted again" in log_of(one, "supervisor")
     assert_exact(other)
+
+
+def test_a_host_that_dies_and_another_that_does_too(hosts: tuple[Project, Project]) -> None:
+    """Each continues from what the one before had sealed, and all rows are learnt once."""
+    one, other = hosts
+    arguments = ("run", "ads", "--from", KEY, "--to", KEY)
+    with running(one, *arguments) as first:
+        eventually(partial(copied_step, one), 60)
+        kill_tree(one, first)
+    other.forebay(*arguments, timeout_seconds=150)
+    assert_exact(other)
+    assert_resumed(other, sealed_by=one)

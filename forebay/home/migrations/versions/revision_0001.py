@@ -125,6 +125,7 @@ def _make_lines() -> None:
         _number("step"),
         _number("steps"),
         _number("resumed_from_step"),
+        _text("resumed_from_runtime", nullable=True),
         _number("reread_rows"),
         _text("model_fingerprint"),
         _number("started_at"),
@@ -156,6 +157,16 @@ def _make_links() -> None:
         _text("kind", primary_key=True),
         *_stored(),
         Index(None, "kind", "link_id"),
+    )
+    _make(
+        "seals",
+        _row_of("lines", "line_id", primary_key=True),
+        _row_of("windows", "window_id", primary_key=True),
+        _number("generation"),
+        _number("step"),
+        _text("model_fingerprint"),
+        _number("stored_at"),
+        *_stored(),
     )
     _make(
         "judgements",

@@ -45,6 +45,7 @@ def seal(learner: CountingLearner, window_step: int, *, final: bool = False) -> 
         seen=learner.seen(),
         scores=[],
         sealed_at=datetime(2026, 3, 1, tzinfo=UTC),
+        runtime="local",
     )
 
 

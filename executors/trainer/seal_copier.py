@@ -1,0 +1,149 @@
+"""Brings seals of a window in training to the store, for another host to continue from.
+
+A thread of its own, so that neither a large model nor a slow store holds up a step. One copy at a
+time: of seals that come meanwhile, the newest is next.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from forebay.errors import FencedError, InfrastructureError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import StoredSeal
+from forebay.executors.trainer.stored_files import WindowArchive
+from forebay.executors.window_files.checkpoints import CheckpointStore
+from forebay.executors.window_files.seal_copies import copy_seal, place_seal, remove_copy
+from forebay.home.database import database_of
+
+# Between the beginnings of two copies. Another host takes a window over after as long.
+PAUSE_SECONDS = 30.0
+_LOG = logging.getLogger(__name__)
+
+
+class SealCopier:
+    """Copies seals of one trainer process. It does nothing where no other host could continue."""
+
+    def __init__(
+        self,
+        chain: ModelChain,
+        archive: WindowArchive,
+        model_fingerprint: str,
+        pause_seconds: float = PAUSE_SECONDS,
+    ) -> None:
+        """Nothing is read or copied yet."""
+        self._chain = chain
+        self._archive = archive
+        self._model_fingerprint = model_fingerprint
+        self._pause_seconds = pause_seconds
+        self._is_shared = database_of(chain.home).shared
+        self._changed = threading.Condition()
+        self._waiting: CheckpointStore | None = None
+        self._is_copying = False
+        self._next_at = 0.0
+        self._problem: Exception | None = None
+        self._is_away = False
+        self._thread: threading.Thread | None = None
+
+    def bring(self, window: str, generation: int, checkpoints: CheckpointStore) -> None:
+        """Where nothing of a window is sealed here, place what another host brought to the store.
+
+        Raises:
+            DataError: when that is damaged, with the way out.
+            InfrastructureError: when database, store or disk refuse.
+        """
+        if not self._is_shared or checkpoints.newest() is not None:
+            return
+        found = self._chain.seal(window, generation)
+        if found is None:
+            return
+        if found.model_fingerprint != self._model_fingerprint:
+            _LOG.info("window %s begins anew: its seal is of another model", window)
+            return
+        place_seal(self._archive.seal(found), checkpoints)
+
+    def sealed(self, checkpoints: CheckpointStore) -> None:
+        """There is a newer seal: it is copied soon, unless one that is newer still comes before.
+
+        Raises:
+            FencedError: when another job was found to train the line.
+        """
+        if not self._is_shared:
+            return
+        with self._changed:
+            self._raise_problem()
+            self._waiting = checkpoints
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="seals", daemon=True)
+                self._thread.start()
+
+    def finish(self) -> None:
+        """The window has come to its end: on return nothing is copied, and nothing will be.
+
+        Raises:
+            FencedError: when another job was found to train the line.
+        """
+        with self._changed:
+            self._waiting = None
+            self._changed.wait_for(lambda: not self._is_copying)
+            self._raise_problem()
+
+    def _raise_problem(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+    def _run(self) -> None:
+        while self._problem is None:
+            checkpoints = self._next()
+            try:
+                self._copy(checkpoints)
+            except Exception as error:  # noqa: BLE001 - reported, or raised in the trainer's thread
+                self._failed(error)
+            with self._changed:
+                self._is_copying = False
+                self._changed.notify_all()
+
+    def _next(self) -> CheckpointStore:
+        with self._changed:
+            while True:
+                left = self._next_at - time.monotonic()
+                if self._waiting is None:
+                    self._changed.wait()
+                elif left > 0:
+                    self._changed.wait(left)
+                else:
+                    checkpoints, self._waiting = self._waiting, None
+                    self._is_copying = True
+                    self._next_at = time.monotonic() + self._pause_seconds
+                    return checkpoints
+
+    def _copy(self, checkpoints: CheckpointStore) -> None:
+        seal, copy = copy_seal(checkpoints)
+        stored = self._archive.put_seal(seal.window, seal.generation, copy)
+        remove_copy(checkpoints)
+        self._chain.record_seal(
+            StoredSeal(
+                window=seal.window,
+                generation=seal.generation,
+                step=seal.window_step,
+                model_fingerprint=self._model_fingerprint,
+                stored=stored,
+            )
+        )
+        self._is_away = False
+        _LOG.info("window %s: the seal of step %d is in the store", seal.window, seal.window_step)
+
+    def _failed(self, error: Exception) -> None:
+        """Training goes on without a copy; a bug and a newer trainer end it."""
+        if isinstance(error, FencedError) or not isinstance(error, InfrastructureError):
+            self._problem = error
+        elif not self._is_away:
+            self._is_away = True
+            _LOG.warning(
+                "a seal was not brought to the store: %s. Training goes on, and the next seal is "
+                "tried; until then another host would continue from an older one",
+                error,
+            )

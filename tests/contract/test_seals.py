@@ -1,0 +1,376 @@
+"""Seals of a window in training that another host continues from, on each kind of store."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.jobs import report_job, request, store_job
+from support.letters import letter, task
+from support.links import link
+from support.minibatches import labelled
+from support.model_lines import plan_empty
+from support.stages import replanned
+
+from forebay.config.load import Project
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.lease import take_lease
+from forebay.executors.retention.home_garbage import Found, find_garbage, remove_garbage
+from forebay.executors.trainer.counters import DurableCounters
+from forebay.executors.trainer.seal_copier import SealCopier
+from forebay.executors.trainer.stored_files import WindowArchive
+from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.dead_letters import DeadLetterWriter, read_letters
+from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter, Segments
+from forebay.executors.window_files.seal_copies import COUNTERS_NAME
+from forebay.executors.window_files.steps import STEPS_NAME, StepSeries, read_steps
+from forebay.home.database import close_databases
+from forebay.home.home_check import HomeCheck
+from forebay.home.paths import Home
+from forebay.home.store import Stored, store_of
+from forebay.mixture.counting import CountingLearner
+
+KEY = "2026-03-01"
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+class Host:
+    """What a trainer does with one window on one host, without a driver."""
+
+    def __init__(self, root: Path, lease_epoch: int | None = None, model: str = "same") -> None:
+        self.home = Home(root)
+        self.ledger = Ledger(self.home, "ads")
+        self.chain = ModelChain(self.home, "ads", lease_epoch=lease_epoch)
+        self.folder = self.chain.folder(KEY, 1)
+        archive = WindowArchive(store_of(self.home), "ads", "main")
+        self.copier = SealCopier(self.chain, archive, model, pause_seconds=0.0)
+        self.checkpoints = CheckpointStore(self.folder)
+        self.learner = CountingLearner(1)
+        self.step = 0
+
+    def open(self) -> Seal | None:
+        """As a trainer does: what it continues from."""
+        self.copier.bring(KEY, 1, self.checkpoints)
+        seal = self.checkpoints.load(self.learner)
+        self.scores = ScoreWriter(self.folder / SCORES_FOLDER, ["a"])
+        self.scores.restore(seal.scores if seal else [])
+        self.counters = DurableCounters(self.folder / COUNTERS_NAME, ("used_rows",))
+        self.series = StepSeries(self.folder, ["clicks"])
+        if seal is not None:
+            self.step = seal.window_step
+            self.series.restore(self.step, np.array([seal.seen[0].rows]))
+        return seal
+
+    def learn(self, *events: int) -> None:
+        """One step; the row after the last event is a dead letter."""
+        minibatch = labelled("stream", events, [0.0] * len(events))
+        self.scores.append(minibatch, np.zeros((len(events), 1), np.float32))
+        self.learner.learn(minibatch)
+        self.counters.add("used_rows", len(events))
+        self.series.stepped(np.array([len(events)]), 0.0)
+        DeadLetterWriter(self.folder).write(task(), [letter(events[-1] + 1)])
+        self.step += 1
+
+    def seal(self) -> None:
+        self.series.write(final=False)
+        seal = Seal(
+            window=KEY,
+            generation=1,
+            step=100 + self.step,
+            window_step=self.step,
+            final=False,
+            progress={"clicks/0": TaskProgress(position=Position(0, self.step), rows_read=9)},
+            base_seen=[],
+            seen=self.learner.seen(),
+            scores=self.scores.seal(),
+            sealed_at=AT,
+            runtime=str(self.home.root),
+        )
+        self.checkpoints.write(self.learner, seal)
+        self.copier.sealed(self.checkpoints)
+
+    def copied(self, step: int) -> Stored:
+        """Wait until that step's seal is in the store, with a row."""
+        deadline = time.monotonic() + 30
+        while (found := self.chain.seal(KEY, 1)) is None or found.step < step:
+            assert time.monotonic() < deadline, f"{found} is the newest"
+            time.sleep(0.02)
+        assert found.step == step
+        return found.stored
+
+    def in_store(self) -> set[str]:
+        return set(store_of(self.home).names(f"models/ads/main/{KEY}"))
+
+
+@pytest.fixture(params=["folder", "s3"])
+def root(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    new_database: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Path]:
+    """Below it, each folder is the home of one host; they share a database and a store."""
+    monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    address = str(tmp_path / "store")
+    if request.param == "s3":
+        address = request.getfixturevalue("new_s3_address")()
+    monkeypatch.setenv("FOREBAY_STORE", address)
+    yield tmp_path
+    close_databases()
+
+
+@pytest.fixture
+def one(root: Path) -> Host:
+    """A host that has begun to train the window."""
+    host = Host(root / "one")
+    plan_empty(host.ledger, KEY)
+    assert host.open() is None
+    return host
+
+
+def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) -> None:
+    one.learn(1, 2)
+    one.learn(4)
+    one.seal()
+    one.copied(2)
+    one.learn(6, 7, 8)  # not sealed
+    other = Host(root / "other")
+    seal = other.open()
+    assert seal is not None
+    assert seal == one.checkpoints.newest()[0]  # type: ignore[index]
+    assert (seal.runtime, seal.progress["clicks/0"].position) == (str(root / "one"), Position(0, 2))
+    assert other.learner.seen() == seal.seen
+    assert other.counters.value("used_rows") == 3
+    assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5]
+    assert [each.step for each in read_steps(other.folder / STEPS_NAME)] == [1, 2]
+    other.learn(6, 7, 8)
+    other.seal()
+    scores = Segments(KEY, other.folder / SCORES_FOLDER).scores()
+    assert scores is not None
+    assert scores["event_id"].to_pylist() == [1, 2, 4, 6, 7, 8]
+    assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5, 9]
+    assert other.learner.seen() == one.learner.seen()
+    other.copied(3)
+
+
+def test_the_newest_takes_the_place_of_the_one_before_and_the_link_of_all(one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    first = one.copied(1)
+    one.learn(2)
+    one.seal()
+    second = one.copied(2)
+    one.copier.finish()
+    assert first.name != second.name
+    assert one.in_store() == {second.name}
+    assert list(HomeCheck(one.home).faults()) == []
+    one.chain.clear_store(f"models/ads/main/{KEY}")
+    assert one.in_store() == {second.name}, "the next trainer needs it"
+    one.chain.record(link(KEY))
+    assert one.chain.seal(KEY, 1) is None
+    assert one.in_store() == set()
+
+
+def test_what_is_sealed_here_is_the_truth_here(root: Path, one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    one.copied(1)
+    other = Host(root / "other")
+    other.open()
+    other.learn(2)
+    other.learn(3)
+    other.seal()
+    other.copied(3)
+    again = Host(root / "one").open()
+    assert again is not None
+    assert (again.window_step, again.runtime) == (1, str(root / "one"))
+
+
+def test_what_was_half_placed_is_placed_again(root: Path, one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    one.copied(1)
+    other = Host(root / "other")
+    other.open()
+    other.learn(5)
+    (killed_before_the_end,) = other.checkpoints.folder.iterdir()
+    killed_before_the_end.rename(other.folder / "elsewhere")
+    again = Host(root / "other")
+    assert again.open() is not None
+    assert [each.location["row"] for each in read_letters(again.folder)] == [2]
+    assert again.counters.value("used_rows") == 1
+
+
+def test_a_seal_of_another_model_is_not_continued(root: Path, one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    one.copied(1)
+    assert Host(root / "other", model="changed").open() is None
+
+
+def test_a_seal_of_another_generation_is_not_continued(root: Path, one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    one.copied(1)
+    assert replanned(one.ledger, KEY) == 2
+    other = Host(root / "other")
+    newer = CheckpointStore(other.chain.folder(KEY, 2))
+    other.copier.bring(KEY, 2, newer)
+    assert newer.newest() is None
+
+
+def test_a_damaged_copy_is_refused_with_the_way_out(root: Path, one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    stored = one.copied(1)
+    store_of(one.home).remove([stored.name])
+    with pytest.raises(DataError) as refused:
+        Host(root / "other").open()
+    told = str(refused.value)
+    assert stored.name in told
+    assert told.endswith(
+        "or train window 2026-03-01 again "
+        "(forebay run ads --from 2026-03-01 --to 2026-03-01 --reprocess)"
+    )
+
+
+def test_a_trainer_that_was_overtaken_stops_and_leaves_the_row(root: Path, one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    one.copied(1)
+    job = request(one.home, "job-1", {KEY: 1})
+    store_job(job, "running")
+    take_lease(job).release()
+    late = Host(root / "late", lease_epoch=0)
+    late.open()
+    late.learn(2)
+    late.seal()
+    with pytest.raises(FencedError, match="job-1 trains this line now"):
+        late.copier.finish()
+    with pytest.raises(FencedError):
+        late.copier.sealed(late.checkpoints)
+    assert one.copied(1)
+
+
+@contextmanager
+def store_away(monkeypatch: pytest.MonkeyPatch, host: Host) -> Iterator[None]:
+    """Nothing can be put into the store."""
+
+    def refuse(*_: object) -> Stored:
+        raise InfrastructureError("the store is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(type(store_of(host.home)), "put_tree", refuse)
+        yield
+        host.copier.finish()
+
+
+def test_training_goes_on_while_the_store_is_away(
+    one: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with store_away(monkeypatch, one), caplog.at_level(logging.INFO):
+        for event in range(5):
+            one.learn(event)
+            one.seal()
+            deadline = time.monotonic() + 10
+            while one.copier._waiting is not None and time.monotonic() < deadline:
+                time.sleep(0.01)
+    warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "the store is away. Training goes on" in warnings[0].getMessage()
+    assert one.chain.seal(KEY, 1) is None
+    one.learn(9)
+    one.seal()
+    one.copied(6)
+    assert one.in_store() == {one.copied(6).name}
+
+
+def test_one_at_a_time_and_then_the_newest(one: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    put_tree: Any = type(store_of(one.home)).put_tree
+    copied: list[str] = []
+
+    def slow(*arguments: Any) -> Stored:
+        begun.set()
+        assert go_on.wait(30)
+        stored: Stored = put_tree(*arguments)
+        copied.append(stored.name)
+        return stored
+
+    monkeypatch.setattr(type(store_of(one.home)), "put_tree", slow)
+    one.learn(0)
+    one.seal()
+    assert begun.wait(30)
+    for event in range(1, 8):  # the first is pruned meanwhile, and its copy stays whole
+        one.learn(event)
+        one.seal()
+    go_on.set()
+    one.copied(8)
+    one.copier.finish()
+    assert len(copied) == 2
+
+
+def found_by(act: Callable[[Home, Project], Found], home: Home) -> list[tuple[str, int | None]]:
+    project = Project(home.root, home.root, {}, {}, [], {}, {})
+    found = act(home, project)
+    assert found.unnamed.names == []
+    return [(each.kind, each.generation) for each in found.windows if each.kind == "seal"]
+
+
+def test_garbage_is_what_was_planned_anew_and_no_job_trains(one: Host) -> None:
+    epoch = store_job(request(one.home, "job-1", {KEY: 1}), "running")
+    one.learn(1)
+    one.seal()
+    one.copied(1)
+    one.copier.finish()
+    assert replanned(one.ledger, KEY) == 2
+    assert found_by(remove_garbage, one.home) == [], "another host may take over job-1"
+    report_job(one.home, "job-1", epoch, "failed")
+    assert found_by(find_garbage, one.home) == [("seal", 1)]
+    assert len(one.in_store()) == 1
+    assert found_by(remove_garbage, one.home) == [("seal", 1)]
+    assert one.in_store() == set()
+    assert one.chain.seal(KEY, 1) is None
+
+
+def test_a_window_whose_job_failed_keeps_its_seal_until_it_is_forgotten(one: Host) -> None:
+    one.learn(1)
+    one.seal()
+    one.copied(1)
+    one.copier.finish()
+    assert found_by(remove_garbage, one.home) == []
+    assert one.ledger.forget(KEY)
+    assert one.chain.seal(KEY, 1) is None
+    project = Project(one.home.root, one.home.root, {}, {}, [], {}, {})
+    assert len(remove_garbage(one.home, project).unnamed.names) == 1
+    one.learn(2)
+    one.seal()
+    one.copier.finish()
+    assert one.chain.seal(KEY, 1) is None, "its plan is gone, so nobody continues it"
+
+
+def test_only_homes_that_other_hosts_share_copy_seals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FOREBAY_DATABASE", raising=False)
+    monkeypatch.delenv("FOREBAY_STORE", raising=False)
+    alone = Host(tmp_path)
+    plan_empty(alone.ledger, KEY)
+    alone.open()
+    alone.learn(1)
+    alone.seal()
+    alone.copier.finish()
+    assert alone.chain.seal(KEY, 1) is None
+    assert alone.in_store() == set()
+    close_databases()
