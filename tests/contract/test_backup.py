@@ -263,7 +263,13 @@ def test_a_dump_of_a_server_is_a_home_again(
     train(home, WINDOWS[0], make_tree(tmp_path / "scores"))
     dump, restored = tmp_path / "forebay.dump", new_database()
     programs = postgres_server.programs / "bin"
-    dumped = ["--schema=forebay", "--format=custom", f"--file={dump}", f"--dbname={address}"]
+    dumped = [
+        "--schema=forebay",
+        "--exclude-table-data=forebay.seals",
+        "--format=custom",
+        f"--file={dump}",
+        f"--dbname={address}",
+    ]
     subprocess.run([programs / "pg_dump", *dumped], check=True)
     subprocess.run([programs / "pg_restore", f"--dbname={restored}", dump], check=True)
     train(home, WINDOWS[1], make_tree(tmp_path / "more"))

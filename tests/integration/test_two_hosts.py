@@ -131,8 +131,8 @@ def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> 
     assert_exact(other)
 
 
-def test_a_host_that_dies_and_another_that_does_too(hosts: tuple[Project, Project]) -> None:
-    """Each continues from what the one before had sealed, and all rows are learnt once."""
+def test_a_host_that_dies_in_the_middle_of_a_window(hosts: tuple[Project, Project]) -> None:
+    """SIGKILL for all of its job: another host continues, and all rows are learnt once."""
     one, other = hosts
     arguments = ("run", "ads", "--from", KEY, "--to", KEY)
     with running(one, *arguments) as first:

@@ -82,7 +82,14 @@ def home(tmp_path: Path) -> Home:
         record_tasks(ledger, key, (span.start, span.end), tasks)
     record_link(chain, WARM, {"a": 100, "ab": 7})
     record_link(chain, FIRST, {"a": 10, "ab": 3}, parent=WARM)
-    record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST, resumed_from_step=2)
+    record_link(
+        chain,
+        SECOND,
+        {"a": 20, "ab": 4},
+        parent=FIRST,
+        resumed_from_step=2,
+        resumed_from_runtime="host-1:/home",
+    )
     return home
 
 
@@ -113,6 +120,7 @@ def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
     assert second["sources"]["ab"]["served_rows"] == 4
     assert second["parent"] == {"window": FIRST, "generation": 1}
     assert (second["resumed_from_step"], second["steps"], second["stale"]) == (2, 10, None)
+    assert second["resumed_from_runtime"] == "host-1:/home"
     assert found["warm_start"]["parent"] is None
 
 

@@ -110,6 +110,9 @@ def test_a_job_that_runs_and_fails(found: Stages) -> None:
         running = why(found)
     assert running.state == "running"
     assert "at step 1,200 of window 2026-03-01 (0 of 1 windows done; a 1 rows)" in running.reason
+    job.progress(step=1200, resumed="resumed from step 1,000, sealed by host-1:/home")
+    with job.supervised():
+        assert why(found).reason.endswith(", resumed from step 1,000, sealed by host-1:/home")
     lost = why(found)
     assert (lost.state, lost.reason) == ("failed", f"job {job.job_id} lost its supervisor")
     job.tell("failed", failed("DataError", "label is null", 3))

@@ -37,7 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def seal(step: int) -> Seal:
     of = {"window": DAY.key, "generation": 1, "step": step, "window_step": step, "final": False}
     kept = {"progress": {}, "base_seen": [], "seen": [], "scores": [], "sealed_at": SEALED}
-    return Seal.model_validate(of | kept)
+    return Seal.model_validate(of | kept | {"runtime": "here"})
 
 
 def told(folder: Path) -> Progress:
@@ -64,6 +64,14 @@ def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) 
     assert (first.reported_at, last.reported_at) == (1_000, 1_001)
     reporter.finished(DAY.key)
     assert (told(tmp_path).windows_done, told(tmp_path).lag_seconds) == (2, 0)
+
+
+def test_what_another_host_sealed_is_named_until_the_window_s_end(tmp_path: Path) -> None:
+    reporter = ProgressReporter(tmp_path, ["a"], 2)
+    reporter.begin(DAY, 0, 1042, seal(42), "host-1:/home")
+    assert told(tmp_path).resumed == "resumed from step 42, sealed by host-1:/home"
+    reporter.begin(DAY, 1, 2000, seal(42))
+    assert told(tmp_path).resumed == ""
 
 
 def test_speed_is_of_the_last_rows_and_written_a_few_times_a_second(
