@@ -32,7 +32,7 @@ def project(
 
 def sealed_step(project: Project) -> int:
     """Of the newest seal on the disk of the host that trains; 0 before the first."""
-    found = project.home.glob("training/ads/main/*/g1/checkpoints/*/seal.json")
+    found = project.home.glob("training/ads/main/*/g1/checkpoints/[0-9]*/seal.json")
     return max((int(path.parent.name.partition("-")[0]) for path in found), default=0)
 
 
