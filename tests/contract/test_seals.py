@@ -92,6 +92,7 @@ class Host:
             window_step=self.step,
             final=False,
             progress={"clicks/0": TaskProgress(position=Position(0, self.step), rows_read=9)},
+            model_fingerprint="model",
             base_seen=[],
             seen=self.learner.seen(),
             scores=self.scores.seal(),

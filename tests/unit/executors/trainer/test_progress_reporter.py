@@ -37,7 +37,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def seal(step: int) -> Seal:
     of = {"window": DAY.key, "generation": 1, "step": step, "window_step": step, "final": False}
     kept = {"progress": {}, "base_seen": [], "seen": [], "scores": [], "sealed_at": SEALED}
-    return Seal.model_validate(of | kept | {"runtime": "here"})
+    whose = {"runtime": "here", "model_fingerprint": "clicks"}
+    return Seal.model_validate(of | kept | whose)
 
 
 def told(folder: Path) -> Progress:
