@@ -11,11 +11,14 @@ from forebay.config.base import Spec
 from forebay.config.registry import SourceKind, kind_named
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.borders import Borders
 from forebay.errors import ConfigError, MissingExtraError
 
 
-def open_source(spec: SourceSpec, root: Path) -> Source:
+def open_source(spec: SourceSpec, root: Path, borders: Borders | None = None) -> Source:
     """Open a declared source; relative paths in its options start at `root`.
+
+    borders: those of the pipeline that plans; without them nothing is decided.
 
     Raises:
         ConfigError: for an unknown kind, or a declaration that the kind does not take.
@@ -28,7 +31,10 @@ def open_source(spec: SourceSpec, root: Path) -> Source:
             f"source {spec.name!r}: kind {spec.kind!r} cuts windows by event time, "
             "so event_time has to name a timestamp column"
         )
-    return _source_class(kind)(spec, options, root)
+    source = _source_class(kind)(spec, options, root)
+    if borders is not None:
+        source.borders = borders
+    return source
 
 
 def _options(kind: type[SourceKind], spec: SourceSpec) -> Spec:

@@ -25,6 +25,7 @@ from forebay.datatasks.manifests import MANIFEST_SCHEMA, with_ids
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.plans import SKIPPED, SourcePlan
 from forebay.datatasks.sources.common.base import Scan, Source
+from forebay.datatasks.sources.common.borders import Borders
 from forebay.errors import ConfigError, NotReadyError
 
 Clock = Callable[[], datetime]
@@ -123,6 +124,7 @@ class SourceOperation:
     shares: Sequence[Share]
     clock: Clock
     ahead: int
+    borders: Borders
     waiting: Callable[[str, str, str], None] = lambda _window, _source, _reason: None
     storage_calls: int = 0
     _found: dict[str, Listed] = field(default_factory=dict)
@@ -140,7 +142,7 @@ class SourceOperation:
             DataError: when the storage holds something that cannot be planned.
         """
         if window not in self._found:
-            with closing(open_source(self.spec, self.root)) as source:
+            with closing(open_source(self.spec, self.root, self.borders)) as source:
                 self._list(source, window)
         return self._found[window]
 
@@ -262,6 +264,7 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
         rows=rows,
         reason="" if tasks.num_rows else "no rows",
         fingerprint=scan.fingerprints[index],
+        offsets=scan.offsets[index] if scan.offsets else {},
     )
     return Listed(plan, with_ids(tasks, share.source))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
+from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.graph import GraphRun, Kind, Operation, WindowGraph
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.operations import (
@@ -82,6 +83,7 @@ def plan_windows(
             shares=[share for share in found if share.window.key in planner.windows],
             clock=clock,
             ahead=pipeline.dataset.plan_ahead_windows,
+            borders=DecidedBorders(ledger.database, pipeline.name, name),
             waiting=planner.waiting,
         )
     planner.run(WindowGraph.of(keys, list(shares)))

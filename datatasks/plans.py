@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from pydantic import Field
+
 from forebay.config.datasets import Feed
 from forebay.config.windows import Interval, Window
 from forebay.system.message import Message
@@ -19,7 +21,8 @@ class SourcePlan(Message):
 
     rows: None where only reading can tell. reason: why there are no tasks ("before start",
     "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the source's data.
-    hour_base: hours that the source starts into the window's data.
+    hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
+    end) by partition: what lies between them is the window's, whatever its time says.
     """
 
     stream: str
@@ -33,6 +36,7 @@ class SourcePlan(Message):
     reason: str = ""
     fingerprint: str = ""
     hour_base: int = 0
+    offsets: dict[str, tuple[int, int]] = Field(default_factory=dict)
 
 
 class WindowPlan(Message):

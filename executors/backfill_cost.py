@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Literal
 
 from forebay.config.windows import Window
+from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.operations import (
     Clock,
     SourceOperation,
@@ -215,6 +216,9 @@ class _Scan:
                 shares=shares,
                 clock=self._clock,
                 ahead=pipeline.dataset.plan_ahead_windows,
+                borders=DecidedBorders(
+                    self._target.ledger.database, pipeline.name, name, only_look=True
+                ),
             )
             late |= {window.key for window in over if not self._list(operation, window.key)}
             self.storage_calls += operation.storage_calls

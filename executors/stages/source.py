@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forebay.config.windows import Window, is_warm_start, order_of
+from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.listing_rows import ListingHead
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
@@ -182,7 +183,8 @@ class SourceStage:
     def _list_now(self, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
         """With the source's lock held, list what nobody has listed meanwhile."""
         key, complete = self._window.key, []
-        with closing(open_source(self._spec, self._target.project.root)) as source:
+        borders = DecidedBorders(self._ledger.database, self._target.pipeline.name, self._spec.name)
+        with closing(open_source(self._spec, self._target.project.root, borders)) as source:
             for each in self._mine(wanted):
                 ready = _readiness(source, each)
                 if ready.ready:

@@ -111,6 +111,18 @@ listings = Table(
     _number("stored_at"),
     *_stored(),
 )
+# Where windows of a stream end and begin: decided once, for all plans that ever come.
+borders = Table(
+    "borders",
+    METADATA,
+    Column("pipeline", Text, primary_key=True),
+    Column("source", Text, primary_key=True),
+    Column("topic", Text, primary_key=True),
+    Column("partition", Text, primary_key=True),
+    Column("instant", BigInteger, primary_key=True),
+    _number("offset"),
+    _number("decided_at"),
+)
 # When a pass first asked for a window of a source.
 passes = Table(
     "passes",

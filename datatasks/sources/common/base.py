@@ -17,6 +17,7 @@ from forebay.config.base import Spec
 from forebay.config.registry import SourceKind
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.borders import Borders, Proposed
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 
 ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
@@ -73,11 +74,13 @@ class Scan:
     tasks: a table of TASK_SCHEMA, ordered by (span, hour, first path).
     fingerprints: one text for each span; equal texts mean equal rows behind the tasks.
     storage_calls: listings, footers and metadata reads that the pass made.
+    offsets: for each span [first, end) of its partitions, where the storage counts its rows.
     """
 
     tasks: pa.Table
     fingerprints: list[str]
     storage_calls: int
+    offsets: list[dict[str, tuple[int, int]]] = field(default_factory=list)
 
 
 class Source(SourceKind, ABC):
@@ -86,6 +89,9 @@ class Source(SourceKind, ABC):
     Opened anew by every process and thread that needs it, and closed by whoever opened it: an
     object is used by one thread at a time, and no state may be kept from one to the next. What
     planning has to hand over to reading is written into the tasks.
+
+    A kind that cuts a stream by offsets asks `self.borders` where windows begin and end; whoever
+    plans sets it to what the pipeline has decided.
     """
 
     options: Spec
@@ -101,6 +107,7 @@ class Source(SourceKind, ABC):
         self.spec = spec
         self.options = options
         self.root = root
+        self.borders: Borders = Proposed()
 
     @abstractmethod
     def describe(self) -> Description:

@@ -212,6 +212,11 @@ class Cluster:
         found = self._list_offsets(topic, topic.partitions, self._special("LATEST"))
         return {partition: at.offset for partition, at in found.items()}
 
+    def stable_offsets(self, topic: Topic) -> dict[int, int]:
+        """For each partition the last stable offset: no transaction is open before it."""
+        found = self._list_offsets(topic, topic.partitions, self._special("LATEST"), committed=True)
+        return {partition: at.offset for partition, at in found.items()}
+
     def newest_ms(self, topic: Topic) -> int | None:
         """The largest record timestamp of the topic; None when it is empty."""
         found = self._list_offsets(topic, topic.partitions, self._special("MAX_TIMESTAMP"))
@@ -305,12 +310,17 @@ class Cluster:
             )
         return self._admin
 
-    def _list_offsets(self, topic: Topic, partitions: Sequence[int], spec: int) -> dict[int, Any]:
+    def _list_offsets(
+        self, topic: Topic, partitions: Sequence[int], spec: int, *, committed: bool = False
+    ) -> dict[int, Any]:
+        from kafka.protocol.consumer import IsolationLevel
+
         structs = kafka_library().structs
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         wanted = {structs.TopicPartition(topic.name, partition): spec for partition in partitions}
         try:
             found = self.call(
-                "looking up offsets", lambda admin: admin.list_partition_offsets(wanted)
+                "looking up offsets", lambda admin: admin.list_partition_offsets(wanted, level)
             )
         except kafka_library().errors.UnknownTopicOrPartitionError as error:
             raise DataError(f"topic {topic.name} at {self.bootstrap} is gone: {error}") from error

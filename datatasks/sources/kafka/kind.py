@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from forebay.config.base import Spec
+from forebay.config.base import Duration, Spec
 from forebay.config.registry import SourceKind
 from forebay.datatasks.sources.common.option_types import Scalar, Text
 
@@ -26,6 +27,10 @@ class KafkaKind(SourceKind):
         format: Literal["arrow-ipc", "json"] = Field(
             default="arrow-ipc",
             description="arrow-ipc: a micro-batch in each message; json: one row",
+        )
+        timestamp_jump_max: Duration = Field(
+            default=timedelta(hours=1),
+            description="How far ahead of the records around it a record's time may be",
         )
         client: dict[str, Scalar] = Field(
             default_factory=dict,

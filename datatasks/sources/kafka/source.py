@@ -15,6 +15,7 @@ from forebay.datatasks.sources.common.chunks import empty_chunk, joined
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
+from forebay.datatasks.sources.kafka.cuts import Cuts
 from forebay.datatasks.sources.kafka.kind import KafkaKind
 from forebay.datatasks.sources.kafka.read import (
     Access,
@@ -22,7 +23,7 @@ from forebay.datatasks.sources.kafka.read import (
     partitions_with_gaps,
     read_messages,
 )
-from forebay.datatasks.sources.kafka.scan import Borders, fingerprint, refuse_deleted, task_table
+from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, refuse_deleted, task_table
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 from forebay.system.instants import from_us
@@ -112,15 +113,17 @@ class KafkaSource(KafkaKind, Source):
         topic = self._cluster.topic(self.options.topic)
         if topic is None:
             raise DataError(f"source {self.spec.name!r}: {self._no_topic()}")
-        borders = Borders(self._cluster, topic, spans)
-        kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
+        jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
+        cuts = Cuts(self._cluster, self.access, topic, spans, self.borders, jump, now)
+        kept_since = self._cluster.kept_since(topic) if any(cuts.firsts.values()) else None
         for span in spans:
-            refuse_deleted(borders, span, self.spec.starts, kept_since)
-        uncounted, calls = self._uncounted(borders, spans)
+            refuse_deleted(cuts, span, self.spec.starts, kept_since)
+        uncounted, calls = self._uncounted(cuts, spans)
         return Scan(
-            task_table(borders, spans, uncounted),
-            [fingerprint(borders, span) for span in spans],
-            1 + borders.calls + calls,
+            task_table(cuts, spans, uncounted),
+            [fingerprint(cuts, span) for span in spans],
+            1 + cuts.calls + calls,
+            [offsets(cuts, span) for span in spans],
         )
 
     def open(
@@ -168,9 +171,9 @@ class KafkaSource(KafkaKind, Source):
         """See `Source.close`."""
         self._cluster.close()
 
-    def _uncounted(self, borders: Borders, spans: Sequence[Interval]) -> tuple[set[int], int]:
+    def _uncounted(self, cuts: Cuts, spans: Sequence[Interval]) -> tuple[set[int], int]:
         """Partitions where only reading can count the rows, and how many calls that took."""
-        topic = borders.topic
+        topic = cuts.topic
         if not decoder_named(self.options.format, [], {}).one_row:
             return set(topic.partitions), 0
         if self._cluster.compacted(topic):
@@ -178,7 +181,7 @@ class KafkaSource(KafkaKind, Source):
         newest: dict[int, Stretch] = {}
         for span in spans:
             for partition in topic.partitions:
-                stretch = borders.stretch(partition, span)
+                stretch = cuts.stretch(partition, span)
                 if stretch.first < stretch.end:
                     newest[partition] = stretch
         return partitions_with_gaps(self.access, list(newest.values())), 1 + len(newest)

@@ -24,6 +24,7 @@ from forebay.datatasks.operations import (
 )
 from forebay.datatasks.plans import SourcePlan
 from forebay.datatasks.sources.common.base import Scan
+from forebay.datatasks.sources.common.borders import Proposed
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.errors import ConfigError, DataError, NotReadyError
@@ -119,6 +120,7 @@ def operation(found: Any, windows: int, ahead: int = 99) -> SourceOperation:
         shares=shares["a"],
         clock=lambda: found.now,
         ahead=ahead,
+        borders=Proposed(),
     )
 
 
@@ -186,7 +188,7 @@ def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path
         shares = shares_of(found.pipeline, found.sources, [found.window(0)])
         listed = [
             SourceOperation(
-                found.sources[name], tmp_path, shares[name], lambda: found.now, 9
+                found.sources[name], tmp_path, shares[name], lambda: found.now, 9, Proposed()
             ).list_window(found.window(0).key)
             for name in ("a", "b", "c")
         ]

@@ -93,6 +93,13 @@ def _make_listings() -> None:
         UniqueConstraint("pipeline", "source", "window", "asked_by"),
     )
     _make(
+        "borders",
+        *(_text(name, primary_key=True) for name in ("pipeline", "source", "topic", "partition")),
+        _number("instant", primary_key=True),
+        _number("offset"),
+        _number("decided_at"),
+    )
+    _make(
         "events",
         _id(),
         _text("pipeline"),

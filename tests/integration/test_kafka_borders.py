@@ -1,0 +1,215 @@
+"""Windows of a real topic between plans: late, early and transactional records, new partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import HOUR, Interval
+from forebay.datatasks.border_rows import DecidedBorders
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.kafka.client import Cluster
+from forebay.datatasks.sources.kafka.producer import create_topic, ipc_message, publish_batches
+from forebay.errors import DataError
+from forebay.home.database import close_databases, database_of
+from forebay.home.paths import Home
+from forebay.testing.source_suite import tasks_of
+
+pytestmark = pytest.mark.kafka
+NewTopic = Callable[..., str]
+START = datetime(2026, 3, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def hour(number: int) -> Interval:
+    return Interval(START + number * HOUR, START + (number + 1) * HOUR)
+
+
+class Planner:
+    """Plans windows of one topic as a pipeline does, and reads what it planned."""
+
+    def __init__(self, bootstrap: str, topic: str, home: Home) -> None:
+        self.bootstrap, self.topic, self._home = bootstrap, topic, home
+        self.sent = 0
+
+    def send(self, *stamps: datetime, partition: int = 0) -> None:
+        """One record for each time."""
+        batches = []
+        for stamp in stamps:
+            batches.append((pa.table({"id": [self.sent]}), stamp, partition))
+            self.sent += 1
+        publish_batches(self.bootstrap, self.topic, batches)
+
+    def ids(self, *hours: int) -> list[list[int]]:
+        """The records of each hour, planned by one scan."""
+        spec = SourceSpec.model_validate(
+            {
+                "name": "clicks",
+                "kind": "kafka",
+                "options": {"bootstrap": self.bootstrap, "topic": self.topic},
+                "columns": {"id": "int"},
+            }
+        )
+        borders = DecidedBorders(database_of(self._home), "ads", "clicks")
+        spans = [hour(number) for number in hours]
+        with closing(open_source(spec, Path(), borders)) as source:
+            scan = source.scan(spans)
+            self.calls = scan.storage_calls
+            return [
+                sorted(
+                    value
+                    for task in tasks_of(scan, spans, index)
+                    for chunk in source.open(task, None, ["id"], 100)
+                    for value in chunk.batch.column(0).to_pylist()
+                )
+                for index in range(len(spans))
+            ]
+
+
+@pytest.fixture
+def planner(kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path) -> Iterator[Planner]:
+    yield Planner(kafka_bootstrap, new_topic(1), Home(tmp_path / "home"))
+    close_databases()
+
+
+def minutes(first: int, count: int = 4) -> Sequence[datetime]:
+    """Times within one hour."""
+    return [START + first * HOUR + 10 * MINUTE * number for number in range(count)]
+
+
+def test_a_late_record_is_in_the_next_window(planner: Planner) -> None:
+    planner.send(*minutes(0))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    planner.send(START + 59 * MINUTE, *minutes(1))
+    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
+    assert planner.ids(0) == [[0, 1, 2, 3]], "planned anew, it is the same"
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 0, 1)])
+def test_any_order_of_planning_gives_each_record_once(
+    planner: Planner, order: tuple[int, ...]
+) -> None:
+    found: list[int] = []
+    for count, number in enumerate(order):
+        for each in range(4):  # of all hours so far, and late ones among them
+            planner.send(*minutes(each, count + 1))
+        found += planner.ids(number)[0]
+    found += planner.ids(4)[0]
+    assert sorted(found) == list(range(planner.sent))
+    again = [value for part in planner.ids(0, 1, 2, 3, 4) for value in part]
+    assert sorted(again) == sorted(found), "planned anew, they are the same"
+
+
+def test_records_of_the_future_move_no_window(planner: Planner) -> None:
+    ahead = (START + 5 * HOUR, START + 6 * HOUR)
+    planner.send(*minutes(0, 2), *ahead, *minutes(0, 2), *minutes(1), *minutes(2))
+    assert planner.ids(0, 1, 2, 3) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9], [10, 11, 12, 13], []]
+    planner.send(*minutes(5))
+    assert planner.ids(3, 4, 5) == [[], [], [14, 15, 16, 17]]
+
+
+def test_at_the_end_of_a_partition_the_clock_tells(planner: Planner) -> None:
+    planner.send(*minutes(0), datetime.now(UTC) + 3 * HOUR)
+    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], []]
+    planner.send(*minutes(1))
+    assert planner.ids(1, 2) == [[], [5, 6, 7, 8]], "hour 1 was planned, and it is what it was"
+
+
+def test_silence_is_no_jump(planner: Planner) -> None:
+    planner.send(*minutes(0), *minutes(9))
+    assert planner.ids(*range(10)) == [[0, 1, 2, 3], *[[]] * 8, [4, 5, 6, 7]]
+
+
+def test_a_run_of_more_records_is_no_mistake(planner: Planner) -> None:
+    ahead = [START + 5 * HOUR + MINUTE * (number % 50) for number in range(120)]
+    planner.send(*minutes(0), *ahead, *minutes(1))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    assert planner.ids(1, 2) == [[], []]
+    assert planner.ids(5) == [list(range(4, 128))]
+
+
+@contextmanager
+def transactions(planner: Planner) -> Iterator[Any]:
+    """A producer of them."""
+    from kafka import KafkaProducer
+
+    name = f"{planner.topic}-transactions"
+    producer = KafkaProducer(bootstrap_servers=planner.bootstrap, transactional_id=name)
+    producer.init_transactions()
+    yield producer
+    producer.close()
+
+
+def send(producer: Any, topic: str, number: int, stamp: datetime) -> None:
+    value = ipc_message(pa.table({"id": [number]}))
+    producer.send(topic, value, partition=0, timestamp_ms=int(stamp.timestamp() * 1000))
+
+
+def test_a_replay_in_transactions_is_cut_by_its_records(planner: Planner) -> None:
+    with transactions(planner) as producer:
+        for number in range(12):
+            producer.begin_transaction()
+            send(producer, planner.topic, number, minutes(number // 4)[number % 4])
+            producer.commit_transaction()
+    assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_an_open_transaction_belongs_to_a_later_window(planner: Planner) -> None:
+    planner.send(*minutes(0))
+    with transactions(planner) as producer:
+        producer.begin_transaction()
+        send(producer, planner.topic, 4, START + 50 * MINUTE)
+        producer.flush()
+        assert planner.ids(0) == [[0, 1, 2, 3]], "nobody waits for it"
+        producer.commit_transaction()
+    assert planner.ids(1) == [[4]]
+
+
+def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
+    from kafka import KafkaAdminClient
+
+    planner.send(*minutes(0))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    admin = KafkaAdminClient(bootstrap_servers=planner.bootstrap)
+    admin.create_partitions({planner.topic: 2})
+    admin.close()
+    planner.send(START + 30 * MINUTE, *minutes(1), partition=1)
+    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+
+
+def test_a_topic_made_anew_has_borders_of_its_own(planner: Planner) -> None:
+    planner.send(*minutes(0), *minutes(1))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    with Cluster(planner.bootstrap) as cluster:
+        cluster.delete_topic(planner.topic)
+    create_topic(planner.bootstrap, planner.topic, 1)
+    planner.send(*minutes(0, 2), *minutes(1))
+    assert planner.ids(0, 1) == [[8, 9], [10, 11, 12, 13]]
+
+
+def test_deleted_rows_of_a_decided_window_are_never_silent(planner: Planner) -> None:
+    from kafka import KafkaAdminClient, TopicPartition
+
+    planner.send(*minutes(0), *minutes(1), *minutes(2))
+    assert planner.ids(0, 1)
+    admin = KafkaAdminClient(bootstrap_servers=planner.bootstrap)
+    admin.delete_records({TopicPartition(planner.topic, 0): 6})
+    admin.close()
+    for number in (0, 1):
+        with pytest.raises(DataError, match="those before 6 were deleted: run a later window"):
+            planner.ids(number)
+    assert planner.ids(2) == [[8, 9, 10, 11]], "its border is known: nothing of it can be gone"
+
+
+def test_times_within_reach_cost_no_look_at_records(planner: Planner) -> None:
+    planner.send(*minutes(0), *minutes(1), *minutes(2))
+    planner.ids(0, 1)
+    assert planner.calls <= 1 + 2 + 3 + 1
