@@ -19,16 +19,14 @@ _OF_PARTITION = (
     .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
     .where(borders.c.topic == bindparam("topic"), borders.c.partition == bindparam("partition"))
 )
-_AT = _OF_PARTITION.where(borders.c.instant.in_(bindparam("instants", expanding=True)))
+_BETWEEN = _OF_PARTITION.where(borders.c.instant.between(bindparam("first"), bindparam("last")))
 _BEFORE = (
-    _OF_PARTITION.where(borders.c.instant < bindparam("instant"))
+    _OF_PARTITION.where(borders.c.instant < bindparam("first"))
     .order_by(borders.c.instant.desc())
     .limit(1)
 )
 _AFTER = (
-    _OF_PARTITION.where(borders.c.instant > bindparam("instant"))
-    .order_by(borders.c.instant)
-    .limit(1)
+    _OF_PARTITION.where(borders.c.instant > bindparam("last")).order_by(borders.c.instant).limit(1)
 )
 _STORE = insert(borders)
 
@@ -44,10 +42,10 @@ class DecidedBorders(Borders):
         self._database = database
         self._of = {"pipeline": pipeline, "source": source}
 
-    def decided(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:
-        """See `Borders.decided`."""
+    def near(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:
+        """See `Borders.near`."""
         wanted = _by_partition(cuts)
-        return self._database.read(lambda rows: self._at(rows, topic, wanted))
+        return self._database.read(lambda rows: self._near(rows, topic, wanted))
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Cut, int]:
         """See `Borders.decide`."""
@@ -56,10 +54,10 @@ class DecidedBorders(Borders):
         wanted = _by_partition(proposed)
 
         def work(rows: Connection) -> dict[Cut, int]:
-            known = self._at(rows, topic, wanted)
+            near = self._near(rows, topic, wanted)
+            known = {cut: near[cut] for cut in proposed if cut in near}
             new = {cut: offset for cut, offset in proposed.items() if cut not in known}
-            near = self._neighbours(rows, topic, _by_partition(new))
-            found = in_order(known | near, new)
+            found = in_order(near, new)
             now = now_us()
             values = [
                 {
@@ -78,23 +76,14 @@ class DecidedBorders(Borders):
 
         return self._database.read(work) if self._only_look else self._database.transact(work)
 
-    def _at(self, rows: Connection, topic: str, wanted: dict[str, list[int]]) -> dict[Cut, int]:
+    def _near(self, rows: Connection, topic: str, wanted: dict[str, list[int]]) -> dict[Cut, int]:
+        """Where all between the first instant and the last is read, only its ends have others."""
         found: dict[Cut, int] = {}
         for partition, instants in wanted.items():
-            asked = {**self._of, "topic": topic, "partition": partition, "instants": instants}
-            found |= _offsets(partition, rows.execute(_AT, asked))
-        return found
-
-    def _neighbours(
-        self, rows: Connection, topic: str, wanted: dict[str, list[int]]
-    ) -> dict[Cut, int]:
-        """The nearest decided borders before and after each instant."""
-        found: dict[Cut, int] = {}
-        for partition, instants in wanted.items():
-            for instant in instants:
-                asked = {**self._of, "topic": topic, "partition": partition, "instant": instant}
-                for statement in (_BEFORE, _AFTER):
-                    found |= _offsets(partition, rows.execute(statement, asked))
+            names = {**self._of, "topic": topic, "partition": partition}
+            asked = {**names, "first": instants[0], "last": instants[-1]}
+            for statement in (_BEFORE, _BETWEEN, _AFTER):
+                found |= _offsets(partition, rows.execute(statement, asked))
         return found
 
 

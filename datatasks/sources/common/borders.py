@@ -32,8 +32,8 @@ class Borders(ABC):
     """
 
     @abstractmethod
-    def decided(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:
-        """The borders that are decided already, of those asked for."""
+    def near(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:
+        """The borders that are decided at these cuts, and the nearest ones around each."""
 
     @abstractmethod
     def decide(self, topic: str, proposed: Offsets) -> dict[Cut, int]:
@@ -47,7 +47,7 @@ class Borders(ABC):
 class Proposed(Borders):
     """Borders for a look that nothing follows from: as proposed, in order, kept nowhere."""
 
-    def decided(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:  # noqa: ARG002
+    def near(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:  # noqa: ARG002
         """None."""
         return {}
 

@@ -8,7 +8,7 @@ then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from forebay.config.windows import Interval
@@ -46,26 +46,21 @@ class Cuts:
         self.topic = topic
         self.ends = cluster.stable_offsets(topic)
         self.firsts = cluster.first_offsets(topic)
-        instants = sorted({instant for span in spans for instant in (span.start, span.end)})
-        self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in instants}
-        self.calls = 2 + len(instants)
-        self._times = {
-            partition: RecordTimes(
-                access, Stretch(topic.name, partition, first, self.ends[partition]), _ms(now + jump)
-            )
-            for partition, first in self.firsts.items()
-        }
-        self._jump_ms = jump // timedelta(milliseconds=1)
-        wanted = [Cut(str(each), instant) for each in topic.partitions for instant in instants]
-        self.known = borders.decided(topic.topic_id, wanted)
-        old = {cut.instant for cut in self.known}
-        proposed = {
-            cut: self._proposed(int(cut.partition), cut.instant, is_new=cut.instant in old)
-            for cut in wanted
-            if cut not in self.known
-        }
-        self._offsets = self.known | borders.decide(topic.topic_id, proposed)
-        self.calls += sum(each.calls for each in self._times.values())
+        self._instants = sorted({each for span in spans for each in (span.start, span.end)})
+        self._jump = jump
+        asked = {*self._instants, *(instant - jump for instant in self._instants)}
+        self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in sorted(asked)}
+        self.calls = 2 + len(asked)
+        wanted = [Cut(str(each), at) for each in topic.partitions for at in self._instants]
+        near = borders.near(topic.topic_id, wanted)
+        self._known = {cut for cut in wanted if cut in near}
+        proposed: dict[Cut, int] = {}
+        for partition, first in self.firsts.items():
+            stretch = Stretch(topic.name, partition, first, self.ends[partition])
+            times = RecordTimes(access, stretch, _ms(now + jump))
+            proposed |= self._proposed(times, stretch, near)
+            self.calls += times.calls
+        self._offsets = near | borders.decide(topic.topic_id, proposed)
 
     def first(self, partition: int, span: Interval) -> OffsetAt | None:
         """The first record that is not older than the span, should there be one."""
@@ -80,19 +75,42 @@ class Cuts:
 
     def is_known(self, partition: int, instant: datetime) -> bool:
         """Whether an earlier plan decided the border."""
-        return Cut(str(partition), instant) in self.known
+        return Cut(str(partition), instant) in self._known
 
-    def _proposed(self, partition: int, instant: datetime, *, is_new: bool) -> int:
-        """is_new: the border of other partitions was decided when this one was not there."""
-        end = self.ends[partition]
-        if is_new:
-            return self.firsts[partition]
-        found = self._at[instant][partition]
-        if found is None or found.offset >= end:
-            return end
-        if found.timestamp_ms <= _ms(instant) + self._jump_ms:
+    def _proposed(
+        self, times: RecordTimes, stretch: Stretch, near: Mapping[Cut, int]
+    ) -> dict[Cut, int]:
+        """Borders of one partition that are not decided yet."""
+        name = str(stretch.partition)
+        elsewhere = {cut.instant for cut in self._known}
+        decided = sorted((cut.instant, at) for cut, at in near.items() if cut.partition == name)
+        found: dict[Cut, int] = {}
+        low = stretch.first
+        for instant in self._instants:
+            low = max([low, *(offset for at, offset in decided if at <= instant)])
+            cut = Cut(name, instant)
+            if cut in self._known:
+                continue
+            if instant in elsewhere:  # a partition that was not there yet: nothing of it is lost
+                found[cut] = low
+            else:
+                found[cut] = low = self._reached(times, stretch, instant, low)
+        return found
+
+    def _reached(self, times: RecordTimes, stretch: Stretch, instant: datetime, low: int) -> int:
+        """The offset from which on the partition has reached an instant, `low` at the least.
+
+        That is the broker's answer, unless the record may be odd: an earlier border is behind it
+        already, its time is far from the instant, or nothing comes shortly before it.
+        """
+        found = self._at[instant][stretch.partition]
+        if found is None or found.offset >= stretch.end:
+            return stretch.end
+        before = self._at[instant - self._jump][stretch.partition]
+        is_far = found.timestamp_ms > _ms(instant + self._jump)
+        if found.offset >= low and not is_far and before != found:
             return found.offset
-        return self._times[partition].first_since(_ms(instant), found.offset)
+        return times.first_since(_ms(instant), max(found.offset, low))
 
 
 def _ms(instant: datetime) -> int:
