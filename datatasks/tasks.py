@@ -93,11 +93,16 @@ class TaskProgress(Message):
     """How far a task got: next unread row, rows counted so far, and whether it is at its end.
 
     The counts are cumulative from the task's start, never from a lease's start.
+    late_rows: served rows whose time is before the task's span; odd_timestamps: behind it, the
+    first of them at `first_odd`.
     """
 
     position: Position
     rows_read: int = 0
     dead_rows: int = 0
+    late_rows: int = 0
+    odd_timestamps: int = 0
+    first_odd: str = ""
     ended: bool = False
 
 
@@ -133,6 +138,8 @@ class Chunk:
     hours: int32[N], whole hours from data_from to the row's time, never negative (see `hours`).
     end: the position behind the last row and dead row of this chunk.
     dead: rows of the same stretch that could not be decoded, by position.
+    outside: int8[N], where a stream is cut by offsets: -1 for a row whose time is before the span,
+        1 for one behind it, 0 for the others; None where all are in it.
     """
 
     batch: pa.RecordBatch
@@ -142,6 +149,7 @@ class Chunk:
     hours: npt.NDArray[np.int32]
     end: Position
     dead: tuple[DeadRow, ...] = ()
+    outside: npt.NDArray[np.int8] | None = None
 
     def position(self, row: int) -> Position:
         """The position of row number `row`, or the end of the chunk behind its last row."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from forebay.datatasks.sources.common.chunks import place_text
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
 from forebay.mixture.queue.buffer import BufferedChunk
@@ -24,7 +25,8 @@ NULL_LABEL = "the label is null"
 class ServedChunk:
     """Rows of one chunk that are served, and rows of it that are not.
 
-    kept: index in the chunk of each served row. dead: by position.
+    kept: index in the chunk of each served row. dead: by position. first_odd: the place of the
+    first served row whose time is behind the span.
     """
 
     batch: pa.RecordBatch
@@ -32,14 +34,18 @@ class ServedChunk:
     dead: list[DeadRow]
     chunk: Chunk
     before: TaskProgress
+    first_odd: str = ""
     _positions: list[Position] = field(init=False)
     _counts: list[int] = field(init=False)
+    _outside: npt.NDArray[np.int8] | None = field(init=False)
 
     def __post_init__(self) -> None:
         """Prefix sums, so that a position in the middle costs one bisection."""
         object.__setattr__(self, "_positions", [row.position for row in self.dead])
         counts = list(accumulate((row.rows for row in self.dead), initial=0))
         object.__setattr__(self, "_counts", counts)
+        outside = self.chunk.outside
+        object.__setattr__(self, "_outside", None if outside is None else outside[self.kept])
 
     def progress(self, served: int) -> TaskProgress:
         """Where the task stands once the first `served` rows of the chunk are used."""
@@ -48,11 +54,22 @@ class ServedChunk:
             dead = self._counts[bisect_left(self._positions, position)]
         else:
             position, dead = self.chunk.end, self._counts[-1]
+        late, odd = self._outside_of(served)
         return TaskProgress(
             position=position,
             rows_read=self.before.rows_read + served + dead,
             dead_rows=self.before.dead_rows + dead,
+            late_rows=self.before.late_rows + late,
+            odd_timestamps=self.before.odd_timestamps + odd,
+            first_odd=self.before.first_odd or (self.first_odd if odd else ""),
         )
+
+    def _outside_of(self, served: int) -> tuple[int, int]:
+        """How many of the first served rows have a time before the span, and behind it."""
+        if self._outside is None:
+            return 0, 0
+        some = self._outside[:served]
+        return int((some < 0).sum()), int((some > 0).sum())
 
     @property
     def after(self) -> TaskProgress:
@@ -69,14 +86,23 @@ def served_chunk(
     chunk: Chunk, encoded: Encoded, before: TaskProgress, locate: Locate
 ) -> ServedChunk:
     """Take rows without a label out of a chunk."""
-    count = len(chunk.parts)
     if not encoded.null_label.any():
-        return ServedChunk(encoded.batch, np.arange(count), list(chunk.dead), chunk, before)
+        every = np.arange(len(chunk.parts))
+        odd = _first_odd(chunk, every, locate)
+        return ServedChunk(encoded.batch, every, list(chunk.dead), chunk, before, odd)
     unlabelled = np.flatnonzero(encoded.null_label)
     kept = np.flatnonzero(~encoded.null_label)
     dead = [*chunk.dead, *_dead_rows(chunk, unlabelled, locate)]
     dead.sort(key=lambda row: row.position)
-    return ServedChunk(encoded.batch.take(pa.array(kept)), kept, dead, chunk, before)
+    odd = _first_odd(chunk, kept, locate)
+    return ServedChunk(encoded.batch.take(pa.array(kept)), kept, dead, chunk, before, odd)
+
+
+def _first_odd(chunk: Chunk, kept: npt.NDArray[np.int64], locate: Locate) -> str:
+    if chunk.outside is None:
+        return ""
+    odd = kept[chunk.outside[kept] > 0]
+    return place_text(locate(chunk.position(int(odd[0])))) if len(odd) else ""
 
 
 def _dead_rows(chunk: Chunk, rows: npt.NDArray[np.int64], locate: Locate) -> list[DeadRow]:

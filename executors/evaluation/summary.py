@@ -52,7 +52,7 @@ def window_facts(plan: WindowPlan, link: Link, stale: str | None, evaluation: Ev
     """What is said of one trained window. stale: why its model is, see `ModelChain`."""
     sources: Json = {}
     for name, source in plan.sources.items():
-        rows = source_rows(source, link)
+        rows, read = source_rows(source, link), link.read.get(name, ReadRows())
         sources[name] = {
             "data_from": source.data_from.isoformat(),
             "data_to": source.data_to.isoformat(),
@@ -61,6 +61,10 @@ def window_facts(plan: WindowPlan, link: Link, stale: str | None, evaluation: Ev
             "served_rows": rows.served,
             "trained_rows": rows.trained,
             "dead_letter_rows": rows.dead,
+            "late_rows": read.late,
+            "odd_timestamps": read.odd_timestamps,
+            "first_odd": read.first_odd,
+            "offsets": source.offsets,
             "reason": source.reason,
         }
     return {

@@ -31,10 +31,17 @@ class Head(NamedTuple):
 
 
 class ReadRows(Message):
-    """Rows of one source as data executors counted them: read, and of these refused as dead."""
+    """Rows of one source as data executors counted them: read, and of these refused as dead.
+
+    late: served rows that came too late for the window of their time. odd_timestamps: those whose
+    time is behind their window, the first of them at `first_odd`.
+    """
 
     rows: int = 0
     dead: int = 0
+    late: int = 0
+    odd_timestamps: int = 0
+    first_odd: str = ""
 
 
 FileKind = Literal["checkpoint", "scores", "steps", "dead_letters", "saved_model"]

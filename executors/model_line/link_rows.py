@@ -358,7 +358,7 @@ def _link(row: Row[Any], sums: Sequence[Row[Any]], files: dict[FileKind, Stored]
         parent=_parent(row),
         base_seen={each.source: _sums(each, "base") for each in sums},
         seen={each.source: _sums(each, "seen") for each in sums},
-        read={each.source: ReadRows(rows=each.served_rows, dead=each.dead_rows) for each in sums},
+        read={each.source: _read(each) for each in sums},
         files=files,
         started_at=from_us(row.started_at),
         finished_at=from_us(row.finished_at),
@@ -372,7 +372,17 @@ def _parent(row: Row[Any]) -> Parent | None:
     return Parent(window=row.parent_window, generation=row.parent_generation)
 
 
-def _row_of(link: Link, source: str) -> dict[str, int]:
+def _read(row: Row[Any]) -> ReadRows:
+    return ReadRows(
+        rows=row.served_rows,
+        dead=row.dead_rows,
+        late=row.late_rows,
+        odd_timestamps=row.odd_timestamps,
+        first_odd=row.first_odd,
+    )
+
+
+def _row_of(link: Link, source: str) -> dict[str, int | str]:
     read = link.read.get(source, ReadRows())
     base, seen = link.base_seen.get(source, RowSums()), link.seen[source]
     sums = {
@@ -380,7 +390,14 @@ def _row_of(link: Link, source: str) -> dict[str, int]:
         for when, of in (("base", base), ("seen", seen))
         for name in _SUMS
     }
-    return {**sums, "served_rows": read.rows, "dead_rows": read.dead}
+    return {
+        **sums,
+        "served_rows": read.rows,
+        "dead_rows": read.dead,
+        "late_rows": read.late,
+        "odd_timestamps": read.odd_timestamps,
+        "first_odd": read.first_odd,
+    }
 
 
 def _sums(row: Row[Any], when: str) -> RowSums:

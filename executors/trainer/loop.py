@@ -379,8 +379,14 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
     found = {name: ReadRows() for name in names}
     for task, at in progress.items():
         name = task.rpartition("/")[0]
-        rows, dead = found[name].rows + at.rows_read, found[name].dead + at.dead_rows
-        found[name] = ReadRows(rows=rows, dead=dead)
+        before = found[name]
+        found[name] = ReadRows(
+            rows=before.rows + at.rows_read,
+            dead=before.dead + at.dead_rows,
+            late=before.late + at.late_rows,
+            odd_timestamps=before.odd_timestamps + at.odd_timestamps,
+            first_odd=before.first_odd or at.first_odd,
+        )
     return found
 
 

@@ -209,6 +209,9 @@ link_rows = Table(
     ),
     _number("served_rows"),
     _number("dead_rows"),
+    _number("late_rows"),
+    _number("odd_timestamps"),
+    _text("first_odd"),
 )
 # What of a link is in the store, by kind: its checkpoint, scores, steps, dead letters and the model
 # that serves.

@@ -30,6 +30,7 @@ class Stored:
     end: the position behind these rows (and behind rows that were cut away after them).
     locate: where a row number lies, for dead letters and error texts.
     bad: rows (index in the batch) that are bad already, and why.
+    outside: as in `Chunk`.
     """
 
     batch: pa.RecordBatch
@@ -40,6 +41,7 @@ class Stored:
     end: Position
     locate: Locate
     bad: Mapping[int, str]
+    outside: npt.NDArray[np.int8] | None = None
 
 
 def to_chunk(
@@ -56,7 +58,15 @@ def to_chunk(
     fitted = fit(stored.batch, columns, declared)
     bad = {**fitted.bad, **stored.bad}
     parts = np.full(len(stored.rows), stored.part, np.int64)
-    chunk = Chunk(fitted.batch, stored.row_ids, parts, stored.rows, stored.hours, stored.end)
+    chunk = Chunk(
+        fitted.batch,
+        stored.row_ids,
+        parts,
+        stored.rows,
+        stored.hours,
+        stored.end,
+        outside=stored.outside,
+    )
     if not bad:
         return chunk
     if policy == "fail":
@@ -91,6 +101,7 @@ def _take(chunk: Chunk, rows: Ints) -> Chunk:
         parts=chunk.parts[rows],
         rows=chunk.rows[rows],
         hours=chunk.hours[rows],
+        outside=None if chunk.outside is None else chunk.outside[rows],
     )
 
 
@@ -154,6 +165,18 @@ def _join(chunks: list[Chunk]) -> Chunk:
         np.concatenate([chunk.hours for chunk in full]),
         chunks[-1].end,
         dead,
+        _joined_outside(full),
+    )
+
+
+def _joined_outside(chunks: list[Chunk]) -> npt.NDArray[np.int8] | None:
+    if all(chunk.outside is None for chunk in chunks):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(len(chunk.rows), np.int8) if chunk.outside is None else chunk.outside
+            for chunk in chunks
+        ]
     )
 
 

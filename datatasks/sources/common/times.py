@@ -102,6 +102,12 @@ class Spans:
         return hours_within(times, starts, ends)
 
 
+def outside(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
+    """-1 for times before [start, end), 1 for those behind it; None where all are in it."""
+    found = (times >= end).astype(np.int8) - (times < start).astype(np.int8)
+    return found if found.any() else None
+
+
 def hours_within(times: Times, start: Times | int, end: Times | int) -> npt.NDArray[np.int32]:
     """Whole hours from `start` to each time, clamped to the span [start, end)."""
     clamped = np.clip(times, start, np.asarray(end) - 1)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.common.chunks import Ints, place_text, without_columns
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
-from forebay.datatasks.sources.common.times import hours_within
+from forebay.datatasks.sources.common.times import hours_within, outside
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.records import MessageBatch
@@ -91,6 +91,7 @@ class ChunkMaker:
             rows=rows,
             hours=hours_within(stamps, start, end),
             end=Position(group.offsets[-1] + 1, 0),
+            outside=outside(stamps, start, end),
         )
         yield from _pieces(whole, dead, self.chunk_rows)
 
@@ -158,5 +159,6 @@ def _pieces(whole: Chunk, dead: list[DeadRow], chunk_rows: int) -> Iterator[Chun
             whole.hours[first:last],
             end,
             tuple(dead[taken:until]),
+            None if whole.outside is None else whole.outside[first:last],
         )
         taken = until

@@ -11,25 +11,22 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.deleted import Kept, refuse_deleted
 from forebay.datatasks.sources.common.times import hours_within
 from forebay.datatasks.sources.kafka.client import OffsetAt
 from forebay.datatasks.sources.kafka.cuts import Cuts
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.task_table import TASK_SCHEMA
-from forebay.errors import DataError
 from forebay.system.instants import from_us, to_us
 
 
-def refuse_deleted(
+def require_kept(
     cuts: Cuts, span: Interval, starts: datetime | None, kept_since: datetime | None
 ) -> None:
     """Raise when rows of the span were deleted by the topic's retention, or may have been.
 
-    A span whose border was decided before has lost what lies between it and the first stored
-    record. Without one, the first stored record being the span's first, records before it are
-    gone, and nobody can tell any more whether some of them lay in the span. Two things say that
-    none did: a declared `starts` at the span's start, and a time limit that spares everything
-    since `kept_since`.
+    Two things say that none were: a declared `starts` at the span's start, and a time limit that
+    spares everything since `kept_since`.
 
     Raises:
         DataError: which names what to declare.
@@ -38,24 +35,16 @@ def refuse_deleted(
         kept_since is not None and span.start >= kept_since
     )
     for partition in cuts.topic.partitions:
-        gone, stretch = cuts.firsts[partition], cuts.stretch(partition, span)
-        if stretch.first < min(gone, stretch.end):
-            raise DataError(
-                f"topic {cuts.topic.name}, partition {partition}: {span.start} to {span.end} has "
-                f"the offsets {stretch.first} to {stretch.end}, and those before {gone} were "
-                "deleted: run a later window, or declare `starts` behind this one in the source"
-            )
-        if is_whole or gone == 0 or stretch.first > gone:
-            continue
-        if cuts.is_known(partition, span.start):
-            continue
-        stored = cuts.first(partition, span)
-        since = f" (the first one left is of {_instant(stored)})" if stored else ""
-        raise DataError(
-            f"topic {cuts.topic.name}, partition {partition}: the records before offset {gone} "
-            f"were deleted{since}, and rows of {span.start} to {span.end} may be among them: "
-            "declare `starts` in the source, or run a later window"
+        stretch, stored = cuts.stretch(partition, span), cuts.first(partition, span)
+        kept = Kept(
+            place=f"topic {cuts.topic.name}, partition {partition}",
+            gone=cuts.firsts[partition],
+            first=stretch.first,
+            end=stretch.end,
+            is_decided=cuts.is_known(partition, span.start),
+            newest=f"{_instant(stored)}" if stored else "",
         )
+        refuse_deleted(kept, span, is_whole=is_whole)
 
 
 def _instant(stored: OffsetAt) -> datetime:

@@ -23,7 +23,7 @@ from forebay.datatasks.sources.kafka.read import (
     partitions_with_gaps,
     read_messages,
 )
-from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, refuse_deleted, task_table
+from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 from forebay.system.instants import from_us
@@ -117,7 +117,7 @@ class KafkaSource(KafkaKind, Source):
         cuts = Cuts(self._cluster, self.access, topic, spans, self.borders, jump, now)
         kept_since = self._cluster.kept_since(topic) if any(cuts.firsts.values()) else None
         for span in spans:
-            refuse_deleted(cuts, span, self.spec.starts, kept_since)
+            require_kept(cuts, span, self.spec.starts, kept_since)
         uncounted, calls = self._uncounted(cuts, spans)
         return Scan(
             task_table(cuts, spans, uncounted),

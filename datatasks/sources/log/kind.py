@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from forebay.config.base import Spec
+from forebay.config.base import Duration, Spec
 from forebay.config.registry import SourceKind
 from forebay.datatasks.sources.common.option_types import Text
 from forebay.datatasks.sources.common.patterns import has_magic
@@ -23,6 +24,10 @@ class LogKind(SourceKind):
         """An append-only log directory: a folder for each partition, a file for each segment."""
 
         path: Text = Field(description="Folder of the log, relative to the project")
+        timestamp_jump_max: Duration = Field(
+            default=timedelta(hours=1),
+            description="How far ahead of the segments around it a segment's time may be",
+        )
 
         @field_validator("path")
         @classmethod

@@ -19,7 +19,7 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import hours_within
+from forebay.datatasks.sources.common.times import hours_within, outside
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
@@ -63,7 +63,9 @@ class _Segment:
         self.partition, _, name = self.row_range.path.rpartition("/")
         self.base, self.rows, commit_ms = parse_segment(name)
         time = np.array([commit_ms * 1000], np.int64)
-        self.hour = hours_within(time, to_us(task.data_from), to_us(task.data_to))[0]
+        span = to_us(task.data_from), to_us(task.data_to)
+        self.hour = hours_within(time, *span)[0]
+        self.outside = outside(time, *span)
 
     def chunks(self, start: int, columns: Sequence[str], chunk_rows: int) -> Iterator[Chunk]:
         at = start
@@ -102,6 +104,7 @@ class _Segment:
             end=self._position(first + batch.num_rows),
             locate=self._location,
             bad={},
+            outside=None if self.outside is None else np.repeat(self.outside, len(rows)),
         )
 
     def _check(self, schema: pa.Schema, columns: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans
+from forebay.datatasks.sources.log.cuts import LogCuts, Partition
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
@@ -133,16 +135,23 @@ class LogSource(LogKind, MarkerSource):
         return Readiness(ready=False, reason=f"{reason} and no {marker}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One listing; offsets of every partition are checked for holes from 0 to the newest."""
+        """One listing; offsets of every partition are checked for holes."""
         before = self._files.calls
         segments = self._segments()
         if not len(segments.base) and not self._files.exists(""):
             raise DataError(f"source {self.spec.name!r}: {self._nothing()}")
         self._check_offsets(segments)
+        partitions = list(_by_partition(segments))
+        jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
+        cuts = LogCuts(partitions, spans, self.borders, jump, now)
+        for each in spans:
+            cuts.require_kept(each, self.spec.starts)
         bounds = Spans(spans)
-        found = bounds.index(segments.commit_us)
+        found = np.full(len(segments.base), -1, np.int64)
+        for partition in partitions:
+            found[partition.at] = _span_of(partition, cuts, spans)
         chosen = np.flatnonzero((found >= 0) & (segments.rows > 0))
-        span = found[chosen].astype(np.int64)
+        span = found[chosen]
         ranges = RowRanges(
             span=span,
             hour=bounds.hours(span, segments.commit_us[chosen]).astype(np.int64),
@@ -154,7 +163,11 @@ class LogSource(LogKind, MarkerSource):
         )
         tasks = to_tasks(ranges, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
         texts = [_fingerprint(segments, chosen[span == index]) for index in range(len(spans))]
-        return Scan(tasks, texts, self._files.calls - before)
+        offsets = [
+            {partition.name: cuts.stretch(partition.name, each) for partition in partitions}
+            for each in spans
+        ]
+        return Scan(tasks, texts, self._files.calls - before, offsets)
 
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
@@ -183,8 +196,8 @@ class LogSource(LogKind, MarkerSource):
         names = np.asarray(segments.partitions.to_pylist())
         same = np.zeros(len(names), np.bool_)
         same[1:] = names[1:] == names[:-1]
-        expected = np.zeros(len(names), np.int64)
-        expected[1:] = np.where(same[1:], (segments.base + segments.rows)[:-1], 0)
+        expected = segments.base.copy()
+        expected[1:] = np.where(same[1:], (segments.base + segments.rows)[:-1], expected[1:])
         wrong = np.flatnonzero(expected != segments.base)
         if len(wrong):
             at = int(wrong[0])
@@ -194,6 +207,23 @@ class LogSource(LogKind, MarkerSource):
                 f"after offset {expected[at]} is {segments.listing.paths[at].as_py()} "
                 "(put the missing segments back)"
             )
+
+
+def _by_partition(segments: _Segments) -> Iterator[Partition]:
+    names, firsts = np.unique(np.asarray(segments.partitions.to_pylist()), return_index=True)
+    ends = np.append(firsts, len(segments.base))[1:]
+    for name, first, end in zip(names, firsts, ends, strict=True):
+        at = np.arange(first, end)
+        yield Partition(str(name), segments.base[at], segments.rows[at], segments.commit_us[at], at)
+
+
+def _span_of(partition: Partition, cuts: LogCuts, spans: Sequence[Interval]) -> Ints:
+    """The span of each segment of a partition; -1 outside all of them."""
+    found = np.full(len(partition.base), -1, np.int64)
+    for index, span in enumerate(spans):
+        first, end = cuts.stretch(partition.name, span)
+        found[np.searchsorted(partition.base, first) : np.searchsorted(partition.base, end)] = index
+    return found
 
 
 def _fingerprint(segments: _Segments, chosen: Ints) -> str:

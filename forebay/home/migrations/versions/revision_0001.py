@@ -157,6 +157,9 @@ def _make_links() -> None:
         _number("seen_sum_of_squares"),
         _number("served_rows"),
         _number("dead_rows"),
+        _number("late_rows"),
+        _number("odd_timestamps"),
+        _text("first_odd"),
     )
     _make(
         "link_files",

@@ -1,0 +1,161 @@
+"""Windows of a log between plans: late and early segments, trimming, partitions that appear."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import HOUR, Interval
+from forebay.datatasks.border_rows import DecidedBorders
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.log.cuts import odd_times
+from forebay.errors import DataError
+from forebay.home.database import close_databases, database_of
+from forebay.home.paths import Home
+from forebay.system.instants import to_us
+from forebay.testing.source_suite import tasks_of
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def span(number: int) -> Interval:
+    return Interval(START + number * HOUR, START + (number + 1) * HOUR)
+
+
+class Planner:
+    """Plans hours of one log as a pipeline does, and reads what it planned."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.sent = root, 0
+        self.offsets: Counter[int] = Counter()
+        self.outside: list[int] = []
+
+    def send(self, *stamps: datetime, partition: int = 0) -> list[Path]:
+        """A segment of one row for each time, with whatever clock its writer had."""
+        folder = self.root / "log" / str(partition)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = []
+        for stamp in stamps:
+            offset = self.offsets[partition]
+            path = folder / f"{offset:020d}-00000001-{to_us(stamp) // 1000:015d}.arrow"
+            table = pa.table({"n": [self.sent]})
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table)
+            self.offsets[partition] += 1
+            self.sent += 1
+            found.append(path)
+        return found
+
+    def ids(self, *hours: int) -> list[list[int]]:
+        """The rows of each hour, planned by one scan."""
+        fields = {"kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
+        spec = SourceSpec.model_validate({"name": "clicks", **fields})
+        borders = DecidedBorders(database_of(Home(self.root / "home")), "ads", "clicks")
+        spans = [span(number) for number in hours]
+        with closing(open_source(spec, self.root, borders)) as source:
+            scan = source.scan(spans)
+            chunks = [
+                [
+                    chunk
+                    for task in tasks_of(scan, spans, index)
+                    for chunk in source.open(task, None, ["n"], 100)
+                ]
+                for index in range(len(spans))
+            ]
+        self.outside = [
+            int(value)
+            for part in chunks
+            for chunk in part
+            if chunk.outside is not None
+            for value in chunk.outside
+        ]
+        return [sorted(n for c in part for n in c.batch["n"].to_pylist()) for part in chunks]
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> Iterator[Planner]:
+    yield Planner(tmp_path)
+    close_databases()
+
+
+def minutes(hour: int, count: int = 4) -> list[datetime]:
+    return [START + hour * HOUR + 10 * MINUTE * number for number in range(count)]
+
+
+def test_a_late_segment_is_in_the_next_window(planner: Planner) -> None:
+    planner.send(*minutes(0))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    planner.send(START + 59 * MINUTE, *minutes(1))
+    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
+    assert planner.outside == [-1, 0, 0, 0, 0]
+    assert planner.ids(0) == [[0, 1, 2, 3]], "planned anew, it is the same"
+
+
+def test_segments_of_the_future_move_no_window(planner: Planner) -> None:
+    ahead = (START + 5 * HOUR, START + 6 * HOUR)
+    planner.send(*minutes(0, 2), *ahead, *minutes(0, 2), *minutes(1), *minutes(2))
+    assert planner.ids(0, 1, 2, 3) == [[*range(6)], [6, 7, 8, 9], [10, 11, 12, 13], []]
+    planner.send(*minutes(5))
+    assert planner.ids(3, 4, 5) == [[], [], [14, 15, 16, 17]]
+    planner.ids(0)
+    assert planner.outside == [0, 0, 1, 1, 0, 0]
+
+
+def test_a_log_may_be_trimmed_where_nobody_needs_it(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1), *minutes(2))
+    assert planner.ids(0, 1)
+    for path in written[:4]:
+        path.unlink()
+    assert planner.ids(1, 2) == [[4, 5, 6, 7], [8, 9, 10, 11]]
+    with pytest.raises(DataError, match=r"offsets 0 to 4, and those before 4 were deleted"):
+        planner.ids(0)
+    written[4].unlink()
+    with pytest.raises(DataError, match=r"offsets 4 to 8, and those before 5 were deleted"):
+        planner.ids(1)
+
+
+def test_nobody_can_tell_what_was_trimmed_before_the_first_plan(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1))
+    written[0].unlink()
+    with pytest.raises(DataError, match=r"before offset 1 were deleted .* declare `starts`"):
+        planner.ids(0)
+    assert planner.ids(1) == [[4, 5, 6, 7]]
+
+
+def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
+    planner.send(*minutes(0))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    planner.send(START + 30 * MINUTE, *minutes(1), partition=1)
+    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
+
+
+@pytest.mark.parametrize(
+    ("times", "odd"),
+    [
+        ([1, 2, 3], []),
+        ([1, 50, 2, 3], [1]),
+        ([1, 50, 60, 2], [1, 2]),
+        ([50, 1, 2], [0]),
+        ([1, 30, 31, 2, 32], [1, 2]),
+        ([1, 5, 30, 3, 31], [2]),
+        ([1, *range(40, 141), 20, 141], []),
+        ([1, 2, 90], []),
+        ([1, 2, 120], [2]),
+        ([120, 121], [0, 1]),
+        ([1, *[50] * 100, 2], [*range(1, 101)]),
+        ([1, *[50] * 101, 2], []),
+        ([], []),
+    ],
+)
+def test_which_times_are_odd(times: list[int], odd: list[int]) -> None:
+    found = odd_times(np.array(times, np.int64), 10, 100)
+    assert np.flatnonzero(found).tolist() == odd
