@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, Row, bindparam, insert, select
 
-from forebay.datatasks.sources.common.borders import Borders, Cut, Offsets, in_order
+from forebay.datatasks.sources.common.borders import Border, Borders, Offsets, in_order
 from forebay.home.database import Database
 from forebay.home.tables import borders
 from forebay.system.instants import from_us, now_us, to_us
@@ -42,33 +42,33 @@ class DecidedBorders(Borders):
         self._database = database
         self._of = {"pipeline": pipeline, "source": source}
 
-    def near(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:
+    def near(self, topic: str, borders: Iterable[Border]) -> dict[Border, int]:
         """See `Borders.near`."""
-        wanted = _by_partition(cuts)
+        wanted = _by_partition(borders)
         return self._database.read(lambda rows: self._near(rows, topic, wanted))
 
-    def decide(self, topic: str, proposed: Offsets) -> dict[Cut, int]:
+    def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """See `Borders.decide`."""
         if not proposed:
             return {}
         wanted = _by_partition(proposed)
 
-        def work(rows: Connection) -> dict[Cut, int]:
+        def work(rows: Connection) -> dict[Border, int]:
             near = self._near(rows, topic, wanted)
-            known = {cut: near[cut] for cut in proposed if cut in near}
-            new = {cut: offset for cut, offset in proposed.items() if cut not in known}
+            known = {border: near[border] for border in proposed if border in near}
+            new = {border: offset for border, offset in proposed.items() if border not in known}
             found = in_order(near, new)
             now = now_us()
             values = [
                 {
                     **self._of,
                     "topic": topic,
-                    "partition": cut.partition,
-                    "instant": to_us(cut.instant),
+                    "partition": border.partition,
+                    "instant": to_us(border.instant),
                     "offset": offset,
                     "decided_at": now,
                 }
-                for cut, offset in found.items()
+                for border, offset in found.items()
             ]
             if values and not self._only_look:
                 rows.execute(_STORE, values)
@@ -76,9 +76,11 @@ class DecidedBorders(Borders):
 
         return self._database.read(work) if self._only_look else self._database.transact(work)
 
-    def _near(self, rows: Connection, topic: str, wanted: dict[str, list[int]]) -> dict[Cut, int]:
+    def _near(
+        self, rows: Connection, topic: str, wanted: dict[str, list[int]]
+    ) -> dict[Border, int]:
         """Where all between the first instant and the last is read, only its ends have others."""
-        found: dict[Cut, int] = {}
+        found: dict[Border, int] = {}
         for partition, instants in wanted.items():
             names = {**self._of, "topic": topic, "partition": partition}
             asked = {**names, "first": instants[0], "last": instants[-1]}
@@ -87,12 +89,12 @@ class DecidedBorders(Borders):
         return found
 
 
-def _by_partition(cuts: Iterable[Cut]) -> dict[str, list[int]]:
+def _by_partition(borders: Iterable[Border]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for cut in sorted(cuts):
-        found.setdefault(cut.partition, []).append(to_us(cut.instant))
+    for border in sorted(borders):
+        found.setdefault(border.partition, []).append(to_us(border.instant))
     return found
 
 
-def _offsets(partition: str, found: Iterable[Row[tuple[int, int]]]) -> dict[Cut, int]:
-    return {Cut(partition, from_us(row.instant)): row.offset for row in found}
+def _offsets(partition: str, found: Iterable[Row[tuple[int, int]]]) -> dict[Border, int]:
+    return {Border(partition, from_us(row.instant)): row.offset for row in found}

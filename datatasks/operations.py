@@ -117,6 +117,8 @@ class SourceOperation:
 
     Called for one window at a time, by one thread at a time. The first call scans all windows
     that are complete, up to `ahead` of them; calls for those then find their tasks here.
+
+    sleeps: whether a window is waited for that is not over yet.
     """
 
     spec: SourceSpec
@@ -126,6 +128,7 @@ class SourceOperation:
     ahead: int
     borders: Borders
     waiting: Callable[[str, str, str], None] = lambda _window, _source, _reason: None
+    sleeps: bool = True
     storage_calls: int = 0
     _found: dict[str, Listed] = field(default_factory=dict)
     _deadline: datetime | None = None
@@ -183,6 +186,8 @@ class SourceOperation:
             found = source.readiness(span)
             if found.ready:
                 return ""
+            if found.not_before is not None and self.sleeps:
+                self._deadline = max(self._deadline, found.not_before + ready.wait)
             if self.clock() >= self._deadline:
                 break
             if not told:

@@ -216,6 +216,7 @@ class _Scan:
                 shares=shares,
                 clock=self._clock,
                 ahead=pipeline.dataset.plan_ahead_windows,
+                sleeps=False,
                 borders=DecidedBorders(
                     self._target.ledger.database, pipeline.name, name, only_look=True
                 ),

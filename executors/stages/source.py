@@ -118,7 +118,8 @@ class SourceStage:
                 ready = _readiness(source, each)
                 if not ready.ready:
                     first = self._listings.first_asked(self._spec.name, key).get(asked_by)
-                    return self._waiting(_incomplete_reason(each.share, ready), first)
+                    since = ready.not_before or first
+                    return self._waiting(_incomplete_reason(each.share, ready), since)
         return SourceResult(state="listed", window=key, source=self._spec.name)
 
     def _wanted(self, asked_by: str, waiting: Sequence[RequestedWindow]) -> list[_Wanted]:
@@ -190,6 +191,9 @@ class SourceStage:
                 if ready.ready:
                     complete.append(each)
                     continue
+                if ready.not_before is not None:
+                    reason = _incomplete_reason(each.share, ready)
+                    return self._waiting(reason, ready.not_before)
                 first, is_new = self._listings.ask(self._spec.name, key, each.asked_by, began)
                 if self._clock() < first + self._spec.ready.wait:
                     if is_new:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,17 +44,27 @@ class Finding:
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether all rows of a span are there, and the sentence that says why not."""
+    """Whether all rows of a span are there, and the sentence that says why not.
+
+    not_before: while it lies ahead, the span is not over: waiting spends nothing of `ready.wait`.
+    """
 
     ready: bool
     reason: str = ""
+    not_before: datetime | None = None
 
 
-def ended(span: Interval) -> Readiness:
-    """Whether the clock has passed the span: all that storage without markers can be asked."""
-    if datetime.now(UTC) >= span.end:
+def ended(span: Interval, delay: timedelta = timedelta(0)) -> Readiness:
+    """Whether the clock has passed the span: all that storage without markers can be asked.
+
+    delay: how long after the span's end its last records may still arrive.
+    """
+    over = span.end + delay
+    if datetime.now(UTC) >= over:
         return Readiness(ready=True)
-    return Readiness(ready=False, reason=f"its time ends at {span.end.isoformat()}")
+    still = f", and records arrive until {over.isoformat()}" if delay else ""
+    reason = f"its time ends at {span.end.isoformat()}{still}"
+    return Readiness(ready=False, reason=reason, not_before=over)
 
 
 @dataclass(frozen=True)

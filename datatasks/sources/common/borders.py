@@ -15,14 +15,14 @@ from itertools import groupby
 from typing import NamedTuple
 
 
-class Cut(NamedTuple):
-    """Where a border is wanted: a partition, and the instant that parts the windows."""
+class Border(NamedTuple):
+    """Where it is wanted: a partition, and the instant that parts the windows."""
 
     partition: str
     instant: datetime
 
 
-Offsets = Mapping[Cut, int]
+Offsets = Mapping[Border, int]
 
 
 class Borders(ABC):
@@ -32,11 +32,11 @@ class Borders(ABC):
     """
 
     @abstractmethod
-    def near(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:
-        """The borders that are decided at these cuts, and the nearest ones around each."""
+    def near(self, topic: str, borders: Iterable[Border]) -> dict[Border, int]:
+        """The borders that are decided of these, and the nearest ones around each."""
 
     @abstractmethod
-    def decide(self, topic: str, proposed: Offsets) -> dict[Cut, int]:
+    def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """Decide borders for good, each as near to what is proposed as its neighbours allow.
 
         Returns:
@@ -47,16 +47,16 @@ class Borders(ABC):
 class Proposed(Borders):
     """Borders for a look that nothing follows from: as proposed, in order, kept nowhere."""
 
-    def near(self, topic: str, cuts: Iterable[Cut]) -> dict[Cut, int]:  # noqa: ARG002
+    def near(self, topic: str, borders: Iterable[Border]) -> dict[Border, int]:  # noqa: ARG002
         """None."""
         return {}
 
-    def decide(self, topic: str, proposed: Offsets) -> dict[Cut, int]:  # noqa: ARG002
+    def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:  # noqa: ARG002
         """See `Borders.decide`."""
         return in_order({}, proposed)
 
 
-def in_order(decided: Offsets, proposed: Offsets) -> dict[Cut, int]:
+def in_order(decided: Offsets, proposed: Offsets) -> dict[Border, int]:
     """What is proposed, moved so that in each partition offsets rise with the instants.
 
     Earlier instants come first: a later one is moved behind them, and before what is decided.
@@ -65,18 +65,18 @@ def in_order(decided: Offsets, proposed: Offsets) -> dict[Cut, int]:
         decided: borders of the same partitions, in order already; at least the nearest ones.
         proposed: for instants at which nothing is decided.
     """
-    found: dict[Cut, int] = {}
+    found: dict[Border, int] = {}
     wanted = sorted({*decided, *proposed})
-    for _, cuts in groupby(wanted, key=lambda cut: cut.partition):
-        ordered = list(cuts)
+    for _, borders in groupby(wanted, key=lambda border: border.partition):
+        ordered = list(borders)
         above: list[int | None] = [None] * len(ordered)
         for at in range(len(ordered) - 2, -1, -1):
             above[at] = decided.get(ordered[at + 1], above[at + 1])
         low: int | None = None
-        for cut, high in zip(ordered, above, strict=True):
-            if cut in decided:
-                low = decided[cut]
+        for border, high in zip(ordered, above, strict=True):
+            if border in decided:
+                low = decided[border]
                 continue
-            offset = proposed[cut] if low is None else max(proposed[cut], low)
-            low = found[cut] = offset if high is None else min(offset, high)
+            offset = proposed[border] if low is None else max(proposed[border], low)
+            low = found[border] = offset if high is None else min(offset, high)
     return found

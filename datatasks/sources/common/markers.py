@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import cached_property
 
 import pyarrow as pa
@@ -19,6 +20,9 @@ from forebay.datatasks.sources.common.patterns import TimePattern, glob_regex, h
 class MarkerSource(Source):
     """A source that `ready.marker` says to be complete; without a marker the clock does."""
 
+    # How long after its end a span's last rows may still arrive.
+    close_delay = timedelta(0)
+
     def readiness(self, span: Interval) -> Readiness:
         """See the class."""
         return self.readiness_of([span])[0]
@@ -27,7 +31,7 @@ class MarkerSource(Source):
         """See the class."""
         marker = self.spec.ready.marker
         if marker is None or not spans:
-            return [ended(span) for span in spans]
+            return [ended(span, self.close_delay) for span in spans]
         return self.marked(spans, marker)
 
     @abstractmethod

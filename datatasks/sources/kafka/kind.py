@@ -28,6 +28,10 @@ class KafkaKind(SourceKind):
             default="arrow-ipc",
             description="arrow-ipc: a micro-batch in each message; json: one row",
         )
+        close_delay: Duration = Field(
+            default=timedelta(minutes=1),
+            description="How long after a window's end its last records may still arrive",
+        )
         timestamp_jump_max: Duration = Field(
             default=timedelta(hours=1),
             description="How far ahead of the records around it a record's time may be",

@@ -13,15 +13,15 @@ import pyarrow as pa
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.deleted import Kept, refuse_deleted
 from forebay.datatasks.sources.common.times import hours_within
+from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.client import OffsetAt
-from forebay.datatasks.sources.kafka.cuts import Cuts
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.system.instants import from_us, to_us
 
 
 def require_kept(
-    cuts: Cuts, span: Interval, starts: datetime | None, kept_since: datetime | None
+    borders: TopicBorders, span: Interval, starts: datetime | None, kept_since: datetime | None
 ) -> None:
     """Raise when rows of the span were deleted by the topic's retention, or may have been.
 
@@ -34,14 +34,14 @@ def require_kept(
     is_whole = (starts is not None and span.start <= starts) or (
         kept_since is not None and span.start >= kept_since
     )
-    for partition in cuts.topic.partitions:
-        stretch, stored = cuts.stretch(partition, span), cuts.first(partition, span)
+    for partition in borders.topic.partitions:
+        stretch, stored = borders.stretch(partition, span), borders.first(partition, span)
         kept = Kept(
-            place=f"topic {cuts.topic.name}, partition {partition}",
-            gone=cuts.firsts[partition],
+            place=f"topic {borders.topic.name}, partition {partition}",
+            gone=borders.firsts[partition],
             first=stretch.first,
             end=stretch.end,
-            is_decided=cuts.is_known(partition, span.start),
+            is_decided=borders.is_known(partition, span.start),
             newest=f"{_instant(stored)}" if stored else "",
         )
         refuse_deleted(kept, span, is_whole=is_whole)
@@ -51,14 +51,14 @@ def _instant(stored: OffsetAt) -> datetime:
     return from_us(stored.timestamp_ms * 1000)
 
 
-def task_table(cuts: Cuts, spans: Sequence[Interval], uncounted: set[int]) -> pa.Table:
+def task_table(borders: TopicBorders, spans: Sequence[Interval], uncounted: set[int]) -> pa.Table:
     """The tasks of all spans. `uncounted` partitions have fewer rows than offsets, or others."""
     found: list[tuple[int, int, Stretch]] = []
     for number, span in enumerate(spans):
         start, end = to_us(span.start), to_us(span.end)
-        for partition in cuts.topic.partitions:
-            stretch = cuts.stretch(partition, span)
-            first = cuts.first(partition, span)
+        for partition in borders.topic.partitions:
+            stretch = borders.stretch(partition, span)
+            first = borders.first(partition, span)
             if stretch.first < stretch.end:
                 stamp = np.array([start if first is None else first.timestamp_ms * 1000])
                 found.append((number, int(hours_within(stamp, start, end)[0]), stretch))
@@ -80,18 +80,20 @@ def _row(span: int, hour: int, stretch: Stretch, uncounted: set[int]) -> dict[st
     }
 
 
-def offsets(cuts: Cuts, span: Interval) -> dict[str, tuple[int, int]]:
+def offsets(borders: TopicBorders, span: Interval) -> dict[str, tuple[int, int]]:
     """Where the span begins and ends in each partition."""
-    found = {str(partition): cuts.stretch(partition, span) for partition in cuts.topic.partitions}
+    found = {
+        str(partition): borders.stretch(partition, span) for partition in borders.topic.partitions
+    }
     return {partition: (stretch.first, stretch.end) for partition, stretch in found.items()}
 
 
-def fingerprint(cuts: Cuts, span: Interval) -> str:
+def fingerprint(borders: TopicBorders, span: Interval) -> str:
     """Changes when the topic was created anew or the span holds other offsets."""
     held = [
         (partition, stretch.first, stretch.end)
-        for partition in cuts.topic.partitions
-        if (stretch := cuts.stretch(partition, span)).first < stretch.end
+        for partition in borders.topic.partitions
+        if (stretch := borders.stretch(partition, span)).first < stretch.end
     ]
-    text = json.dumps([cuts.topic.topic_id, cuts.topic.name, held])
+    text = json.dumps([borders.topic.topic_id, borders.topic.name, held])
     return hashlib.sha256(text.encode()).hexdigest()

@@ -10,12 +10,19 @@ from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
+from forebay.datatasks.sources.common.base import (
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+    Source,
+    ended,
+)
 from forebay.datatasks.sources.common.chunks import empty_chunk, joined
 from forebay.datatasks.sources.formats.decoders import decoder_named
+from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
-from forebay.datatasks.sources.kafka.cuts import Cuts
 from forebay.datatasks.sources.kafka.kind import KafkaKind
 from forebay.datatasks.sources.kafka.read import (
     Access,
@@ -103,10 +110,8 @@ class KafkaSource(KafkaKind, Source):
                 yield Finding(("columns", name), "column-type", message)
 
     def readiness(self, span: Interval) -> Readiness:
-        """See `Source.readiness`: records of a span arrive until the span is over."""
-        if datetime.now(UTC) >= span.end:
-            return Readiness(ready=True)
-        return Readiness(ready=False, reason=f"records arrive until {span.end}")
+        """See `Source.readiness`: records of a span arrive until a while after its end."""
+        return ended(span, self.options.close_delay)
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
         """See `Source.scan`."""
@@ -114,16 +119,16 @@ class KafkaSource(KafkaKind, Source):
         if topic is None:
             raise DataError(f"source {self.spec.name!r}: {self._no_topic()}")
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
-        cuts = Cuts(self._cluster, self.access, topic, spans, self.borders, jump, now)
-        kept_since = self._cluster.kept_since(topic) if any(cuts.firsts.values()) else None
+        borders = TopicBorders(self._cluster, self.access, topic, spans, self.borders, jump, now)
+        kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
         for span in spans:
-            require_kept(cuts, span, self.spec.starts, kept_since)
-        uncounted, calls = self._uncounted(cuts, spans)
+            require_kept(borders, span, self.spec.starts, kept_since)
+        uncounted, calls = self._uncounted(borders, spans)
         return Scan(
-            task_table(cuts, spans, uncounted),
-            [fingerprint(cuts, span) for span in spans],
-            1 + cuts.calls + calls,
-            [offsets(cuts, span) for span in spans],
+            task_table(borders, spans, uncounted),
+            [fingerprint(borders, span) for span in spans],
+            1 + borders.calls + calls,
+            [offsets(borders, span) for span in spans],
         )
 
     def open(
@@ -171,9 +176,9 @@ class KafkaSource(KafkaKind, Source):
         """See `Source.close`."""
         self._cluster.close()
 
-    def _uncounted(self, cuts: Cuts, spans: Sequence[Interval]) -> tuple[set[int], int]:
+    def _uncounted(self, borders: TopicBorders, spans: Sequence[Interval]) -> tuple[set[int], int]:
         """Partitions where only reading can count the rows, and how many calls that took."""
-        topic = cuts.topic
+        topic = borders.topic
         if not decoder_named(self.options.format, [], {}).one_row:
             return set(topic.partitions), 0
         if self._cluster.compacted(topic):
@@ -181,7 +186,7 @@ class KafkaSource(KafkaKind, Source):
         newest: dict[int, Stretch] = {}
         for span in spans:
             for partition in topic.partitions:
-                stretch = cuts.stretch(partition, span)
+                stretch = borders.stretch(partition, span)
                 if stretch.first < stretch.end:
                     newest[partition] = stretch
         return partitions_with_gaps(self.access, list(newest.values())), 1 + len(newest)

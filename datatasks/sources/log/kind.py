@@ -24,6 +24,10 @@ class LogKind(SourceKind):
         """An append-only log directory: a folder for each partition, a file for each segment."""
 
         path: Text = Field(description="Folder of the log, relative to the project")
+        close_delay: Duration = Field(
+            default=timedelta(minutes=1),
+            description="How long after a window's end its last records may still arrive",
+        )
         timestamp_jump_max: Duration = Field(
             default=timedelta(hours=1),
             description="How far ahead of the segments around it a segment's time may be",

@@ -26,7 +26,7 @@ from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans
-from forebay.datatasks.sources.log.cuts import LogCuts, Partition
+from forebay.datatasks.sources.log.borders import LogBorders, Partition
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
@@ -64,8 +64,8 @@ class _Segments:
 class LogSource(LogKind, MarkerSource):
     """A log directory, cut by the commit time in the segments' names.
 
-    Complete: when the clock has passed the span's end, since a segment gets its commit time when
-    it becomes visible. With `ready.marker`, every partition must have a segment committed at or
+    Complete: when the clock has passed the span's end by `close_delay`, since a segment gets its
+    commit time when it becomes visible. With `ready.marker`, every partition must have a segment committed at or
     after the span's end, or the marker file, which says that the partition has ended.
     """
 
@@ -74,6 +74,7 @@ class LogSource(LogKind, MarkerSource):
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Look at nothing yet."""
         super().__init__(spec, options, root)
+        self.close_delay = self.options.close_delay
         self._files = Files(self.options.path, root, {}, ".arrow")
 
     def describe(self) -> Description:
@@ -143,13 +144,13 @@ class LogSource(LogKind, MarkerSource):
         self._check_offsets(segments)
         partitions = list(_by_partition(segments))
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
-        cuts = LogCuts(partitions, spans, self.borders, jump, now)
+        borders = LogBorders(partitions, spans, self.borders, jump, now)
         for each in spans:
-            cuts.require_kept(each, self.spec.starts)
+            borders.require_kept(each, self.spec.starts)
         bounds = Spans(spans)
         found = np.full(len(segments.base), -1, np.int64)
         for partition in partitions:
-            found[partition.at] = _span_of(partition, cuts, spans)
+            found[partition.at] = _span_of(partition, borders, spans)
         chosen = np.flatnonzero((found >= 0) & (segments.rows > 0))
         span = found[chosen]
         ranges = RowRanges(
@@ -164,7 +165,7 @@ class LogSource(LogKind, MarkerSource):
         tasks = to_tasks(ranges, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
         texts = [_fingerprint(segments, chosen[span == index]) for index in range(len(spans))]
         offsets = [
-            {partition.name: cuts.stretch(partition.name, each) for partition in partitions}
+            {partition.name: borders.stretch(partition.name, each) for partition in partitions}
             for each in spans
         ]
         return Scan(tasks, texts, self._files.calls - before, offsets)
@@ -217,11 +218,11 @@ def _by_partition(segments: _Segments) -> Iterator[Partition]:
         yield Partition(str(name), segments.base[at], segments.rows[at], segments.commit_us[at], at)
 
 
-def _span_of(partition: Partition, cuts: LogCuts, spans: Sequence[Interval]) -> Ints:
+def _span_of(partition: Partition, borders: LogBorders, spans: Sequence[Interval]) -> Ints:
     """The span of each segment of a partition; -1 outside all of them."""
     found = np.full(len(partition.base), -1, np.int64)
     for index, span in enumerate(spans):
-        first, end = cuts.stretch(partition.name, span)
+        first, end = borders.stretch(partition.name, span)
         found[np.searchsorted(partition.base, first) : np.searchsorted(partition.base, end)] = index
     return found
 

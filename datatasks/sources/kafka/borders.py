@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Borders, Cut
+from forebay.datatasks.sources.common.borders import Border, Borders
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
 from forebay.datatasks.sources.kafka.read import Access, Stretch
 from forebay.datatasks.sources.kafka.times import RecordTimes
 from forebay.system.instants import to_us
 
 
-class Cuts:
+class TopicBorders:
     """Offsets of every border of the spans, for all partitions of a topic."""
 
     def __init__(
@@ -51,10 +51,10 @@ class Cuts:
         asked = {*self._instants, *(instant - jump for instant in self._instants)}
         self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in sorted(asked)}
         self.calls = 2 + len(asked)
-        wanted = [Cut(str(each), at) for each in topic.partitions for at in self._instants]
+        wanted = [Border(str(each), at) for each in topic.partitions for at in self._instants]
         near = borders.near(topic.topic_id, wanted)
-        self._known = {cut for cut in wanted if cut in near}
-        proposed: dict[Cut, int] = {}
+        self._known = {border for border in wanted if border in near}
+        proposed: dict[Border, int] = {}
         for partition, first in self.firsts.items():
             stretch = Stretch(topic.name, partition, first, self.ends[partition])
             times = RecordTimes(access, stretch, _ms(now + jump))
@@ -69,32 +69,34 @@ class Cuts:
     def stretch(self, partition: int, span: Interval) -> Stretch:
         """Offsets of the span."""
         first, end = (
-            self._offsets[Cut(str(partition), instant)] for instant in (span.start, span.end)
+            self._offsets[Border(str(partition), instant)] for instant in (span.start, span.end)
         )
         return Stretch(self.topic.name, partition, first, end)
 
     def is_known(self, partition: int, instant: datetime) -> bool:
         """Whether an earlier plan decided the border."""
-        return Cut(str(partition), instant) in self._known
+        return Border(str(partition), instant) in self._known
 
     def _proposed(
-        self, times: RecordTimes, stretch: Stretch, near: Mapping[Cut, int]
-    ) -> dict[Cut, int]:
+        self, times: RecordTimes, stretch: Stretch, near: Mapping[Border, int]
+    ) -> dict[Border, int]:
         """Borders of one partition that are not decided yet."""
         name = str(stretch.partition)
-        elsewhere = {cut.instant for cut in self._known}
-        decided = sorted((cut.instant, at) for cut, at in near.items() if cut.partition == name)
-        found: dict[Cut, int] = {}
+        elsewhere = {border.instant for border in self._known}
+        decided = sorted(
+            (border.instant, at) for border, at in near.items() if border.partition == name
+        )
+        found: dict[Border, int] = {}
         low = stretch.first
         for instant in self._instants:
             low = max([low, *(offset for at, offset in decided if at <= instant)])
-            cut = Cut(name, instant)
-            if cut in self._known:
+            border = Border(name, instant)
+            if border in self._known:
                 continue
             if instant in elsewhere:  # a partition that was not there yet: nothing of it is lost
-                found[cut] = low
+                found[border] = low
             else:
-                found[cut] = low = self._reached(times, stretch, instant, low)
+                found[border] = low = self._reached(times, stretch, instant, low)
         return found
 
     def _reached(self, times: RecordTimes, stretch: Stretch, instant: datetime, low: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Borders, Cut
+from forebay.datatasks.sources.common.borders import Border, Borders
 from forebay.datatasks.sources.common.bundles import Ints
 from forebay.datatasks.sources.common.deleted import Kept, refuse_deleted
 from forebay.system.instants import from_us, to_us
@@ -40,7 +40,7 @@ class Partition:
         return int(self.base[-1] + self.rows[-1])
 
 
-class LogCuts:
+class LogBorders:
     """Offsets of every border of the spans, for all partitions."""
 
     def __init__(
@@ -62,20 +62,22 @@ class LogCuts:
         """
         self._partitions = partitions
         instants = sorted({each for span in spans for each in (span.start, span.end)})
-        wanted = [Cut(each.name, at) for each in partitions for at in instants]
+        wanted = [Border(each.name, at) for each in partitions for at in instants]
         near = borders.near(_NO_TOPIC, wanted)
-        self._known = {cut for cut in wanted if cut in near}
+        self._known = {border for border in wanted if border in near}
         proposed = {
-            cut: offset
+            border: offset
             for each in partitions
-            for cut, offset in self._proposed(each, instants, near, jump, now).items()
-            if cut not in near
+            for border, offset in self._proposed(each, instants, near, jump, now).items()
+            if border not in near
         }
         self._offsets = near | borders.decide(_NO_TOPIC, proposed)
 
     def stretch(self, partition: str, span: Interval) -> tuple[int, int]:
         """Offsets [first, end) of a span."""
-        return self._offsets[Cut(partition, span.start)], self._offsets[Cut(partition, span.end)]
+        return self._offsets[Border(partition, span.start)], self._offsets[
+            Border(partition, span.end)
+        ]
 
     def require_kept(self, span: Interval, starts: datetime | None) -> None:
         """See `refuse_deleted`."""
@@ -86,7 +88,7 @@ class LogCuts:
                 gone=int(each.base[0]),
                 first=first,
                 end=end,
-                is_decided=Cut(each.name, span.start) in self._known,
+                is_decided=Border(each.name, span.start) in self._known,
                 newest=f"{from_us(int(each.commit_us[0]))}",
             )
             refuse_deleted(kept, span, is_whole=starts is not None and span.start <= starts)
@@ -95,20 +97,20 @@ class LogCuts:
         self,
         partition: Partition,
         instants: Sequence[datetime],
-        near: Mapping[Cut, int],
+        near: Mapping[Border, int],
         jump: timedelta,
         now: datetime,
-    ) -> dict[Cut, int]:
-        known = {cut.instant for cut in self._known}
+    ) -> dict[Border, int]:
+        known = {border.instant for border in self._known}
         jump_us = jump // timedelta(microseconds=1)
         odd = odd_times(partition.commit_us, jump_us, to_us(now))
         reached = np.maximum.accumulate(np.where(odd, np.int64(-(2**62)), partition.commit_us))
         found = np.searchsorted(reached, [to_us(instant) for instant in instants])
         offsets = np.append(partition.base, partition.end)[found]
-        own = [cut.instant for cut in near if cut.partition == partition.name]
+        own = [border.instant for border in near if border.partition == partition.name]
         return {
             # A partition that was not there yet when the border was decided: nothing of it is lost.
-            Cut(partition.name, instant): int(partition.base[0])
+            Border(partition.name, instant): int(partition.base[0])
             if instant in known and not any(at <= instant for at in own)
             else int(offset)
             for instant, offset in zip(instants, offsets, strict=True)
