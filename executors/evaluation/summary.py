@@ -9,6 +9,7 @@ from typing import Any
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
 from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.executors.evaluation.late_rows import outside_notes
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
@@ -127,6 +128,7 @@ def build_summary(
         "rows_agree": agree,
         "rows_line": line,
         **facts,
+        "notes": [*facts.get("notes", ()), *outside_notes(found.values())],
     }
 
 

@@ -65,8 +65,8 @@ class LogSource(LogKind, MarkerSource):
     """A log directory, cut by the commit time in the segments' names.
 
     Complete: when the clock has passed the span's end by `close_delay`, since a segment gets its
-    commit time when it becomes visible. With `ready.marker`, every partition must have a segment committed at or
-    after the span's end, or the marker file, which says that the partition has ended.
+    commit time when it becomes visible. With `ready.marker`, every partition must have a segment
+    committed at or after the span's end, or the marker file, which says that it has ended.
     """
 
     options: LogKind.Options

@@ -1,0 +1,94 @@
+"""Rows that come between two plans: trained once, in the next window, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support import independent
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    Topic,
+    ads_project,
+    publish_day,
+    rows_of_day,
+    write_history,
+    write_log,
+)
+
+from forebay.datatasks.sources.kafka.producer import publish_batches
+from forebay.datatasks.sources.log.writer import LogWriter
+
+ROWS = 2_000
+LATE = 70
+DAYS = ("2026-03-01", "2026-03-02")
+
+
+def late_rows() -> pa.Table:
+    return rows_of_day(FIRST_DAY, LATE, seed=900)
+
+
+def second_day(project: Project) -> None:
+    write_history(project.files, FIRST_DAY, ROWS, seed=100)
+
+
+def late_to_the_log(project: Project) -> None:
+    """Segments of one partition, stamped inside the window that is trained already."""
+    before = FIRST_DAY + DAY - timedelta(milliseconds=1)
+    LogWriter(project.log, 0).append(late_rows(), before)
+    write_log(project.log, FIRST_DAY + DAY, ROWS, seed=101)
+
+
+def late_to_the_topic(project: Project) -> None:
+    topic = project.topic
+    assert topic is not None
+    at = FIRST_DAY + timedelta(hours=5)
+    publish_batches(topic.bootstrap, topic.name, [(late_rows(), at, 0)])
+    publish_day(topic, FIRST_DAY + DAY, ROWS, seed=101)
+
+
+def runs(project: Project, late: Callable[[Project], None]) -> list[dict[str, Any]]:
+    """The first window, then what is late, then the second; and the first one once more."""
+    first = project.run(DAYS[0], DAYS[0])
+    second_day(project)
+    late(project)
+    second = project.run(DAYS[1], DAYS[1])
+    again = project.run(DAYS[0], DAYS[0], "--reprocess")
+    return [first, second, again]
+
+
+def assert_each_row_once(found: list[dict[str, Any]]) -> None:
+    first, second, again = (run["windows"][0]["sources"]["clicks"] for run in found)
+    assert [each["trained_rows"] for each in (first, second, again)] == [ROWS, ROWS + LATE, ROWS]
+    assert [each["late_rows"] for each in (first, second, again)] == [0, LATE, 0]
+    assert [each["odd_timestamps"] for each in (first, second, again)] == [0, 0, 0]
+    assert first["offsets"] == again["offsets"]
+    ends = {partition: end for partition, (_, end) in first["offsets"].items()}
+    assert {partition: begin for partition, (begin, _) in second["offsets"].items()} == ends
+    told = f"{LATE} rows came when the window of their time was planned"
+    notes = [[note for note in run["notes"] if told in note] for run in found]
+    assert [len(each) for each in notes] == [0, 1, 0], [run["notes"] for run in found]
+
+
+def test_late_segments_of_a_log(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, rows=ROWS)
+    found = runs(project, late_to_the_log)
+    assert_each_row_once(found)
+    day = int(FIRST_DAY.timestamp() * 1000)
+    every = independent.log_sums(project.log, day, day + 2 * 86_400_000)
+    assert found[1]["seen"]["clicks"] == every
+
+
+@pytest.mark.kafka
+def test_late_records_of_a_topic(
+    tmp_path: Path, kafka_bootstrap: str, new_topic: Callable[..., str]
+) -> None:
+    topic = Topic(kafka_bootstrap, new_topic(2))
+    project = ads_project(tmp_path, rows=ROWS, topic=topic)
+    assert_each_row_once(runs(project, late_to_the_topic))

@@ -1,0 +1,66 @@
+"""Borders in the database: one answer for everybody, for good."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import func, select
+
+from forebay.datatasks.border_rows import DecidedBorders
+from forebay.datatasks.sources.common.borders import Border
+from forebay.home.database import database_of
+from forebay.home.paths import Home
+from forebay.home.tables import borders
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def at(hour: int, partition: str = "0") -> Border:
+    return Border(partition, START + timedelta(hours=hour))
+
+
+def of(home: Home, source: str = "clicks", *, only_look: bool = False) -> DecidedBorders:
+    return DecidedBorders(database_of(home), "ads", source, only_look=only_look)
+
+
+def test_the_first_decision_holds(home: Home) -> None:
+    assert of(home).decide("t", {at(0): 5, at(1): 9}) == {at(0): 5, at(1): 9}
+    assert of(home).decide("t", {at(0): 7, at(1): 30, at(2): 40}) == {
+        at(0): 5,
+        at(1): 9,
+        at(2): 40,
+    }
+
+
+def test_a_later_decision_stays_between_its_neighbours(home: Home) -> None:
+    of(home).decide("t", {at(0): 5, at(4): 20})
+    assert of(home).decide("t", {at(1): 3, at(2): 50, at(3): 10}) == {
+        at(1): 5,
+        at(2): 20,
+        at(3): 20,
+    }
+    assert of(home).decide("t", {at(-1): 9, at(6): 1}) == {at(-1): 5, at(6): 20}
+
+
+def test_near_are_those_asked_for_and_the_ones_around_them(home: Home) -> None:
+    assert of(home).near("t", [at(2)]) == {}
+    of(home).decide("t", {at(hour): hour for hour in range(6)})
+    of(home).decide("t", {at(2, "1"): 7})
+    assert of(home).near("t", [at(2), at(3)]) == {at(hour): hour for hour in (1, 2, 3, 4)}
+    assert of(home).near("t", [at(9)]) == {at(5): 5}
+
+
+def test_topics_sources_and_partitions_have_their_own(home: Home) -> None:
+    of(home).decide("t", {at(0): 5})
+    assert of(home).near("made anew", [at(0)]) == {}
+    assert of(home, "views").near("t", [at(0)]) == {}
+    assert of(home).near("t", [at(0, "1")]) == {}
+
+
+def test_who_only_looks_decides_nothing(home: Home) -> None:
+    looking = of(home, only_look=True)
+    assert looking.decide("t", {at(0): 5}) == {at(0): 5}
+    of(home).decide("t", {at(0): 8})
+    assert looking.decide("t", {at(0): 5, at(1): 3}) == {at(0): 8, at(1): 8}
+    count = select(func.count()).select_from(borders)
+    assert database_of(home).read(lambda rows: rows.scalar(count)) == 1
