@@ -188,7 +188,7 @@ class SourceOperation:
                 return ""
             if found.not_before is not None and self.sleeps:
                 self._deadline = max(self._deadline, found.not_before + ready.wait)
-            if self.clock() >= self._deadline:
+            elif self.clock() >= self._deadline:
                 break
             if not told:
                 self.waiting(window, self.spec.name, found.reason)

@@ -95,6 +95,8 @@ def _why_source(
             wait = f"its run waits until {since + spec.ready.wait:%Y-%m-%dT%H:%M:%SZ}, then it "
         then = "goes on without these rows" if spec.ready.late == "skip" else "fails"
         reason, advice = found.reason, wait + then
+        if found.not_before is not None:
+            advice = f"nothing: it is looked at from {found.not_before:%Y-%m-%dT%H:%M:%SZ} on"
     return NotPlanned("waiting", not_complete(spec.name, share.span, reason), advice)
 
 

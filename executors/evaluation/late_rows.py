@@ -15,8 +15,7 @@ def outside_notes(windows: Iterable[dict[str, Any]]) -> list[str]:
             late, odd = source["late_rows"], source["odd_timestamps"]
             if late:
                 notes.append(
-                    f"{place}: {late:,} rows came when the window of their time was planned "
-                    "already; they are trained in this one"
+                    f"{place}: {late:,} rows are older than the window; they lie behind its border"
                 )
             if odd:
                 notes.append(

@@ -237,14 +237,17 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
         The id of its window.
 
     Raises:
-        InfrastructureError: when its plan is gone, or the link that it was built on.
+        InfrastructureError: when its plan is gone, or the link that it was built on, or when its
+            model did not begin where that one ended.
     """
     of_window = planned_window(connection, pipeline, link.name)
+    parent_id = _parent_id(connection, line, link.parent)
+    _require_continued(connection, parent_id, link)
     values = {name: getattr(link, name) for name in _PLAIN}
     values |= {
         "line_id": line,
         "window_id": of_window,
-        "parent_id": _parent_id(connection, line, link.parent),
+        "parent_id": parent_id,
         "started_at": to_us(link.started_at),
         "finished_at": to_us(link.finished_at),
         "recorded_at": now_us(),
@@ -414,6 +417,22 @@ def _parent_id(connection: Connection, line: int, parent: Parent | None) -> int 
             "trained from its model: train the window again"
         )
     return found
+
+
+def _require_continued(connection: Connection, parent_id: int | None, link: Link) -> None:
+    """The model began where its parent ended: otherwise rows are lost, or learnt twice."""
+    ended: dict[str, RowSums] = {}
+    if parent_id is not None:
+        rows = connection.execute(_LINK_SUMS, {"ids": [parent_id]})
+        ended = {row.source: _sums(row, "seen") for row in rows}
+    for source, base in link.base_seen.items():
+        before = ended.get(source, RowSums())
+        if base != before:
+            raise InfrastructureError(
+                f"window {link.window} was begun from a model that has seen {base.rows} rows of "
+                f"{source}, and the window before ended with {before.rows} (or with other ones): "
+                "it is not stored; run again, it begins anew"
+            )
 
 
 # Made once, since making a statement takes longer than its execution.

@@ -54,7 +54,7 @@ def plan(
     )
     shown = Output(output)
     rows = [row for plan in report.plans for row in _rows(plan)]
-    shown.table(rows, COLUMNS if shown.is_json else (*COLUMNS, "reason"))
+    shown.table(rows, (*COLUMNS, "offsets" if shown.is_json else "reason"))
     for text in report.notes:
         note(f"note: {text}")
     if not shown.is_json:
@@ -70,7 +70,9 @@ def _rows(plan: WindowPlan) -> list[dict[str, object]]:
         {
             "window": plan.window,
             "generation": plan.generation,
-            **{name: getattr(source, name) for name in (*COLUMNS[1:2], *COLUMNS[3:], "reason")},
+            **{name: getattr(source, name) for name in (*COLUMNS[1:2], *COLUMNS[3:])},
+            "offsets": source.offsets,
+            "reason": source.reason,
         }
         for source in plan.sources.values()
     ]

@@ -70,10 +70,12 @@ PLAN = ("plan", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
 def test_plan_equals_a_count_by_duckdb(project: Project, forebay: Caller) -> None:
     rows = forebay.json(*PLAN)
     keys = ["window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows"]
-    assert [list(row) for row in rows] == [keys] * 6
+    assert [list(row) for row in rows] == [[*keys, "offsets"]] * 6
     for row in rows:
         if row["source"] != "history":
+            assert sum(end - first for first, end in row["offsets"].values()) == row["rows"]
             continue
+        assert row["offsets"] == {}
         [[count, files]] = duckdb.execute(
             "SELECT count(*), count(DISTINCT filename) FROM read_parquet(?, filename = true) "
             'WHERE "at" >= ?::TIMESTAMPTZ AND "at" < ?::TIMESTAMPTZ',

@@ -49,6 +49,10 @@ class Planner:
 
     def ids(self, *hours: int) -> list[list[int]]:
         """The records of each hour, planned by one scan."""
+        return self.rows_of([hour(number) for number in hours])
+
+    def rows_of(self, spans: list[Interval]) -> list[list[int]]:
+        """The same for any spans."""
         spec = SourceSpec.model_validate(
             {
                 "name": "clicks",
@@ -58,7 +62,6 @@ class Planner:
             }
         )
         borders = DecidedBorders(database_of(self._home), "ads", "clicks")
-        spans = [hour(number) for number in hours]
         with closing(open_source(spec, Path(), borders)) as source:
             scan = source.scan(spans)
             self.calls = scan.storage_calls
@@ -209,8 +212,64 @@ def test_deleted_rows_of_a_decided_window_are_never_silent(planner: Planner) -> 
     assert planner.ids(2) == [[8, 9, 10, 11]], "its border is known: nothing of it can be gone"
 
 
+def test_one_late_record_moves_no_border(planner: Planner) -> None:
+    planner.send(*minutes(0), *minutes(1), START - 2 * HOUR, *minutes(2))
+    assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]]
+
+
+def test_jitter_at_the_first_border_loses_nothing(planner: Planner) -> None:
+    second = timedelta(seconds=1)
+    planner.send(START + 0.7 * second, START - 0.4 * second, *minutes(0), *minutes(1))
+    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9]]
+
+
+def test_a_record_one_and_a_half_hours_ahead_moves_no_window(planner: Planner) -> None:
+    planner.send(*minutes(3, 6), *minutes(4, 2), START + 5.6 * HOUR, *minutes(4, 4)[2:])
+    planner.send(*minutes(5))
+    assert planner.ids(3, 4, 5) == [[*range(6)], [6, 7, 8, 9, 10], [11, 12, 13, 14]]
+
+
+def test_planned_from_the_middle_an_odd_record_moves_no_window(planner: Planner) -> None:
+    planner.send(START, START + 5.6 * HOUR)
+    for number in range(1, 7):
+        planner.send(*minutes(number, 6))
+    assert planner.ids(5) == [[*range(26, 32)]]
+    assert planner.ids(0, 1) == [[0, 1], [*range(2, 8)]]
+
+
+def test_stamps_of_no_year_are_only_odd(planner: Planner) -> None:
+    in_microseconds = 1_770_000_000_000_000
+    planner.send(*minutes(0, 2))
+    value = ipc_message(pa.table({"id": [planner.sent]}))
+    planner.sent += 1
+    with transactions(planner) as producer:
+        producer.begin_transaction()
+        producer.send(planner.topic, value, partition=0, timestamp_ms=in_microseconds)
+        producer.commit_transaction()
+    planner.send(*minutes(0, 4)[2:], *minutes(1))
+    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
+
+
+def test_a_refused_window_stays_refused(planner: Planner) -> None:
+    from kafka import KafkaAdminClient, TopicPartition
+
+    planner.send(*minutes(0), *minutes(1))
+    admin = KafkaAdminClient(bootstrap_servers=planner.bootstrap)
+    admin.delete_records({TopicPartition(planner.topic, 0): 2})
+    admin.close()
+    for _ in range(3):
+        with pytest.raises(DataError, match="declare `starts`"):
+            planner.ids(0)
+
+
+def test_before_1970_there_is_nothing(planner: Planner) -> None:
+    planner.send(*minutes(0))
+    spans = [Interval(datetime(1970, 1, 1, tzinfo=UTC), START + HOUR)]
+    assert planner.rows_of(spans) == [[0, 1, 2, 3]]
+
+
 def test_only_odd_places_cost_a_look_at_records(planner: Planner) -> None:
     planner.send(*minutes(0), *minutes(1), *minutes(2))
     planner.ids(0, 1)
-    topic, ends, look_ups, beginning = 1, 2, 4, 1
+    topic, ends, look_ups, beginning = 1, 2, 2 * 3, 1
     assert planner.calls == topic + ends + look_ups + beginning

@@ -14,6 +14,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
+from forebay.errors import DataError
+
 
 class Border(NamedTuple):
     """Where it is wanted: a partition, and the instant that parts the windows."""
@@ -54,6 +56,26 @@ class Proposed(Borders):
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:  # noqa: ARG002
         """See `Borders.decide`."""
         return in_order({}, proposed)
+
+
+def require_within(decided: Offsets, end: int, place: str) -> None:
+    """Refuse a partition that ends before a border of it: its offsets mean other rows by now.
+
+    Args:
+        decided: borders of the partition.
+        end: the offset that its next row will have.
+        place: the partition in words.
+
+    Raises:
+        DataError: which says what has happened to it.
+    """
+    furthest = max(decided.values(), default=0)
+    if furthest > end:
+        raise DataError(
+            f"{place}: its rows went up to offset {furthest} when its windows were planned, and "
+            f"end at {end} now: it was truncated or made anew. Declare it as a new source, under "
+            "another name, with `starts`"
+        )
 
 
 def in_order(decided: Offsets, proposed: Offsets) -> dict[Border, int]:

@@ -102,6 +102,14 @@ class Spans:
         return hours_within(times, starts, ends)
 
 
+def hours_of(times: Times, start: int, end: int) -> npt.NDArray[np.int32]:
+    """As `hours_within`, where rows of a stream may have any time: 0 for those behind the span.
+
+    Where they lie, and not their time, says when they came.
+    """
+    return np.where(times >= end, 0, hours_within(times, start, end)).astype(np.int32)
+
+
 def outside(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
     """-1 for times before [start, end), 1 for those behind it; None where all are in it."""
     found = (times >= end).astype(np.int8) - (times < start).astype(np.int8)

@@ -8,11 +8,11 @@ then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Border, Borders
+from forebay.datatasks.sources.common.borders import Border, Borders, in_order, require_within
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
 from forebay.datatasks.sources.kafka.read import Access, Stretch
 from forebay.datatasks.sources.kafka.times import RecordTimes
@@ -32,7 +32,7 @@ class TopicBorders:
         jump: timedelta,
         now: datetime,
     ) -> None:
-        """Ask the cluster, first for the ends: what arrives meanwhile is in a later window.
+        """Ask the cluster. Nothing is decided yet: the spans may be refused by what is seen now.
 
         Args:
             cluster: where the topic is.
@@ -44,23 +44,33 @@ class TopicBorders:
             now: the planner's clock, which says the same of a partition's last records.
         """
         self.topic = topic
-        self.ends = cluster.stable_offsets(topic)
-        self.firsts = cluster.first_offsets(topic)
+        self._borders = borders
         self._instants = sorted({each for span in spans for each in (span.start, span.end)})
-        self._jump = jump
-        asked = {*self._instants, *(instant - jump for instant in self._instants)}
-        self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in sorted(asked)}
-        self.calls = 2 + len(asked)
         wanted = [Border(str(each), at) for each in topic.partitions for at in self._instants]
         near = borders.near(topic.topic_id, wanted)
+        # After what is decided, which lies before these; what arrives later is in a later window.
+        self.ends = cluster.stable_offsets(topic)
+        self.firsts = cluster.first_offsets(topic)
+        self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in self._instants}
+        self.calls = 2 + len(self._instants)
         self._known = {border for border in wanted if border in near}
-        proposed: dict[Border, int] = {}
-        for partition, first in self.firsts.items():
-            stretch = Stretch(topic.name, partition, first, self.ends[partition])
-            times = RecordTimes(access, stretch, _ms(now + jump))
-            proposed |= self._proposed(times, stretch, near)
+        self._elsewhere = {border.instant for border in self._known}
+        self._jump_ms = jump // timedelta(milliseconds=1)
+        self._before = self._shortly_before(cluster)
+        self._proposed: dict[Border, int] = {}
+        self._decided = _by_partition(topic, near)
+        for partition, decided in self._decided.items():
+            stretch = Stretch(topic.name, partition, self.firsts[partition], self.ends[partition])
+            require_within(decided, stretch.end, f"topic {topic.name}, partition {partition}")
+            times = RecordTimes(access, stretch, self._jump_ms, _ms(now))
+            self._proposed |= self._propose(times, stretch, decided)
             self.calls += times.calls
-        self._offsets = near | borders.decide(topic.topic_id, proposed)
+        self._offsets = near | in_order(near, self._proposed)
+
+    def decide(self) -> None:
+        """Let the borders hold from now on; what somebody decided meanwhile holds already."""
+        decided = self._borders.decide(self.topic.topic_id, self._proposed)
+        self._offsets = self._offsets | decided
 
     def first(self, partition: int, span: Interval) -> OffsetAt | None:
         """The first record that is not older than the span, should there be one."""
@@ -73,47 +83,62 @@ class TopicBorders:
         )
         return Stretch(self.topic.name, partition, first, end)
 
-    def is_known(self, partition: int, instant: datetime) -> bool:
-        """Whether an earlier plan decided the border."""
-        return Border(str(partition), instant) in self._known
+    def is_decided(self, partition: int, offset: int) -> bool:
+        """Whether an earlier plan decided that a window begins there."""
+        return offset in self._decided[partition].values()
 
-    def _proposed(
-        self, times: RecordTimes, stretch: Stretch, near: Mapping[Border, int]
+    def _shortly_before(self, cluster: Cluster) -> dict[datetime, dict[int, OffsetAt | None]]:
+        """For each answer of the broker the first record that is not far older than it."""
+        found: dict[datetime, dict[int, OffsetAt | None]] = {}
+        for instant, answers in self._at.items():
+            asked = {
+                partition: max(0, answer.timestamp_ms - self._jump_ms)
+                for partition, answer in answers.items()
+                if answer is not None and Border(str(partition), instant) not in self._known
+            }
+            if asked:
+                found[instant] = cluster.offsets_at_each(self.topic, asked)
+                self.calls += 1
+        return found
+
+    def _propose(
+        self, times: RecordTimes, stretch: Stretch, decided: dict[Border, int]
     ) -> dict[Border, int]:
         """Borders of one partition that are not decided yet."""
         name = str(stretch.partition)
-        elsewhere = {border.instant for border in self._known}
-        decided = sorted(
-            (border.instant, at) for border, at in near.items() if border.partition == name
-        )
         found: dict[Border, int] = {}
         low = stretch.first
-        for instant in self._instants:
-            low = max([low, *(offset for at, offset in decided if at <= instant)])
-            border = Border(name, instant)
-            if border in self._known:
-                continue
-            if instant in elsewhere:  # a partition that was not there yet: nothing of it is lost
+        for border in sorted({*decided, *(Border(name, at) for at in self._instants)}):
+            if border in decided:
+                low = max(low, decided[border])
+            elif border.instant in self._elsewhere:  # it was not there yet: nothing of it is lost
                 found[border] = low
             else:
-                found[border] = low = self._reached(times, stretch, instant, low)
+                found[border] = low = self._reached(times, stretch, border.instant, low)
         return found
 
     def _reached(self, times: RecordTimes, stretch: Stretch, instant: datetime, low: int) -> int:
         """The offset from which on the partition has reached an instant, `low` at the least.
 
         That is the broker's answer, unless the record may be odd: an earlier border is behind it
-        already, its time is far from the instant, or nothing comes shortly before it.
+        already, or nothing comes shortly before it.
         """
         found = self._at[instant][stretch.partition]
         if found is None or found.offset >= stretch.end:
             return stretch.end
-        before = self._at[instant - self._jump][stretch.partition]
-        is_far = found.timestamp_ms > _ms(instant + self._jump)
-        if found.offset >= low and not is_far and before != found:
+        before = self._before[instant][stretch.partition]
+        if found.offset >= low and before is not None and before.offset < found.offset:
             return found.offset
         return times.first_since(_ms(instant), max(found.offset, low))
 
 
+def _by_partition(topic: Topic, near: dict[Border, int]) -> dict[int, dict[Border, int]]:
+    found: dict[int, dict[Border, int]] = {partition: {} for partition in topic.partitions}
+    for border, offset in near.items():
+        found[int(border.partition)][border] = offset
+    return found
+
+
 def _ms(instant: datetime) -> int:
-    return to_us(instant) // 1000
+    """The first whole one that is not before it; brokers know none before 1970."""
+    return max(0, -(-to_us(instant) // 1000))

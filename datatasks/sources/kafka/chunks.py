@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.common.chunks import Ints, place_text, without_columns
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
-from forebay.datatasks.sources.common.times import hours_within, outside
+from forebay.datatasks.sources.common.times import hours_of, outside
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.records import MessageBatch
@@ -25,6 +25,8 @@ from forebay.system.instants import to_us
 _GROUP_MESSAGES = 512
 _GROUP_BYTES = 4 << 20
 _TEXT_MAX = 2000
+# Producers stamp what they like; later ones would not fit in microseconds.
+_LATEST_MS = np.iinfo(np.int64).max // 1000
 
 
 @dataclass
@@ -82,14 +84,15 @@ class ChunkMaker:
         batch = decoded.batch
         if len(kept) < batch.num_rows:
             batch = batch.take(pa.array(kept)) if batch.num_columns else without_columns(len(kept))
-        stamps = np.array(group.timestamps, np.int64)[decoded.messages[kept]] * 1000
+        stamps = np.minimum(np.array(group.timestamps, np.int64), _LATEST_MS)
+        stamps = stamps[decoded.messages[kept]] * 1000
         start, end = to_us(self.task.data_from), to_us(self.task.data_to)
         whole = Chunk(
             batch=batch,
             row_ids=self._row_ids(parts, rows),
             parts=parts,
             rows=rows,
-            hours=hours_within(stamps, start, end),
+            hours=hours_of(stamps, start, end),
             end=Position(group.offsets[-1] + 1, 0),
             outside=outside(stamps, start, end),
         )

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -196,7 +196,13 @@ class Cluster:
 
     def offsets_at(self, topic: Topic, instant_ms: int) -> dict[int, OffsetAt | None]:
         """For each partition the first record stamped at or after the instant; None: no such."""
-        found = self._list_offsets(topic, topic.partitions, instant_ms)
+        return self.offsets_at_each(topic, dict.fromkeys(topic.partitions, instant_ms))
+
+    def offsets_at_each(
+        self, topic: Topic, instants_ms: Mapping[int, int]
+    ) -> dict[int, OffsetAt | None]:
+        """The same, with an instant of its own for each of these partitions."""
+        found = self._list_offsets(topic, instants_ms)
         return {
             partition: OffsetAt(at.offset, at.timestamp) if at.offset >= 0 else None
             for partition, at in found.items()
@@ -204,22 +210,22 @@ class Cluster:
 
     def first_offsets(self, topic: Topic) -> dict[int, int]:
         """For each partition the first offset that is still stored."""
-        found = self._list_offsets(topic, topic.partitions, self._special("EARLIEST"))
+        found = self._special(topic, "EARLIEST")
         return {partition: at.offset for partition, at in found.items()}
 
     def end_offsets(self, topic: Topic) -> dict[int, int]:
         """For each partition the offset that the next record will have (the high watermark)."""
-        found = self._list_offsets(topic, topic.partitions, self._special("LATEST"))
+        found = self._special(topic, "LATEST")
         return {partition: at.offset for partition, at in found.items()}
 
     def stable_offsets(self, topic: Topic) -> dict[int, int]:
         """For each partition the last stable offset: no transaction is open before it."""
-        found = self._list_offsets(topic, topic.partitions, self._special("LATEST"), committed=True)
+        found = self._special(topic, "LATEST", committed=True)
         return {partition: at.offset for partition, at in found.items()}
 
     def newest_ms(self, topic: Topic) -> int | None:
         """The largest record timestamp of the topic; None when it is empty."""
-        found = self._list_offsets(topic, topic.partitions, self._special("MAX_TIMESTAMP"))
+        found = self._special(topic, "MAX_TIMESTAMP")
         stamps = [at.timestamp for at in found.values() if at.offset >= 0]
         return max(stamps, default=None)
 
@@ -310,14 +316,20 @@ class Cluster:
             )
         return self._admin
 
+    def _special(self, topic: Topic, name: str, *, committed: bool = False) -> dict[int, Any]:
+        from kafka.admin import OffsetSpec
+
+        asked = dict.fromkeys(topic.partitions, OffsetSpec[name])
+        return self._list_offsets(topic, asked, committed=committed)
+
     def _list_offsets(
-        self, topic: Topic, partitions: Sequence[int], spec: int, *, committed: bool = False
+        self, topic: Topic, asked: Mapping[int, int], *, committed: bool = False
     ) -> dict[int, Any]:
         from kafka.protocol.consumer import IsolationLevel
 
         structs = kafka_library().structs
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        wanted = {structs.TopicPartition(topic.name, partition): spec for partition in partitions}
+        wanted = {structs.TopicPartition(topic.name, each): spec for each, spec in asked.items()}
         try:
             found = self.call(
                 "looking up offsets", lambda admin: admin.list_partition_offsets(wanted, level)
@@ -325,13 +337,6 @@ class Cluster:
         except kafka_library().errors.UnknownTopicOrPartitionError as error:
             raise DataError(f"topic {topic.name} at {self.bootstrap} is gone: {error}") from error
         return {key.partition: at for key, at in found.items()}
-
-    @staticmethod
-    def _special(name: str) -> int:
-        from kafka.admin import OffsetSpec
-
-        special: int = OffsetSpec[name]
-        return special
 
 
 def _led(admin: Any, name: str) -> bool:  # noqa: ANN401

@@ -41,14 +41,20 @@ def require_kept(
             gone=borders.firsts[partition],
             first=stretch.first,
             end=stretch.end,
-            is_decided=borders.is_known(partition, span.start),
-            newest=f"{_instant(stored)}" if stored else "",
+            is_decided=borders.is_decided(partition, stretch.first),
+            newest=_time_of(stored),
         )
         refuse_deleted(kept, span, is_whole=is_whole)
 
 
-def _instant(stored: OffsetAt) -> datetime:
-    return from_us(stored.timestamp_ms * 1000)
+def _time_of(stored: OffsetAt | None) -> str:
+    """In words: a producer may have stamped anything."""
+    if stored is None:
+        return ""
+    try:
+        return str(from_us(stored.timestamp_ms * 1000))
+    except OverflowError:
+        return f"{stored.timestamp_ms} ms after 1970"
 
 
 def task_table(borders: TopicBorders, spans: Sequence[Interval], uncounted: set[int]) -> pa.Table:
@@ -60,8 +66,10 @@ def task_table(borders: TopicBorders, spans: Sequence[Interval], uncounted: set[
             stretch = borders.stretch(partition, span)
             first = borders.first(partition, span)
             if stretch.first < stretch.end:
-                stamp = np.array([start if first is None else first.timestamp_ms * 1000])
-                found.append((number, int(hours_within(stamp, start, end)[0]), stretch))
+                is_first = first is not None and first.offset == stretch.first
+                stamp = min(first.timestamp_ms * 1000, end) if first and is_first else start
+                hour = int(hours_within(np.array([stamp]), start, end)[0])
+                found.append((number, hour, stretch))
     found.sort(key=lambda task: (task[0], task[1], task[2].path))
     return pa.Table.from_pylist([_row(*task, uncounted) for task in found], schema=TASK_SCHEMA)
 

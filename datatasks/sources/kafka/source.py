@@ -123,6 +123,7 @@ class KafkaSource(KafkaKind, Source):
         kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
         for span in spans:
             require_kept(borders, span, self.spec.starts, kept_since)
+        borders.decide()
         uncounted, calls = self._uncounted(borders, spans)
         return Scan(
             task_table(borders, spans, uncounted),

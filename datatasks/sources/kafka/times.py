@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
+from forebay.datatasks.sources.common.odd_times import ODD_RUN_MAX, Ticks, odd_times
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
 
-# Longer runs of records ahead of their time are no mistake of a clock: the stream has moved on.
-ODD_RUN_MAX = 100
+# As many records say where the stream is: an odd run, and what follows it, are fewer.
+_LOOKED_AT = 2 * ODD_RUN_MAX + 1
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Consecutive records. times: in milliseconds. is_last: whether they end the partition."""
+
+    offsets: Ticks
+    times: Ticks
+    is_last: bool
 
 
 class RecordTimes:
@@ -14,50 +28,70 @@ class RecordTimes:
     Control records, and records that were aborted or compacted away, have none.
     """
 
-    def __init__(self, access: Access, stretch: Stretch, latest_ms: int) -> None:
-        """Nothing is read yet. latest_ms: no record at the partition's end is later than that."""
+    def __init__(self, access: Access, stretch: Stretch, jump_ms: int, now_ms: int) -> None:
+        """Nothing is read yet. jump_ms, now_ms: see `odd_times`."""
         self.calls = 0
         self._access = access
         self._stretch = stretch
-        self._latest_ms = latest_ms
-        self._reached: dict[int, int | None] = {}
+        self._jump_ms = jump_ms
+        self._now_ms = now_ms
+        self._blocks: dict[int, _Block] = {}
 
     def first_since(self, instant_ms: int, first: int) -> int:
-        """The least offset, from `first` on, behind which the stream has reached an instant.
+        """The first record, from `first` on, that is not older than an instant, nor odd.
 
-        Found by bisection, as times rise but for runs that are shorter than what is looked at.
+        The partition's end where there is none. Looked for around `first`; then by bisection, as
+        half of some records in a row are older or none is; then one after the other.
         """
+        found = self._reached(first, instant_ms)
+        if found is not None:
+            return found
         low, high = first, self._stretch.end
         while low < high:
-            middle = low if low == first else (low + high) // 2
+            middle = (low + high) // 2
             if self._is_since(middle, instant_ms):
                 high = middle
             else:
                 low = middle + 1
-        return low
+        at = max(first, low - _LOOKED_AT)
+        while at < self._stretch.end:
+            found = self._reached(at, instant_ms)
+            if found is not None:
+                return found
+            at = int(self._block(at).offsets[_LOOKED_AT - 1]) + 1
+        return self._stretch.end
+
+    def _reached(self, first: int, instant_ms: int) -> int | None:
+        """The first such record of a few, with those behind them to judge by; None for none."""
+        block = self._block(first)
+        now_ms = self._now_ms if block.is_last else None
+        odd = odd_times(block.times, self._jump_ms, now_ms)
+        some = None if block.is_last else _LOOKED_AT
+        found = np.flatnonzero((block.times >= instant_ms) & ~odd)[:1]
+        if len(found) and (some is None or found[0] < some):
+            return int(block.offsets[found[0]])
+        return self._stretch.end if block.is_last else None
 
     def _is_since(self, offset: int, instant_ms: int) -> bool:
-        reached = self._earliest(offset)
-        return reached is not None and reached >= instant_ms
+        times = self._block(offset).times[:_LOOKED_AT]
+        usual = times[times <= self._now_ms + self._jump_ms]
+        return len(usual) == 0 or float(np.median(usual)) >= instant_ms
 
-    def _earliest(self, offset: int) -> int | None:
-        """The earliest time of the next records, more than an odd run has; None at the end.
+    def _block(self, offset: int) -> _Block:
+        """Twice as many records as are looked at, from an offset on."""
+        if offset not in self._blocks:
+            self._blocks[offset] = self._read(offset)
+        return self._blocks[offset]
 
-        A run at the end that is later than the clock allows is odd: nothing follows it that could
-        say so.
-        """
-        if offset not in self._reached:
-            self._reached[offset] = self._read(offset)
-        return self._reached[offset]
-
-    def _read(self, offset: int) -> int | None:
+    def _read(self, offset: int) -> _Block:
         self.calls += 1
         where = Stretch(self._stretch.topic, self._stretch.partition, offset, self._stretch.end)
+        offsets: list[int] = []
         times: list[int] = []
         for batch in read_messages(self._access, where):
+            offsets += batch.offsets
             times += batch.timestamps
-            if len(times) > ODD_RUN_MAX:
-                return min(times[: ODD_RUN_MAX + 1])
-        while times and times[-1] > self._latest_ms:
-            times.pop()
-        return min(times, default=None)
+            if len(times) > 2 * _LOOKED_AT:
+                kept = slice(0, 2 * _LOOKED_AT)
+                return _Block(np.array(offsets[kept]), np.array(times[kept]), is_last=False)
+        return _Block(np.array(offsets, np.int64), np.array(times, np.int64), is_last=True)

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
-import numpy.typing as npt
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Border, Borders
+from forebay.datatasks.sources.common.borders import Border, Borders, in_order, require_within
 from forebay.datatasks.sources.common.bundles import Ints
 from forebay.datatasks.sources.common.deleted import Kept, refuse_deleted
+from forebay.datatasks.sources.common.odd_times import odd_times
 from forebay.system.instants import from_us, to_us
 
-# A log folder has no id that would change when it is made anew.
-_NO_TOPIC = ""
-# Longer runs of segments ahead of their time are no mistake of a clock: the stream has moved on.
-ODD_RUN_MAX = 100
+_NO_PARTITION = ""
 
 
 @dataclass(frozen=True)
@@ -48,30 +45,42 @@ class LogBorders:
         partitions: Sequence[Partition],
         spans: Sequence[Interval],
         borders: Borders,
+        path: str,
         jump: timedelta,
         now: datetime,
     ) -> None:
-        """Look at commit times and decide what is not decided yet.
+        """Look at commit times. Nothing is decided yet: the spans may be refused by them.
 
         Args:
             partitions: with at least one segment each.
             spans: of the windows that are planned.
             borders: what is decided already, and where the rest is.
+            path: of the log, as it is declared: another one has other offsets.
             jump: how far ahead of its neighbours a segment's time may be.
             now: the planner's clock, which says the same of a partition's last segments.
         """
-        self._partitions = partitions
-        instants = sorted({each for span in spans for each in (span.start, span.end)})
-        wanted = [Border(each.name, at) for each in partitions for at in instants]
-        near = borders.near(_NO_TOPIC, wanted)
+        self._partitions, self._borders, self._path = partitions, borders, path
+        self._instants = sorted({each for span in spans for each in (span.start, span.end)})
+        self._jump_us, self._now_us = jump // timedelta(microseconds=1), to_us(now)
+        # One of no partition for each instant: it says that others were not there.
+        names = [_NO_PARTITION, *(each.name for each in partitions)]
+        wanted = [Border(name, at) for name in names for at in self._instants]
+        near = borders.near(path, wanted)
         self._known = {border for border in wanted if border in near}
-        proposed = {
-            border: offset
-            for each in partitions
-            for border, offset in self._proposed(each, instants, near, jump, now).items()
-            if border not in near
-        }
-        self._offsets = near | borders.decide(_NO_TOPIC, proposed)
+        self._elsewhere = {border.instant for border in self._known}
+        decided: dict[str, dict[Border, int]] = {name: {} for name in names}
+        for border, offset in near.items():
+            decided[border.partition][border] = offset
+        self._proposed = {Border(_NO_PARTITION, at): 0 for at in self._instants}
+        for each in partitions:
+            require_within(decided[each.name], each.end, f"log {path}, partition {each.name}")
+            self._proposed |= self._propose(each, decided[each.name])
+        self._decided = {name: set(found.values()) for name, found in decided.items()}
+        self._offsets = near | in_order(near, self._proposed)
+
+    def decide(self) -> None:
+        """Let the borders hold from now on; what somebody decided meanwhile holds already."""
+        self._offsets = self._offsets | self._borders.decide(self._path, self._proposed)
 
     def stretch(self, partition: str, span: Interval) -> tuple[int, int]:
         """Offsets [first, end) of a span."""
@@ -88,53 +97,26 @@ class LogBorders:
                 gone=int(each.base[0]),
                 first=first,
                 end=end,
-                is_decided=Border(each.name, span.start) in self._known,
+                is_decided=first in self._decided[each.name],
                 newest=f"{from_us(int(each.commit_us[0]))}",
             )
             refuse_deleted(kept, span, is_whole=starts is not None and span.start <= starts)
 
-    def _proposed(
-        self,
-        partition: Partition,
-        instants: Sequence[datetime],
-        near: Mapping[Border, int],
-        jump: timedelta,
-        now: datetime,
-    ) -> dict[Border, int]:
-        known = {border.instant for border in self._known}
-        jump_us = jump // timedelta(microseconds=1)
-        odd = odd_times(partition.commit_us, jump_us, to_us(now))
+    def _propose(self, partition: Partition, decided: Mapping[Border, int]) -> dict[Border, int]:
+        """Borders of one partition that are not decided yet."""
+        odd = odd_times(partition.commit_us, self._jump_us, self._now_us)
         reached = np.maximum.accumulate(np.where(odd, np.int64(-(2**62)), partition.commit_us))
-        found = np.searchsorted(reached, [to_us(instant) for instant in instants])
-        offsets = np.append(partition.base, partition.end)[found]
-        own = [border.instant for border in near if border.partition == partition.name]
-        return {
-            # A partition that was not there yet when the border was decided: nothing of it is lost.
-            Border(partition.name, instant): int(partition.base[0])
-            if instant in known and not any(at <= instant for at in own)
-            else int(offset)
-            for instant, offset in zip(instants, offsets, strict=True)
-        }
-
-
-def odd_times(times: Ints, jump: int, now: int) -> npt.NDArray[np.bool_]:
-    """Which times are far ahead of both their neighbours: runs of at most `ODD_RUN_MAX`.
-
-    At the end, the clock is the neighbour.
-
-    Args:
-        times: in the order of offsets.
-        jump: how far ahead is too far.
-        now: the clock, in the same unit.
-    """
-    odd = np.zeros(len(times), np.bool_)
-    for last in np.flatnonzero(times[:-1] - times[1:] > jump):
-        after = times[last + 1]
-        first = last
-        while first > 0 and times[first - 1] > after + jump and last - first < ODD_RUN_MAX:
-            first -= 1
-        if last - first < ODD_RUN_MAX:
-            odd[first : last + 1] = True
-    normal = np.flatnonzero(times <= now + jump)
-    odd[(normal[-1] + 1 if len(normal) else 0) :] = True
-    return odd
+        at = np.searchsorted(reached, [to_us(instant) for instant in self._instants])
+        by_time = dict(
+            zip(self._instants, np.append(partition.base, partition.end)[at].tolist(), strict=True)
+        )
+        found: dict[Border, int] = {}
+        low = int(partition.base[0])
+        for border in sorted({*decided, *(Border(partition.name, at) for at in self._instants)}):
+            if border in decided:
+                low = max(low, decided[border])
+            elif border.instant in self._elsewhere:  # it was not there yet: nothing of it is lost
+                found[border] = low
+            else:
+                found[border] = low = max(low, by_time[border.instant])
+        return found

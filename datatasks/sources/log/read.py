@@ -19,7 +19,7 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import hours_within, outside
+from forebay.datatasks.sources.common.times import hours_of, outside
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
@@ -64,7 +64,7 @@ class _Segment:
         self.base, self.rows, commit_ms = parse_segment(name)
         time = np.array([commit_ms * 1000], np.int64)
         span = to_us(task.data_from), to_us(task.data_to)
-        self.hour = hours_within(time, *span)[0]
+        self.hour = hours_of(time, *span)[0]
         self.outside = outside(time, *span)
 
     def chunks(self, start: int, columns: Sequence[str], chunk_rows: int) -> Iterator[Chunk]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from forebay.datatasks.sources.common.bundles import Ints, RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.markers import MarkerSource
+from forebay.datatasks.sources.common.odd_times import odd_times
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans
 from forebay.datatasks.sources.log.borders import LogBorders, Partition
@@ -114,16 +115,20 @@ class LogSource(LogKind, MarkerSource):
             nothing = Readiness(ready=False, reason=self._nothing())
             return [nothing for _ in spans]
         latest = to_us(max(span.end for span in spans))
-        newest = {
-            name: int(segments.commit_us[np.asarray(pc.equal(segments.partitions, name))].max())
-            for name in names
-        }
+        newest = {each.name: self._newest_us(each) for each in _by_partition(segments)}
         unmarked = {
             name: commit
             for name, commit in newest.items()
             if commit < latest and not self._files.exists(f"{name}/{marker}")
         }
         return [self._passed(span, unmarked, marker) for span in spans]
+
+    def _newest_us(self, partition: Partition) -> int:
+        """The newest commit that no clock has stamped far ahead."""
+        jump_us = self.options.timestamp_jump_max // timedelta(microseconds=1)
+        odd = odd_times(partition.commit_us, jump_us, to_us(datetime.now(UTC)))
+        usual = partition.commit_us[~odd]
+        return int(usual.max()) if len(usual) else 0
 
     @staticmethod
     def _passed(span: Interval, unmarked: Mapping[str, int], marker: str) -> Readiness:
@@ -144,9 +149,10 @@ class LogSource(LogKind, MarkerSource):
         self._check_offsets(segments)
         partitions = list(_by_partition(segments))
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
-        borders = LogBorders(partitions, spans, self.borders, jump, now)
+        borders = LogBorders(partitions, spans, self.borders, self.options.path, jump, now)
         for each in spans:
             borders.require_kept(each, self.spec.starts)
+        borders.decide()
         bounds = Spans(spans)
         found = np.full(len(segments.base), -1, np.int64)
         for partition in partitions:

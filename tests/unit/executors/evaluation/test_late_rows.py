@@ -13,6 +13,6 @@ def test_each_source_with_late_rows_has_its_notes() -> None:
         {"window": "2026-03-02", "sources": {"a": none, "b": some}},
     ]
     place = "window 2026-03-02, source b: "
-    late = "1,500 rows came when the window of their time was planned already; they are trained "
+    late = "1,500 rows are older than the window; they lie behind its border"
     odd = "2 rows have a time behind the window; the first is topic t, partition 0, offset 4"
-    assert outside_notes(windows) == [place + late + "in this one", place + odd]
+    assert outside_notes(windows) == [place + late, place + odd]

@@ -8,7 +8,6 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -16,7 +15,6 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.log.borders import odd_times
 from forebay.errors import DataError
 from forebay.home.database import close_databases, database_of
 from forebay.home.paths import Home
@@ -138,24 +136,44 @@ def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
     assert planner.ids(1) == [[4, 5, 6, 7, 8]]
 
 
-@pytest.mark.parametrize(
-    ("times", "odd"),
-    [
-        ([1, 2, 3], []),
-        ([1, 50, 2, 3], [1]),
-        ([1, 50, 60, 2], [1, 2]),
-        ([50, 1, 2], [0]),
-        ([1, 30, 31, 2, 32], [1, 2]),
-        ([1, 5, 30, 3, 31], [2]),
-        ([1, *[60] * 101, 20, 61], []),
-        ([1, 2, 90], []),
-        ([1, 2, 120], [2]),
-        ([120, 121], [0, 1]),
-        ([1, *[50] * 100, 2], [*range(1, 101)]),
-        ([1, *[50] * 101, 2], []),
-        ([], []),
-    ],
-)
-def test_which_times_are_odd(times: list[int], odd: list[int]) -> None:
-    found = odd_times(np.array(times, np.int64), 10, 100)
-    assert np.flatnonzero(found).tolist() == odd
+def test_a_refused_window_stays_refused(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1))
+    written[0].unlink()
+    for _ in range(3):
+        with pytest.raises(DataError, match=r"before offset 1 were deleted"):
+            planner.ids(0)
+
+
+def test_one_late_segment_moves_no_border(planner: Planner) -> None:
+    late = START - 2 * HOUR
+    planner.send(*minutes(0), *minutes(1), late, *minutes(2))
+    assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]]
+
+
+def test_what_nobody_had_seen_of_a_planned_window_is_in_the_next(planner: Planner) -> None:
+    (planner.root / "log").mkdir()
+    assert planner.ids(0) == [[]]
+    planner.send(START + 54 * MINUTE, *minutes(1))
+    assert planner.ids(1) == [[0, 1, 2, 3, 4]]
+
+
+def test_a_partition_that_was_trimmed_away_and_goes_on(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1))
+    planner.send(*minutes(0), partition=1)
+    assert planner.ids(0, 1)[0] == [0, 1, 2, 3, 8, 9, 10, 11]
+    for path in written:
+        path.unlink()
+    assert planner.ids(2) == [[]]
+    planner.send(START + 2 * HOUR + 54 * MINUTE, *minutes(3))
+    assert planner.ids(3) == [[12, 13, 14, 15, 16]]
+
+
+def test_a_log_that_was_made_anew_is_refused(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1))
+    assert planner.ids(0, 1)
+    for path in written:
+        path.unlink()
+    planner.offsets.clear()
+    planner.send(*minutes(4))
+    with pytest.raises(DataError, match=r"partition 0: its rows went up to offset 8 .* end at 4"):
+        planner.ids(4)

@@ -1,0 +1,48 @@
+"""Times that are far ahead of those around them: a producer's clock was wrong, or nobody's was.
+
+A run of up to a hundred such times is odd, and decides nothing about windows. A longer one is no
+mistake of a clock: the stream has moved on, and what comes after it is late.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+ODD_RUN_MAX = 100
+
+Ticks = npt.NDArray[np.int64]
+
+
+def odd_times(times: Ticks, jump: int, now: int | None) -> npt.NDArray[np.bool_]:
+    """Which of these are more than `jump` after both their neighbours.
+
+    A run ends where times fall, and what they fall to has to stay for as long as the run, or to the
+    end. So one late time makes nothing odd that came before it.
+
+    Args:
+        times: in the order of offsets.
+        jump: how far ahead is too far.
+        now: the clock in the same unit, which is the neighbour of the last ones; None where more
+            times follow.
+    """
+    odd = np.zeros(len(times), np.bool_)
+    for last in np.flatnonzero(times[:-1] - times[1:] > jump):
+        length = _run_before(times, int(last), jump)
+        odd[last + 1 - length : last + 1] = True
+    if now is not None:
+        usual = np.flatnonzero(times <= now + jump)
+        odd[int(usual[-1]) + 1 if len(usual) else 0 :] = True
+    return odd
+
+
+def _run_before(times: Ticks, last: int, jump: int) -> int:
+    """The length of the odd run that ends with `last`; 0 where none does."""
+    for length in range(1, min(ODD_RUN_MAX, last + 1) + 1):
+        first = last + 1 - length
+        after = times[last + 1 : last + 1 + length].max()
+        if times[first : last + 1].min() <= after + jump:
+            return 0
+        if first == 0 or times[first : last + 1].min() > times[first - 1] + jump:
+            return length
+    return 0

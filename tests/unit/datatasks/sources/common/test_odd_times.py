@@ -1,0 +1,40 @@
+"""Which times of a stream are far ahead of both their neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forebay.datatasks.sources.common.odd_times import odd_times
+
+
+@pytest.mark.parametrize(
+    ("times", "odd"),
+    [
+        ([], []),
+        ([1, 2, 3], []),
+        ([1, 50, 2, 3], [1]),
+        ([1, 2, 60, 2, 3], [2]),
+        ([1, 50, 60, 2, 3], [1, 2]),
+        ([1, 50, 60, 2], [1, 2]),
+        ([50, 1, 2], [0]),
+        # One that is late makes nothing odd that came before it.
+        ([1, 30, 31, 2, 32], []),
+        ([10, 15, 20, 25, 30, 1, 33], []),
+        ([1, *range(30, 60, 2), 5, 61], []),
+        ([1, 5, 30, 3, 31], [2]),
+        ([1, *[60] * 101, 20, 61], []),
+        ([1, *[50] * 100, 2], [*range(1, 101)]),
+        ([1, *[50] * 101, 2], []),
+        ([1, 2, 90], []),
+        ([1, 2, 120], [2]),
+        ([120, 121], [0, 1]),
+    ],
+)
+def test_which_times_are_odd(times: list[int], odd: list[int]) -> None:
+    found = odd_times(np.array(times, np.int64), 10, 100)
+    assert np.flatnonzero(found).tolist() == odd
+
+
+def test_where_more_follow_nobody_asks_the_clock() -> None:
+    assert not odd_times(np.array([1, 2, 120], np.int64), 10, None).any()
