@@ -86,9 +86,12 @@ def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) ->
     largest = RowSums(rows=2**63 - 1, sum=-(2**63), sum_of_squares=2**63 - 1)
     recorded = link("2026-03-04", parent=(THIRD, 1)).model_copy(
         update={
-            "base_seen": {"clicks": RowSums(rows=1), "history": RowSums()},
+            "base_seen": {"clicks": RowSums(rows=10), "history": RowSums()},
             "seen": {"clicks": largest, "history": RowSums(rows=3)},
-            "read": {"clicks": ReadRows(rows=9, dead=2), "history": ReadRows(rows=3)},
+            "read": {
+                "clicks": ReadRows(rows=9, dead=2, late=3, odd_timestamps=1, first_odd="row 7"),
+                "history": ReadRows(rows=3),
+            },
             "files": {
                 "steps": Stored(name="models/steps", checksum="a" * 64, size_bytes=2**40),
                 "scores": Stored(name="models/scores", checksum="b" * 64, size_bytes=0),
@@ -112,6 +115,17 @@ def test_a_link_needs_its_plan_and_its_parent(ledger: Ledger, chain: ModelChain)
         chain.record(link("2026-03-04", parent=(THIRD, 9)))
     assert chain.windows() == [FIRST, SECOND, THIRD]
     assert [entry["event"] for entry in ledger.history("2026-03-04")] == ["planned"]
+
+
+@pytest.mark.parametrize("parent", [(THIRD, 1), None])
+def test_a_link_begins_where_its_parent_ended(
+    ledger: Ledger, chain: ModelChain, parent: tuple[str, int] | None
+) -> None:
+    plan_empty(ledger, "2026-03-04")
+    other = link("2026-03-04", {"clicks": 20}, {"clicks": 9}, parent=parent)
+    with pytest.raises(InfrastructureError, match=r"has seen 9 rows of clicks, .* not stored"):
+        chain.record(other)
+    assert chain.windows() == [FIRST, SECOND, THIRD]
 
 
 def test_windows_come_in_the_order_of_time(ledger: Ledger, home: Home) -> None:
