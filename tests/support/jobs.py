@@ -141,9 +141,13 @@ class ToldJob:
         mark_registered(self.folder.path, index, "here")
 
     def link(self, clicks: int, before: int = 0) -> None:
-        """The window is trained."""
+        """The window is trained, from a model that has seen so many rows `before`."""
+        chain, parent = ModelChain(self.home, "ads"), None
+        if before:
+            parent = ("2026-02-28", 1)
+            record(chain, link(parent[0], {"clicks": before}))
         seen = {"clicks": before + clicks}
-        record(ModelChain(self.home, "ads"), link("2026-03-01", seen, {"clicks": before}))
+        record(chain, link("2026-03-01", seen, {"clicks": before}, parent=parent))
 
     @contextmanager
     def supervised(self) -> Iterator[None]:

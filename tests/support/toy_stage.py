@@ -42,7 +42,7 @@ if "job" in answer:
         from support.links import link
         from support.model_lines import record
 
-        counts = ({{"clicks": 17, "views": 3}}, {{"clicks": 5}})
+        counts = ({{"clicks": 12, "views": 3}},)
         record(ModelChain(Home(Path(home)), job["pipeline"]), link(job["key"], *counts))
 for path, content in answer.get("files", {{}}).items():
     target = Path(home, path)

@@ -66,9 +66,8 @@ class RecordTimes:
         block = self._block(first)
         now_ms = self._now_ms if block.is_last else None
         odd = odd_times(block.times, self._jump_ms, now_ms)
-        some = None if block.is_last else _LOOKED_AT
-        found = np.flatnonzero((block.times >= instant_ms) & ~odd)[:1]
-        if len(found) and (some is None or found[0] < some):
+        found = np.flatnonzero((block.times >= instant_ms) & ~odd)
+        if len(found) and (block.is_last or found[0] < _LOOKED_AT):
             return int(block.offsets[found[0]])
         return self._stretch.end if block.is_last else None
 
