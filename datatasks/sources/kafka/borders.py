@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Border, Borders, in_order, require_within
+from forebay.datatasks.sources.common.borders import Border, Borders
+from forebay.datatasks.sources.common.stream_borders import StreamBorders
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
 from forebay.datatasks.sources.kafka.read import Access, Stretch
 from forebay.datatasks.sources.kafka.times import RecordTimes
 from forebay.system.instants import to_us
 
 
-class TopicBorders:
+class TopicBorders(StreamBorders):
     """Offsets of every border of the spans, for all partitions of a topic."""
 
     def __init__(
@@ -32,7 +34,7 @@ class TopicBorders:
         jump: timedelta,
         now: datetime,
     ) -> None:
-        """Ask the cluster. Nothing is decided yet: the spans may be refused by what is seen now.
+        """Ask the cluster.
 
         Args:
             cluster: where the topic is.
@@ -43,34 +45,21 @@ class TopicBorders:
             jump: how far ahead of its neighbours a record's time may be.
             now: the planner's clock, which says the same of a partition's last records.
         """
+        names = [str(partition) for partition in topic.partitions]
+        super().__init__(borders, topic.topic_id, names, spans, f"topic {topic.name}")
         self.topic = topic
-        self._borders = borders
-        self._instants = sorted({each for span in spans for each in (span.start, span.end)})
-        wanted = [Border(str(each), at) for each in topic.partitions for at in self._instants]
-        near = borders.near(topic.topic_id, wanted)
         # After what is decided, which lies before these; what arrives later is in a later window.
         self.ends = cluster.stable_offsets(topic)
         self.firsts = cluster.first_offsets(topic)
-        self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in self._instants}
-        self.calls = 2 + len(self._instants)
-        self._known = {border for border in wanted if border in near}
-        self._elsewhere = {border.instant for border in self._known}
+        self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in self.instants}
+        self.calls = 2 + len(self.instants)
         self._jump_ms = jump // timedelta(milliseconds=1)
         self._before = self._shortly_before(cluster)
-        self._proposed: dict[Border, int] = {}
-        self._decided = _by_partition(topic, near)
-        for partition, decided in self._decided.items():
-            stretch = Stretch(topic.name, partition, self.firsts[partition], self.ends[partition])
-            require_within(decided, stretch.end, f"topic {topic.name}, partition {partition}")
-            times = RecordTimes(access, stretch, self._jump_ms, _ms(now))
-            self._proposed |= self._propose(times, stretch, decided)
+        for partition, first in self.firsts.items():
+            whole = Stretch(topic.name, partition, first, self.ends[partition])
+            times = RecordTimes(access, whole, self._jump_ms, _ms(now))
+            self.propose(str(partition), first, whole.end, partial(self._reached, times, whole))
             self.calls += times.calls
-        self._offsets = near | in_order(near, self._proposed)
-
-    def decide(self) -> None:
-        """Let the borders hold from now on; what somebody decided meanwhile holds already."""
-        decided = self._borders.decide(self.topic.topic_id, self._proposed)
-        self._offsets = self._offsets | decided
 
     def first(self, partition: int, span: Interval) -> OffsetAt | None:
         """The first record that is not older than the span, should there be one."""
@@ -78,14 +67,7 @@ class TopicBorders:
 
     def stretch(self, partition: int, span: Interval) -> Stretch:
         """Offsets of the span."""
-        first, end = (
-            self._offsets[Border(str(partition), instant)] for instant in (span.start, span.end)
-        )
-        return Stretch(self.topic.name, partition, first, end)
-
-    def is_decided(self, partition: int, offset: int) -> bool:
-        """Whether an earlier plan decided that a window begins there."""
-        return offset in self._decided[partition].values()
+        return Stretch(self.topic.name, partition, *self.offsets(str(partition), span))
 
     def _shortly_before(self, cluster: Cluster) -> dict[datetime, dict[int, OffsetAt | None]]:
         """For each answer of the broker the first record that is not far older than it."""
@@ -94,27 +76,11 @@ class TopicBorders:
             asked = {
                 partition: max(0, answer.timestamp_ms - self._jump_ms)
                 for partition, answer in answers.items()
-                if answer is not None and Border(str(partition), instant) not in self._known
+                if answer is not None and Border(str(partition), instant) not in self.known
             }
             if asked:
                 found[instant] = cluster.offsets_at_each(self.topic, asked)
                 self.calls += 1
-        return found
-
-    def _propose(
-        self, times: RecordTimes, stretch: Stretch, decided: dict[Border, int]
-    ) -> dict[Border, int]:
-        """Borders of one partition that are not decided yet."""
-        name = str(stretch.partition)
-        found: dict[Border, int] = {}
-        low = stretch.first
-        for border in sorted({*decided, *(Border(name, at) for at in self._instants)}):
-            if border in decided:
-                low = max(low, decided[border])
-            elif border.instant in self._elsewhere:  # it was not there yet: nothing of it is lost
-                found[border] = low
-            else:
-                found[border] = low = self._reached(times, stretch, border.instant, low)
         return found
 
     def _reached(self, times: RecordTimes, stretch: Stretch, instant: datetime, low: int) -> int:
@@ -130,13 +96,6 @@ class TopicBorders:
         if found.offset >= low and before is not None and before.offset < found.offset:
             return found.offset
         return times.first_since(_ms(instant), max(found.offset, low))
-
-
-def _by_partition(topic: Topic, near: dict[Border, int]) -> dict[int, dict[Border, int]]:
-    found: dict[int, dict[Border, int]] = {partition: {} for partition in topic.partitions}
-    for border, offset in near.items():
-        found[int(border.partition)][border] = offset
-    return found
 
 
 def _ms(instant: datetime) -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from forebay.config.base import Duration, Spec
 from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import Scalar, Text
+from forebay.datatasks.sources.common.option_types import Scalar, StreamOptions, Text
 
 
 class KafkaKind(SourceKind):
@@ -19,7 +17,7 @@ class KafkaKind(SourceKind):
     bounded: ClassVar[bool] = False
     source: ClassVar[str] = "forebay.datatasks.sources.kafka.source:KafkaSource"
 
-    class Options(Spec):
+    class Options(StreamOptions):
         """One Kafka topic. Rows are cut by the timestamp of their record."""
 
         bootstrap: Text = Field(description="Brokers: host:port, several separated by commas")
@@ -27,14 +25,6 @@ class KafkaKind(SourceKind):
         format: Literal["arrow-ipc", "json"] = Field(
             default="arrow-ipc",
             description="arrow-ipc: a micro-batch in each message; json: one row",
-        )
-        close_delay: Duration = Field(
-            default=timedelta(minutes=1),
-            description="How long after a window's end its last records may still arrive",
-        )
-        timestamp_jump_max: Duration = Field(
-            default=timedelta(hours=1),
-            description="How far ahead of the records around it a record's time may be",
         )
         client: dict[str, Scalar] = Field(
             default_factory=dict,

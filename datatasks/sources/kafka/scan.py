@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.deleted import Kept, refuse_deleted
+from forebay.datatasks.sources.common.stream_borders import time_text
 from forebay.datatasks.sources.common.times import hours_within
 from forebay.datatasks.sources.kafka.borders import TopicBorders
-from forebay.datatasks.sources.kafka.client import OffsetAt
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.task_table import TASK_SCHEMA
-from forebay.system.instants import from_us, to_us
+from forebay.system.instants import to_us
 
 
 def require_kept(
@@ -35,26 +34,14 @@ def require_kept(
         kept_since is not None and span.start >= kept_since
     )
     for partition in borders.topic.partitions:
-        stretch, stored = borders.stretch(partition, span), borders.first(partition, span)
-        kept = Kept(
-            place=f"topic {borders.topic.name}, partition {partition}",
-            gone=borders.firsts[partition],
-            first=stretch.first,
-            end=stretch.end,
-            is_decided=borders.is_decided(partition, stretch.first),
-            newest=_time_of(stored),
+        stored = borders.first(partition, span)
+        borders.require_kept(
+            str(partition),
+            borders.firsts[partition],
+            span,
+            is_whole=is_whole,
+            newest=time_text(stored.timestamp_ms * 1000) if stored else "",
         )
-        refuse_deleted(kept, span, is_whole=is_whole)
-
-
-def _time_of(stored: OffsetAt | None) -> str:
-    """In words: a producer may have stamped anything."""
-    if stored is None:
-        return ""
-    try:
-        return str(from_us(stored.timestamp_ms * 1000))
-    except OverflowError:
-        return f"{stored.timestamp_ms} ms after 1970"
 
 
 def task_table(borders: TopicBorders, spans: Sequence[Interval], uncounted: set[int]) -> pa.Table:
@@ -90,10 +77,7 @@ def _row(span: int, hour: int, stretch: Stretch, uncounted: set[int]) -> dict[st
 
 def offsets(borders: TopicBorders, span: Interval) -> dict[str, tuple[int, int]]:
     """Where the span begins and ends in each partition."""
-    found = {
-        str(partition): borders.stretch(partition, span) for partition in borders.topic.partitions
-    }
-    return {partition: (stretch.first, stretch.end) for partition, stretch in found.items()}
+    return {str(each): borders.offsets(str(each), span) for each in borders.topic.partitions}
 
 
 def fingerprint(borders: TopicBorders, span: Interval) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Border, Borders, in_order, require_within
+from forebay.datatasks.sources.common.borders import Borders
 from forebay.datatasks.sources.common.bundles import Ints
-from forebay.datatasks.sources.common.deleted import Kept, refuse_deleted
 from forebay.datatasks.sources.common.odd_times import odd_times
-from forebay.system.instants import from_us, to_us
+from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders, time_text
+from forebay.system.instants import to_us
 
+# For each instant there is a border of no partition: it says that others were not there yet.
 _NO_PARTITION = ""
 
 
@@ -37,7 +38,7 @@ class Partition:
         return int(self.base[-1] + self.rows[-1])
 
 
-class LogBorders:
+class LogBorders(StreamBorders):
     """Offsets of every border of the spans, for all partitions."""
 
     def __init__(
@@ -49,7 +50,7 @@ class LogBorders:
         jump: timedelta,
         now: datetime,
     ) -> None:
-        """Look at commit times. Nothing is decided yet: the spans may be refused by them.
+        """Look at commit times.
 
         Args:
             partitions: with at least one segment each.
@@ -59,64 +60,27 @@ class LogBorders:
             jump: how far ahead of its neighbours a segment's time may be.
             now: the planner's clock, which says the same of a partition's last segments.
         """
-        self._partitions, self._borders, self._path = partitions, borders, path
-        self._instants = sorted({each for span in spans for each in (span.start, span.end)})
-        self._jump_us, self._now_us = jump // timedelta(microseconds=1), to_us(now)
-        # One of no partition for each instant: it says that others were not there.
         names = [_NO_PARTITION, *(each.name for each in partitions)]
-        wanted = [Border(name, at) for name in names for at in self._instants]
-        near = borders.near(path, wanted)
-        self._known = {border for border in wanted if border in near}
-        self._elsewhere = {border.instant for border in self._known}
-        decided: dict[str, dict[Border, int]] = {name: {} for name in names}
-        for border, offset in near.items():
-            decided[border.partition][border] = offset
-        self._proposed = {Border(_NO_PARTITION, at): 0 for at in self._instants}
+        super().__init__(borders, path, names, spans, f"log {path}")
+        self._partitions = partitions
+        self._jump_us, self._now_us = jump // timedelta(microseconds=1), to_us(now)
+        self.propose(_NO_PARTITION, 0, 0, lambda _instant, low: low)
         for each in partitions:
-            require_within(decided[each.name], each.end, f"log {path}, partition {each.name}")
-            self._proposed |= self._propose(each, decided[each.name])
-        self._decided = {name: set(found.values()) for name, found in decided.items()}
-        self._offsets = near | in_order(near, self._proposed)
+            self.propose(each.name, int(each.base[0]), each.end, self._reached(each))
 
-    def decide(self) -> None:
-        """Let the borders hold from now on; what somebody decided meanwhile holds already."""
-        self._offsets = self._offsets | self._borders.decide(self._path, self._proposed)
-
-    def stretch(self, partition: str, span: Interval) -> tuple[int, int]:
-        """Offsets [first, end) of a span."""
-        return self._offsets[Border(partition, span.start)], self._offsets[
-            Border(partition, span.end)
-        ]
-
-    def require_kept(self, span: Interval, starts: datetime | None) -> None:
-        """See `refuse_deleted`."""
+    def require_all_kept(self, span: Interval, starts: datetime | None) -> None:
+        """See `require_kept`."""
+        is_whole = starts is not None and span.start <= starts
         for each in self._partitions:
-            first, end = self.stretch(each.name, span)
-            kept = Kept(
-                place=f"partition {each.name}",
-                gone=int(each.base[0]),
-                first=first,
-                end=end,
-                is_decided=first in self._decided[each.name],
-                newest=f"{from_us(int(each.commit_us[0]))}",
-            )
-            refuse_deleted(kept, span, is_whole=starts is not None and span.start <= starts)
+            newest = time_text(int(each.commit_us[0]))
+            gone = int(each.base[0])
+            self.require_kept(each.name, gone, span, is_whole=is_whole, newest=newest)
 
-    def _propose(self, partition: Partition, decided: Mapping[Border, int]) -> dict[Border, int]:
-        """Borders of one partition that are not decided yet."""
+    def _reached(self, partition: Partition) -> Reached:
+        """For each instant the first segment that is not older, nor odd; or the end."""
         odd = odd_times(partition.commit_us, self._jump_us, self._now_us)
         reached = np.maximum.accumulate(np.where(odd, np.int64(-(2**62)), partition.commit_us))
-        at = np.searchsorted(reached, [to_us(instant) for instant in self._instants])
-        by_time = dict(
-            zip(self._instants, np.append(partition.base, partition.end)[at].tolist(), strict=True)
-        )
-        found: dict[Border, int] = {}
-        low = int(partition.base[0])
-        for border in sorted({*decided, *(Border(partition.name, at) for at in self._instants)}):
-            if border in decided:
-                low = max(low, decided[border])
-            elif border.instant in self._elsewhere:  # it was not there yet: nothing of it is lost
-                found[border] = low
-            else:
-                found[border] = low = max(low, by_time[border.instant])
-        return found
+        at = np.searchsorted(reached, [to_us(instant) for instant in self.instants])
+        offsets = np.append(partition.base, partition.end)[at]
+        by_time = dict(zip(self.instants, offsets.tolist(), strict=True))
+        return lambda instant, _low: by_time[instant]

@@ -151,7 +151,7 @@ class LogSource(LogKind, MarkerSource):
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
         borders = LogBorders(partitions, spans, self.borders, self.options.path, jump, now)
         for each in spans:
-            borders.require_kept(each, self.spec.starts)
+            borders.require_all_kept(each, self.spec.starts)
         borders.decide()
         bounds = Spans(spans)
         found = np.full(len(segments.base), -1, np.int64)
@@ -171,7 +171,7 @@ class LogSource(LogKind, MarkerSource):
         tasks = to_tasks(ranges, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
         texts = [_fingerprint(segments, chosen[span == index]) for index in range(len(spans))]
         offsets = [
-            {partition.name: borders.stretch(partition.name, each) for partition in partitions}
+            {partition.name: borders.offsets(partition.name, each) for partition in partitions}
             for each in spans
         ]
         return Scan(tasks, texts, self._files.calls - before, offsets)
@@ -228,7 +228,7 @@ def _span_of(partition: Partition, borders: LogBorders, spans: Sequence[Interval
     """The span of each segment of a partition; -1 outside all of them."""
     found = np.full(len(partition.base), -1, np.int64)
     for index, span in enumerate(spans):
-        first, end = borders.stretch(partition.name, span)
+        first, end = borders.offsets(partition.name, span)
         found[np.searchsorted(partition.base, first) : np.searchsorted(partition.base, end)] = index
     return found
 
