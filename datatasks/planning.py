@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -57,13 +57,14 @@ def plan_windows(
     reprocess: bool,
     clock: Clock,
     check_trained: bool = False,
+    waiting: Callable[[str], None] = lambda _text: None,
 ) -> PlanReport:
     """Plan windows that need it and record them.
 
     A trained window keeps its generation and is not looked at again, unless `reprocess` wants a
     new one (never of the warm start: forget that one to have it again) or `check_trained` wants
     to know whether its data changed. A planned window keeps its generation while its data has
-    the same fingerprint.
+    the same fingerprint. `waiting` is told once for each source that is waited for.
 
     Raises:
         NotReadyError: when a window is not closed, or a source is late and may not be skipped.
@@ -75,7 +76,7 @@ def plan_windows(
     done = _trained_plans(ledger, [window for window in asked if window.key not in again])
     todo = [window for window in asked if check_trained or window.key not in done]
     keys = [window.key for window in todo]
-    planner = _Planner(ledger, again, clock, {each.key: each for each in todo})
+    planner = _Planner(ledger, again, clock, {each.key: each for each in todo}, waiting)
     for name, found in shares.items():
         planner.operations[name] = SourceOperation(
             spec=sources[name],
@@ -132,6 +133,7 @@ class _Planner:
         again: AbstractSet[str],
         clock: Clock,
         windows: Mapping[str, Window],
+        told: Callable[[str], None],
     ) -> None:
         self.windows = windows
         self.operations: dict[str, SourceOperation] = {}
@@ -141,6 +143,7 @@ class _Planner:
         self._ledger = ledger
         self._again = again
         self._clock = clock
+        self._told = told
         self._listed: dict[tuple[str, str], Listed] = {}
         self._log_lock = threading.Lock()
 
@@ -186,6 +189,7 @@ class _Planner:
         """Write down that a source is waited for, so that `why` can tell."""
         with self._log_lock:
             self._ledger.note(window, "waiting", source=source, reason=reason)
+            self._told(f"window {window} waits for source {source}: {reason}")
 
     def _act(self, operation: Operation) -> None:
         if operation.kind is Kind.TIMER:

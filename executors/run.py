@@ -46,6 +46,7 @@ SUPERVISOR_RESTARTS_MAX = 3
 class Watch:
     """What a run reports while it works; the defaults report nothing."""
 
+    waiting: Callable[[str], None] = lambda _text: None
     planned: Callable[[PlanReport, Sequence[WindowPlan]], None] = lambda _report, _todo: None
     submitted: Callable[[str, Path], None] = lambda _job_id, _folder: None
     progress: Callable[[Progress, JobStatus], None] = lambda _progress, _status: None
@@ -109,6 +110,7 @@ class Run:
             warm_start=warm,
             reprocess=reprocess,
             clock=lambda: datetime.now(UTC),
+            waiting=self.watch.waiting,
         )
         self._phases["plan"] = time.perf_counter() - phase
         return report

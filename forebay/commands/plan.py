@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -13,8 +13,11 @@ from forebay.config.load import load_project
 from forebay.home.format import open_home
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from forebay.datatasks.plans import WindowPlan
 
+PARTITIONS_SHOWN_MAX = 8
 COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
 
 
@@ -51,10 +54,12 @@ def plan(
         reprocess=False,
         clock=lambda: datetime.now(UTC),
         check_trained=True,
+        waiting=note,
     )
     shown = Output(output)
     rows = [row for plan in report.plans for row in _rows(plan)]
-    shown.table(rows, (*COLUMNS, "offsets" if shown.is_json else "reason"))
+    columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
+    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns)
     for text in report.notes:
         note(f"note: {text}")
     if not shown.is_json:
@@ -76,3 +81,12 @@ def _rows(plan: WindowPlan) -> list[dict[str, object]]:
         }
         for source in plan.sources.values()
     ]
+
+
+def _as_text(row: dict[str, object]) -> dict[str, object]:
+    """A row with the offsets of the first partitions in words: 0:12-40 is [12, 40) of one."""
+    offsets = cast("Mapping[str, tuple[int, int]]", row["offsets"])
+    shown = [f"{name}:{first}-{end}" for name, (first, end) in offsets.items()]
+    more = len(shown) - PARTITIONS_SHOWN_MAX
+    rest = [f"and {more} more (--output json)"] if more > 0 else []
+    return row | {"offsets": " ".join([*shown[:PARTITIONS_SHOWN_MAX], *rest])}

@@ -50,7 +50,7 @@ def run(
 
     target = LineTarget.load(config, pipeline, line)
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout)
-    watch = Watch(shown.planned, shown.submitted, shown.progress, shown.away)
+    watch = Watch(shown.waiting, shown.planned, shown.submitted, shown.progress, shown.away)
     try:
         facts = Run(target, watch).execute(first, last, reprocess=reprocess)
     except KeyboardInterrupt:
@@ -72,6 +72,9 @@ class _Shown:
         self._shown_at = 0.0
         self._text = ""
         self._job_id = ""
+
+    def waiting(self, text: str) -> None:
+        self._line(text)
 
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -13,14 +14,17 @@ from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import mark_trained, record
 from support.projects import (
+    FIRST_DAY,
     Project,
     ads_pipeline,
     ads_project,
     history_source,
+    rows_of_day,
 )
 
 from forebay.cli import run
 from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
@@ -86,8 +90,29 @@ def test_plan_equals_a_count_by_duckdb(project: Project, forebay: Caller) -> Non
     assert [row["rows"] for row in rows if row["source"] == "clicks"] == [ROWS] * 3
     assert forebay.json(*PLAN) == rows
     text = forebay.text(*PLAN)
-    assert text.splitlines()[0].split() == [*keys, "reason"]
+    assert text.splitlines()[0].split() == [*keys, "offsets", "reason"]
     assert "3 windows, 3 of them planned before" in text
+
+
+def test_plan_prints_the_offsets_of_streams(project: Project, forebay: Caller) -> None:
+    """They count rows of a log, and each window begins where the one before ended."""
+    clicks = [row for row in forebay.json(*PLAN) if row["source"] == "clicks"]
+    lines = [line for line in forebay.text(*PLAN).splitlines() if " clicks " in line]
+    for row, line in zip(clicks, lines, strict=True):
+        assert line.endswith(" ".join(f"{p}:{a}-{b}" for p, (a, b) in row["offsets"].items()))
+    for row, following in itertools.pairwise(clicks):
+        ends = {name: end for name, (_, end) in row["offsets"].items()}
+        assert {name: first for name, (first, _) in following["offsets"].items()} == ends
+
+
+def test_plan_prints_the_first_of_many_partitions(project: Project, forebay: Caller) -> None:
+    rows = rows_of_day(FIRST_DAY, 1, seed=1)
+    for partition in range(2, 20):
+        LogWriter(project.log, partition).append(rows, FIRST_DAY)
+    forebay.text(*PLAN)
+    line = next(each for each in forebay.text(*PLAN).splitlines() if " clicks " in each)
+    assert line.count(":") == 8
+    assert line.endswith("and 12 more (--output json)")
 
 
 def test_plan_in_time_that_is_not_over(project: Project, forebay: Caller) -> None:
