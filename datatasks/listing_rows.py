@@ -109,10 +109,27 @@ def first_asked(
 
 
 def ask(
-    connection: Connection, pipeline: str, source: str, window: str, asked_by: str, at: datetime
+    connection: Connection,
+    pipeline: str,
+    source: str,
+    window: str,
+    asked_by: str,
+    at: datetime,
+    since: datetime | None = None,
 ) -> tuple[datetime, bool]:
-    """When a pass first asked for a window, and whether that is now."""
+    """When a pass first asked for a window, and whether that is now.
+
+    since: what was asked earlier was asked by another run of the same name.
+    """
     known = first_asked(connection, pipeline, source, window)
+    if since is not None and asked_by in known and known[asked_by] < since:
+        of_window = (
+            passes.c.pipeline == pipeline,
+            passes.c.source == source,
+            passes.c.window == window,
+        )
+        connection.execute(delete(passes).where(*of_window, passes.c.asked_by == asked_by))
+        del known[asked_by]
     if asked_by in known:
         return known[asked_by], False
     oldest = list(known)[: max(0, len(known) - PASSES_MAX + 1)]

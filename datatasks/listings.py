@@ -97,10 +97,20 @@ class Listings:
             lambda rows: listing_rows.first_asked(rows, self._pipeline, source, window)
         )
 
-    def ask(self, source: str, window: str, asked_by: str, at: datetime) -> tuple[datetime, bool]:
-        """When a pass first asked for a window, and whether that is now."""
+    def ask(
+        self,
+        source: str,
+        window: str,
+        asked_by: str,
+        at: datetime,
+        since: datetime | None = None,
+    ) -> tuple[datetime, bool]:
+        """When a pass first asked for a window, and whether that is now.
+
+        since: what was asked earlier was asked by another run of the same name.
+        """
         return self._ledger.database.transact(
-            lambda rows: listing_rows.ask(rows, self._pipeline, source, window, asked_by, at)
+            lambda rows: listing_rows.ask(rows, self._pipeline, source, window, asked_by, at, since)
         )
 
     def windows(self) -> dict[str, set[str]]:

@@ -108,7 +108,7 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
 
 
 def _run_of(asked_by: str) -> str:
-    """The run that a pass is of: `<run id>#<clear number>`."""
+    """The run that a pass is of: `<DAG id>/<run id>#<clear number>`."""
     return asked_by.rpartition("#")[0]
 
 

@@ -16,7 +16,7 @@ from forebay.system.message import Message
 class RequestedWindow(Message):
     """A window that somebody waits for at this moment, and in which pass of which run.
 
-    asked_by: `<run id>#<clear number>`: a listing that was made for one pass serves no other.
+    asked_by: `<run>#<clear number>`: a listing that was made for one pass serves no other.
     """
 
     window: str

@@ -55,8 +55,13 @@ class SourceStage:
         waiting: other windows whose runs wait for a plan now, each with its own pass.
     """
 
-    def __init__(self, target: StageTarget, source: str, clock: Clock) -> None:
+    def __init__(
+        self, target: StageTarget, source: str, clock: Clock, since: datetime | None = None
+    ) -> None:
         """Nothing is opened yet.
+
+        since: an instant at which the run was there already. A scheduler may delete a run and
+            make another one of the same name: what was found or asked earlier was for that one.
 
         Raises:
             ConfigError: when the pipeline does not read the source.
@@ -69,6 +74,7 @@ class SourceStage:
         self._window = target.window
         self._spec = target.project.sources[source]
         self._clock = clock
+        self._since = since
         self._ledger = target.ledger
         self._listings = Listings(self._ledger)
 
@@ -118,8 +124,10 @@ class SourceStage:
                 ready = _readiness(source, each)
                 if not ready.ready:
                     first = self._listings.first_asked(self._spec.name, key).get(asked_by)
-                    since = ready.not_before or first
-                    return self._waiting(_incomplete_reason(each.share, ready), since)
+                    if first is not None and self._is_of_another_run(first):
+                        first = None
+                    begin = ready.not_before or first
+                    return self._waiting(_incomplete_reason(each.share, ready), begin)
         return SourceResult(state="listed", window=key, source=self._spec.name)
 
     def _wanted(self, asked_by: str, waiting: Sequence[RequestedWindow]) -> list[_Wanted]:
@@ -178,8 +186,13 @@ class SourceStage:
         return (
             head is not None
             and head.asked_by == wanted.asked_by
+            and not (wanted.mine and self._is_of_another_run(head.listed_at))
             and identity_of(head.plan) == identity_of(wanted.share.plan())
         )
+
+    def _is_of_another_run(self, at: datetime) -> bool:
+        """Whether something was done before this run was made."""
+        return self._since is not None and at < self._since
 
     def _list_now(self, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
         """With the source's lock held, list what nobody has listed meanwhile."""
@@ -194,7 +207,9 @@ class SourceStage:
                 if ready.not_before is not None:
                     reason = _incomplete_reason(each.share, ready)
                     return self._waiting(reason, ready.not_before)
-                first, is_new = self._listings.ask(self._spec.name, key, each.asked_by, began)
+                first, is_new = self._listings.ask(
+                    self._spec.name, key, each.asked_by, began, self._since
+                )
                 if self._clock() < first + self._spec.ready.wait:
                     if is_new:
                         facts = {"source": self._spec.name, "reason": ready.reason}
@@ -202,7 +217,7 @@ class SourceStage:
                     return self._waiting(_incomplete_reason(each.share, ready), first)
                 if self._spec.ready.late == "fail":
                     raise too_late(self._spec, each.share.window.key, ready.reason)
-                self._store(each, left_out(each.share, ready.reason))
+                self._store(each, left_out(each.share, ready.reason), began)
             calls = self._list(source, complete, wanted)
         head = self._listings.head(self._spec.name, key)
         if head is None:
@@ -213,7 +228,7 @@ class SourceStage:
         """List mine, with one scan that takes others along; the calls that it took."""
         for each in mine:
             if each.share.span is None:
-                self._store(each, nothing_in(each.share))
+                self._store(each, nothing_in(each.share), self._clock())
         mine = [each for each in mine if each.share.span is not None]
         if not mine:
             return 0
@@ -243,19 +258,26 @@ class SourceStage:
 
     def _scan(self, source: Source, wanted: Sequence[_Wanted]) -> int:
         ordered = sorted(wanted, key=lambda each: each.share.window)
+        began = self._clock()
         found, calls = scan_shares(source, [each.share for each in ordered])
         for each in ordered:
-            self._store(each, found[each.share.window.key], calls, len(ordered))
+            self._store(each, found[each.share.window.key], began, calls, len(ordered))
         return calls
 
     def _store(
-        self, wanted: _Wanted, listed: Listed, storage_calls: int = 0, windows_scanned: int = 0
+        self,
+        wanted: _Wanted,
+        listed: Listed,
+        at: datetime,
+        storage_calls: int = 0,
+        windows_scanned: int = 0,
     ) -> None:
+        """Keep an answer; at: when the source was asked for it, or later."""
         self._listings.store(
             wanted.share.window.key,
             listed,
             asked_by=wanted.asked_by,
-            at=self._clock(),
+            at=at,
             storage_calls=storage_calls,
             windows_scanned=windows_scanned,
         )

@@ -17,6 +17,7 @@ from forebay.commands import arguments
 from forebay.commands.output import note, option
 from forebay.config.registry import kind_named
 from forebay.errors import UsageError
+from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ def source(
     waiting: Annotated[
         str, option("--asked", help="JSON list of other windows that wait for a plan now.")
     ] = "[]",
+    since: Annotated[
+        datetime | None,
+        option("--since", help="Older listings are another run's.", formats=[INSTANT_FORMAT]),
+    ] = None,
     ready: Annotated[
         bool, option("--ready", help="Only look whether the data is complete.")
     ] = False,
@@ -76,7 +81,8 @@ def source(
     target = _target(config, pipeline, line, window)
     if kind_named(target.project.source(source).kind).__module__.startswith("forebay."):
         start_arrow()  # another's kind may hand pandas' values to Arrow
-    stage = SourceStage(target, source, lambda: datetime.now(UTC))
+    made = None if since is None else since.replace(tzinfo=UTC)
+    stage = SourceStage(target, source, lambda: datetime.now(UTC), made)
     act = stage.is_ready if ready else stage.list_window
     result = act(asked_by, _requested_windows(waiting))
     rows = "an unknown number of" if result.rows is None else f"{result.rows:,}"

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+# Of an instant in UTC, on a command line.
+INSTANT_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def to_us(instant: datetime) -> int:

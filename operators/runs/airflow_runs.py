@@ -20,7 +20,6 @@ from airflow.sdk.execution_time.comms import (
 )
 
 from forebay.config.windows import Window, WindowGrid
-from forebay.operators.runs.stage_request import pass_name
 
 if TYPE_CHECKING:
     from airflow.sdk.api.datamodels._generated import DagRun
@@ -45,11 +44,6 @@ class OtherRun:
     def active(self) -> bool:
         """Whether it runs or will run."""
         return self.state in ACTIVE_STATES
-
-    @property
-    def asked_by(self) -> str:
-        """Its pass."""
-        return pass_name(self.run_id, self.clear_number)
 
 
 def runs_of(dag_id: str, window: Window, grid: WindowGrid) -> list[OtherRun]:

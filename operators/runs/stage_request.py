@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from forebay.config.windows import Interval, Window, WindowGrid
 from forebay.errors import UsageError
+from forebay.system.instants import from_us
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 REPROCESS = "reprocess"
 # Airflow's own keys in a run's conf.
 _AIRFLOWS = "airflow/"
+# Of the ids that begin with the milliseconds since 1970 at which they were made (RFC 9562).
+_TIMED_VERSION = 7
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,8 @@ class StageRequest:
     """One task of one run.
 
     clear_number: how often anything in the run was cleared. clear_count: how often this task was;
-    a retry leaves both. reprocess: the run's conf asks to do a trained window again.
+    a retry leaves both. reprocess: the run's conf asks to do a trained window again. since: an
+    instant at which the run was there already; None where Airflow tells none.
     """
 
     dag_id: str
@@ -32,6 +38,7 @@ class StageRequest:
     clear_number: int
     clear_count: int
     reprocess: bool
+    since: datetime | None = None
 
     @property
     def run(self) -> str:
@@ -41,12 +48,12 @@ class StageRequest:
     @property
     def asked_by(self) -> str:
         """The pass: one asking of one run."""
-        return pass_name(self.run_id, self.clear_number)
+        return pass_name(self.run, self.clear_number)
 
     @property
     def claim(self) -> str:
         """What stays the same for all attempts at one asking of this task: see `Claims`."""
-        return f"{self.run_id}/{self.task_id}/{self.clear_count}"
+        return f"{self.run}/{self.task_id}/{self.clear_count}"
 
     @property
     def again(self) -> bool:
@@ -69,6 +76,7 @@ class StageRequest:
             clear_number=getattr(run, "clear_number", 0) or 0,
             clear_count=_clear_count(instance, context["task"].retries or 0),
             reprocess=reprocess_of(run.conf),
+            since=_since(run, instance),
         )
 
 
@@ -77,9 +85,9 @@ def run_name(dag_id: str, run_id: str) -> str:
     return f"{dag_id}/{run_id}"
 
 
-def pass_name(run_id: str, clear_number: int | None) -> str:
-    """The name of one asking of one run."""
-    return f"{run_id}#{clear_number or 0}"
+def pass_name(run: str, clear_number: int | None) -> str:
+    """The name of one asking of one run, by the run's name."""
+    return f"{run}#{clear_number or 0}"
 
 
 def window_of(run: Any, grid: WindowGrid) -> Window:  # noqa: ANN401 - Airflow has several run types
@@ -118,6 +126,20 @@ def reprocess_of(conf: Mapping[str, Any] | None) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"conf {REPROCESS} is {value!r}: write true or false")
     return value
+
+
+def _since(run: Any, instance: Any) -> datetime | None:  # noqa: ANN401 - as above
+    """The earliest instant at which this run is known to have been there.
+
+    A run may be deleted and made again with the same id, and nothing else tells the two apart. It
+    has its tasks' instances from the beginning, and an instance's id says when it was made; after a
+    retry it is another one, and then the run's own start is earlier.
+    """
+    known = [run.start_date] if run.start_date is not None else []
+    if isinstance(instance.id, UUID) and instance.id.version == _TIMED_VERSION:
+        milliseconds = instance.id.int >> 80
+        known.append(from_us(milliseconds * 1000))
+    return min(known, default=None)
 
 
 def _clear_count(instance: Any, retries: int) -> int:  # noqa: ANN401 - Airflow's task instance

@@ -11,9 +11,10 @@ from forebay.datatasks.listing_rows import listed_for
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.operators.runs.airflow_runs import FINISHED_STATES, active_runs_near, task_states
-from forebay.operators.runs.stage_request import StageRequest
+from forebay.operators.runs.stage_request import StageRequest, pass_name, run_name
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
+from forebay.system.instants import INSTANT_FORMAT
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -69,7 +70,7 @@ class SourceOperator(StageOperator):
         return self.execute(context)
 
     def _defer(self, request: StageRequest, deadline: float, left: float) -> NoReturn:
-        command = self.command(request, self.source, "--asked-by", request.asked_by)
+        command = self.command(request, *self._asking(request))
         trigger = ReadyTrigger(
             python=command.python,
             arguments=list(command.arguments),
@@ -79,7 +80,7 @@ class SourceOperator(StageOperator):
         self.defer_until(trigger, then=self.ready, seconds=left)
 
     def _list(self, request: StageRequest) -> SourceResult:
-        options = [self.source, "--asked-by", request.asked_by]
+        options = self._asking(request)
         if (
             listed_for(self.home, self.pipeline, self.source, request.window.key)
             != request.asked_by
@@ -89,13 +90,19 @@ class SourceOperator(StageOperator):
                 options += ["--asked", others]
         return self.call(self.command(request, *options), SourceResult)
 
+    def _asking(self, request: StageRequest) -> list[str]:
+        options = [self.source, "--asked-by", request.asked_by]
+        if request.since is not None:
+            options += ["--since", request.since.strftime(INSTANT_FORMAT)]
+        return options
+
     def _others(self, request: StageRequest) -> str:
         """Windows whose runs wait for this source too, nearest first, as JSON."""
         runs = active_runs_near(request.dag_id, request.window, self.grid, self.windows_around)
         runs = [run for run in runs if run.window.key != request.window.key]
         states = task_states(request.dag_id, [run.run_id for run in runs], request.task_id)
         waiting = {
-            run.window: run.asked_by
+            run.window: pass_name(run_name(request.dag_id, run.run_id), run.clear_number)
             for run in runs
             if states.get(run.run_id) not in FINISHED_STATES
         }

@@ -234,6 +234,19 @@ def test_what_is_the_caller_s_to_change(
     assert stage.errors.startswith("error: ")
 
 
+@pytest.mark.usefixtures("project")
+def test_a_listing_from_before_the_run_was_made_is_no_answer(stage: Caller) -> None:
+    def listed(since: datetime) -> int:
+        made = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return stage.source("2026-03-01", "history", "ads/r#0", "--since", made).storage_calls
+
+    began = datetime.now(UTC)
+    assert listed(began) > 0
+    assert listed(began) == 0, "a retry"
+    again = datetime.now(UTC)
+    assert listed(again) > 0, "the run was deleted, and made again with the same id"
+
+
 def test_late_and_bad_data(project: Project, stage: Caller) -> None:
     late = clicks_source(ready={"marker": "_END", "wait": "1h"})
     project.write_source("clicks", late)

@@ -41,8 +41,8 @@ HANDLE = {
     "generation": 1,
     "job_id": JOB,
     "epoch": 1,
-    "asked_by": "run#0",
-    "claim": "run/data_executors/0",
+    "asked_by": "ads/run#0",
+    "claim": "ads/run/data_executors/0",
 }
 
 

@@ -67,16 +67,23 @@ class Stages:
         line = LineTarget(self.project, self.pipeline, self.home, "main")
         return line.at(self.window(number))
 
-    def stage(self, number: int, source: str) -> SourceStage:
-        return SourceStage(self.target(number), source, lambda: self.now)
+    def stage(self, number: int, source: str, since: datetime | None = None) -> SourceStage:
+        return SourceStage(self.target(number), source, lambda: self.now, since)
 
     def source(
-        self, number: int, source: str = "a", by: str = "r#0", asked: Sequence[tuple[int, str]] = ()
+        self,
+        number: int,
+        source: str = "a",
+        by: str = "r#0",
+        asked: Sequence[tuple[int, str]] = (),
+        since: datetime | None = None,
     ) -> SourceResult:
-        return self.stage(number, source).list_window(by, self.asked(asked))
+        return self.stage(number, source, since).list_window(by, self.asked(asked))
 
-    def ready(self, number: int, source: str = "a", by: str = "r#0") -> SourceResult:
-        return self.stage(number, source).is_ready(by)
+    def ready(
+        self, number: int, source: str = "a", by: str = "r#0", since: datetime | None = None
+    ) -> SourceResult:
+        return self.stage(number, source, since).is_ready(by)
 
     def sink(self, number: int, by: str = "r#0", *, again: bool = False) -> SinkResult:
         return record_window(self.target(number), asked_by=by, again=again)

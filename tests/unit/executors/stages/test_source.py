@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,52 @@ def test_a_retry_finds_what_its_pass_listed(found: Stages) -> None:
     cleared = found.source(4, by="r#1")
     assert (cleared.rows, cleared.storage_calls) == (2, 1)
     assert cleared.fingerprint != first.fingerprint
+
+
+def test_a_run_that_was_deleted_and_made_again_lists_anew(found: Stages) -> None:
+    """Airflow gives both the same id, and clears of neither were counted."""
+    found.source(3, by="r3#0", asked=[(4, "r4#0")])
+    found.now += HOUR
+    MEMORY["a"] = table([noon(4), noon(4)])
+    made = found.now
+    assert found.source(4, by="r4#0", since=made - 2 * HOUR).rows == 1, "the run was there already"
+    assert found.ready(4, by="r4#0", since=made).state == "listed", "complete, and not listed"
+    again = found.source(4, by="r4#0", since=made)
+    assert (again.rows, again.storage_calls) == (2, 1)
+    assert found.source(4, by="r4#0", since=made) == again.model_copy(update={"storage_calls": 0})
+    assert found.sink(4, "r4#0").rows == {"a": 2}
+
+
+def test_what_a_scan_began_before_the_run_was_made_is_not_its(
+    found: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[datetime] = []
+
+    def scan(self: MemorySource, asked: Sequence[Interval]) -> Scan:
+        found.now += HOUR
+        made.append(found.now)
+        found.now += HOUR
+        return MemorySource.scan(self, asked)
+
+    module = __import__("forebay.datatasks.sources.memory.source", fromlist=["MemorySource"])
+    monkeypatch.setattr(module.MemorySource, "scan", scan)
+    found.source(3, by="r3#0", asked=[(4, "r4#0")])
+    assert found.source(4, by="r4#0", since=made[0]).storage_calls == 1
+
+
+def test_a_run_that_was_made_again_waits_for_its_own_time(tmp_path: Path) -> None:
+    with stages(tmp_path, source={"ready": {"wait": "2h"}}) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.now = START + 2 * DAY
+        found.late["a"] = START
+        assert found.source(0).deadline == found.now + 2 * HOUR
+        made = found.now = found.now + DAY
+        assert found.ready(0, since=made).deadline is None, "it has not asked yet"
+        found.now += HOUR
+        assert found.source(0, since=made).deadline == made + 3 * HOUR
+        found.now += HOUR
+        for result in (found.source(0, since=made), found.ready(0, since=made)):
+            assert result.deadline == made + 3 * HOUR
 
 
 def test_windows_that_cannot_be_planned_are_left_out(found: Stages) -> None:

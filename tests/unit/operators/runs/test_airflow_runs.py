@@ -86,7 +86,7 @@ def test_all_runs_of_a_window_and_of_no_other(airflow: Any) -> None:
     airflow(run(9, 59), run(10), run(10, 37, "failed", 2), run(11))
     found = runs_of("ads", TEN, GRID)
     assert [each.run_id for each in found] == ["run-10:37", "run-10:00"]
-    assert (found[0].asked_by, found[0].state, found[0].active) == ("run-10:37#2", "failed", False)
+    assert (found[0].clear_number, found[0].state, found[0].active) == (2, "failed", False)
     assert {each.window for each in found} == {TEN}
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import UsageError
 from forebay.operators.runs.stage_request import StageRequest, reprocess_of, window_of
+from forebay.system.instants import to_us
 
 DAILY = WindowGrid(WindowSize.DAY)
+# An id of version 7, made at 08:00; the run starts a minute later.
+MADE_AT = datetime(2026, 3, 2, 8, tzinfo=UTC)
+START_OF_RUN = MADE_AT + timedelta(minutes=1)
+MADE = UUID(int=to_us(MADE_AT) // 1000 << 80 | 7 << 76 | 2 << 62)
 START, END = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)
 
 
@@ -24,13 +30,14 @@ def run(**changes: Any) -> SimpleNamespace:
         "data_interval_start": START,
         "data_interval_end": END,
         "clear_number": 2,
+        "start_date": START_OF_RUN,
         "conf": {},
     }
     return SimpleNamespace(**{**told, **changes})
 
 
 def asked(try_number: int, max_tries: int, retries: int = 3, **changes: Any) -> StageRequest:
-    instance = SimpleNamespace(task_id="sink", try_number=try_number, max_tries=max_tries)
+    instance = SimpleNamespace(id=MADE, task_id="sink", try_number=try_number, max_tries=max_tries)
     context: Any = {
         "dag_run": run(**changes),
         "ti": instance,
@@ -41,17 +48,37 @@ def asked(try_number: int, max_tries: int, retries: int = 3, **changes: Any) -> 
 
 def test_a_first_try_is_asked_by_its_pass() -> None:
     found = asked(1, 3)
-    assert (found.window.key, found.asked_by) == ("2026-03-01", "manual__1#2")
-    assert (found.claim, found.again) == ("manual__1/sink/0", False)
+    assert (found.window.key, found.asked_by) == ("2026-03-01", "ads/manual__1#2")
+    assert (found.claim, found.again) == ("ads/manual__1/sink/0", False)
+
+
+def test_runs_of_two_dags_have_names_of_their_own() -> None:
+    """Two DAGs train two lines of one pipeline, and their runs have the same ids."""
+    one, two = asked(1, 3), asked(1, 3, dag_id="ads_trial")
+    assert one.asked_by != two.asked_by
+    assert one.claim != two.claim
+
+
+def test_a_run_was_there_when_its_tasks_were_made() -> None:
+    assert asked(1, 3).since == MADE_AT
+    assert asked(1, 3, start_date=None).since == MADE_AT
+    retried = asked(2, 3, start_date=MADE_AT - timedelta(hours=1))
+    assert retried.since == MADE_AT - timedelta(hours=1), "each try has an id of its own"
+
+
+def test_an_id_without_an_instant_says_nothing() -> None:
+    instance = SimpleNamespace(id=uuid4(), task_id="sink", try_number=1, max_tries=3)
+    context: Any = {"dag_run": run(), "ti": instance, "task": SimpleNamespace(retries=3)}
+    assert StageRequest.of(context, DAILY).since == START_OF_RUN
 
 
 def test_a_run_that_was_never_cleared_is_in_its_first_pass() -> None:
     never = run(clear_number=None)
     del never.clear_number
-    instance = SimpleNamespace(task_id="sink", try_number=1, max_tries=3)
+    instance = SimpleNamespace(id=MADE, task_id="sink", try_number=1, max_tries=3)
     context: Any = {"dag_run": never, "ti": instance, "task": SimpleNamespace(retries=3)}
-    assert StageRequest.of(context, DAILY).asked_by == "manual__1#0"
-    assert asked(1, 3, clear_number=None).asked_by == "manual__1#0"
+    assert StageRequest.of(context, DAILY).asked_by == "ads/manual__1#0"
+    assert asked(1, 3, clear_number=None).asked_by == "ads/manual__1#0"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +94,7 @@ def test_a_run_that_was_never_cleared_is_in_its_first_pass() -> None:
 def test_clears_are_told_from_retries(try_number: int, max_tries: int, clears: int) -> None:
     found = asked(try_number, max_tries)
     assert (found.clear_count, found.again) == (clears, clears > 0)
-    assert found.claim == f"manual__1/sink/{clears}"
+    assert found.claim == f"ads/manual__1/sink/{clears}"
 
 
 @pytest.mark.parametrize(("max_tries", "clears"), [(0, 0), (1, 1)])

@@ -50,7 +50,7 @@ def test_it_hands_a_registered_job_on(place: Place) -> None:
         left = operator.work(REQUEST, context())
     assert left == HANDLE
     (call,) = place.toy.calls("submit")
-    assert call[:6] == ["ads", KEY, "--claim", "run/data_executors/0", "--previous", "none"]
+    assert call[:6] == ["ads", KEY, "--claim", "ads/run/data_executors/0", "--previous", "none"]
     assert call[6:8] == ["--run", "ads/run"]
     assert "--again" not in call
     # The job is another task's from here on.

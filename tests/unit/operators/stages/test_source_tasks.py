@@ -118,12 +118,12 @@ def test_windows_that_wait_too_share_the_scan(place: Place) -> None:
     place.answers(listed())
     assert place.operator().work(REQUEST, {})["rows"] == 7
     assert place.asked() == [
-        {"window": "2026-03-06", "asked_by": "run-6#6"},
-        {"window": "2026-03-02", "asked_by": "run-2#2"},
-        {"window": "2026-03-09", "asked_by": "run-9#9"},
+        {"window": "2026-03-06", "asked_by": "ads/run-6#6"},
+        {"window": "2026-03-02", "asked_by": "ads/run-2#2"},
+        {"window": "2026-03-09", "asked_by": "ads/run-9#9"},
     ]
     (call,) = place.toy.calls("source")
-    assert call[:5] == ["ads", KEY, "clicks", "--asked-by", "mine#1"]
+    assert call[:5] == ["ads", KEY, "clicks", "--asked-by", "ads/mine#1"]
 
 
 def test_it_asks_for_400_windows_around_its_own_unless_told_otherwise() -> None:
@@ -168,12 +168,12 @@ def found(place: Place, asked_by: str) -> None:
 
 def test_what_another_scan_has_found_is_only_fetched(place: Place) -> None:
     """Airflow is not asked about hundreds of runs once the listing of this pass is there."""
-    found(place, "mine#1")
+    found(place, "ads/mine#1")
     place.answers(listed(storage_calls=0))
     place.operator().work(REQUEST, {})
     assert place.questions == 0
     # One of an earlier pass is no answer to this one.
-    found(place, "mine#0")
+    found(place, "ads/mine#0")
     place.operator().work(REQUEST, {})
     assert place.questions == 1
 
@@ -205,10 +205,21 @@ def test_then_it_defers_until_the_deadline(place: Place) -> None:
     trigger = deferred.value.trigger
     assert isinstance(trigger, ReadyTrigger)
     assert 490 < trigger.deadline - time.time() <= 500
-    assert trigger.arguments[:5] == ["ads", KEY, "clicks", "--asked-by", "mine#1"]
+    assert trigger.arguments[:5] == ["ads", KEY, "clicks", "--asked-by", "ads/mine#1"]
     assert (trigger.python, trigger.home) == (place.toy.python, str(place.home.root))
     assert 1_000 < deferred.value.timeout.total_seconds() <= 1_100
     assert deferred.value.method_name == "ready"
+
+
+def test_looks_say_since_when_the_run_is_there(place: Place) -> None:
+    """A listing of a run that was deleted, and had the same id, is no answer to either look."""
+    place.answers(waiting(500))
+    request = replace(REQUEST, since=datetime(2026, 3, 6, 8, 0, 0, 123000, tzinfo=UTC))
+    with pytest.raises(TaskDeferred) as deferred:
+        place.operator().work(request, {})
+    [call] = place.toy.calls("source")
+    for arguments in (call, deferred.value.trigger.arguments):
+        assert arguments[5:7] == ["--since", "2026-03-06T08:00:00.123000Z"]
 
 
 def test_past_the_deadline_the_stage_says_how_it_ends(place: Place) -> None:

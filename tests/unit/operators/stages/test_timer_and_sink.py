@@ -133,4 +133,4 @@ def test_a_clear_asks_for_the_window_again(
     sink.work(asked, {})
     (arguments,) = toy.calls("sink")
     assert ("--again" in arguments) is again
-    assert arguments[arguments.index("--asked-by") + 1] == "mine#1"
+    assert arguments[arguments.index("--asked-by") + 1] == "ads/mine#1"

@@ -143,7 +143,7 @@ def test_a_retry_submits_again_what_had_broken(state: str, error: Any, place: Pl
     place.submits(done)
     assert work(place.training())["rows"] == {"clicks": 12}
     (call,) = place.toy.calls("submit")
-    assert call[2:4] == ["--claim", "run/data_executors/0"]
+    assert call[2:4] == ["--claim", "ads/run/data_executors/0"]
     assert "--again" not in call
 
 
@@ -172,7 +172,7 @@ def test_cleared_alone_it_trains_again(place: Place) -> None:
     with job.supervised(), pytest.raises(TaskDeferred) as deferred:
         work(place.training(), clear_count=1, clear_number=1)
     (call,) = place.toy.calls("submit")
-    assert call[2:4] == ["--claim", "run/training_executors/1"]
+    assert call[2:4] == ["--claim", "ads/run/training_executors/1"]
     assert "--again" in call
     assert deferred.value.kwargs is not None
     assert deferred.value.kwargs["generation"] == 2
@@ -184,7 +184,7 @@ def test_cleared_with_the_task_before_it_only_attaches(place: Place) -> None:
     job.tell("succeeded")
     job.link(clicks=1)
     told = replace(REQUEST, clear_count=1, clear_number=1)
-    left = {**HANDLE, "asked_by": "run#1"}
+    left = {**HANDLE, "asked_by": "ads/run#1"}
     assert place.training().work(told, context(left))["generation"] == 1
     assert place.toy.calls("submit") == []
 
