@@ -118,12 +118,14 @@ class _Submission:
             before, previous = "", PreviousRun.NONE  # a run from before the dataset's start
         link, plan = self.chain.newest(before), self.ledger.latest_plan(before)
         holder = living_holder(self.target.home, self.spec.name, self.target.line)
+        job = find_job(self.target.home, holder)
         line = Line(
             name=self.target.line,
             trained=link.generation if link else None,
             planned=plan.generation if plan else None,
             gap=gap_before(self.chain, grid, self.window),
             holder="" if holder == self._job_id(planned) else holder,
+            coming=job is not None and job.generation(before) is not None,
         )
         return decide(Situation(self.window.key, before, previous, line=line))
 

@@ -43,7 +43,8 @@ class Line(NamedTuple):
 
     trained, planned: newest generations of the window before, None where there is none. gap: why
     the line cannot go on with this window, empty when it can or when it begins here. holder: the
-    job of another window that trains the line now; empty when there is none.
+    job of another window that trains the line now; empty when there is none. coming: whether that
+    job trains the window before.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Line(NamedTuple):
     planned: int | None
     gap: str
     holder: str = ""
+    coming: bool = False
 
     @property
     def outdated(self) -> bool:
@@ -139,7 +141,9 @@ def _never_ends(seen: Situation) -> str:
 
 
 def _no_model(seen: Situation, line: Line) -> str:
-    """Why the line has no model to start from, when no active run is going to make one."""
+    """Why the line has no model to start from, when nobody is going to make one."""
+    if line.holder and line.coming:
+        return ""
     if seen.previous is PreviousRun.FAILED and line.outdated:
         return _after_failed(seen.window, seen.before)
     if line.trained is not None:

@@ -24,6 +24,7 @@ lines = st.builds(
     planned=generations,
     gap=st.sampled_from(["", "gap"]),
     holder=st.sampled_from(["", "job"]),
+    coming=st.booleans(),
 )
 runs = st.sampled_from(list(PreviousRun))
 ended = st.sampled_from([run for run in PreviousRun if run is not PreviousRun.ACTIVE])

@@ -22,6 +22,7 @@ from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError, InfrastructureError, LineBusyError, UsageError
 from forebay.executors.job.request import State
 from forebay.executors.job.stored_jobs import find_job, jobs_owned
+from forebay.executors.job.submit import submit as submit_job
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -272,6 +273,24 @@ def test_a_gap_is_refused_before_anything_is_decided(found: Stages) -> None:
         submit(found, 2, previous=FAILED)
     assert Claims(found.ledger, THIRD).generation("r#0") is None
     assert not found.home.jobs.exists()
+
+
+@pytest.mark.parametrize("previous", [NONE, DONE, FAILED])
+def test_a_job_that_trains_the_window_before_is_waited_for(
+    found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
+) -> None:
+    """`forebay run` trains a range, with no run of Airflow for its windows or after failed ones."""
+    train(found, FIRST)
+    plan(found, SECOND, THIRD)
+    plans = [found.ledger.plan(SECOND, 1)]
+    submit_job(found.home, found.target(1).job_request("ads.main.range", plans))
+    with line_held(found.home, "ads.main.range"):
+        waiting = submit(found, 2, previous=previous)
+        assert waiting.state == "waiting"
+        assert waiting.reason.endswith("waits for line 'main', which job ads.main.range trains")
+    supervisors.started[0].end("cancelled")
+    with pytest.raises(ConfigError):
+        submit(found, 2, previous=previous)
 
 
 def test_a_failed_run_stops_the_next_window_unless_its_newest_plan_is_trained(

@@ -22,6 +22,7 @@ PLANNED = Line("main", trained=None, planned=1, gap=GAP)
 BEHIND = Line("main", trained=1, planned=2, gap="")
 BEGINS = Line("main", trained=None, planned=None, gap="")
 MISSING = Line("main", trained=None, planned=None, gap=GAP)
+COMING = MISSING._replace(holder="ads.A_C", coming=True)
 BUSY = TRAINED._replace(holder="ads-main-D-g1")
 
 
@@ -35,6 +36,10 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
         (NONE, PLANNED, "refuse", GAP),
         (NONE, BUSY, "wait", "window C waits for line 'main', which job ads-main-D-g1 trains"),
         (NONE, MISSING._replace(holder="other"), "refuse", GAP),
+        (NONE, COMING, "wait", "window C waits for line 'main', which job ads.A_C trains"),
+        (DONE, COMING, "wait", "job ads.A_C"),
+        (FAILED, COMING, "wait", "job ads.A_C"),
+        (FAILED, BEHIND._replace(holder="ads.A_C", coming=True), "wait", "job ads.A_C"),
         (ACTIVE, TRAINED, "wait", "whose run goes on"),
         (ACTIVE, BEHIND, "wait", "whose run goes on"),
         (ACTIVE, MISSING, "wait", "window B"),
