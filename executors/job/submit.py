@@ -33,6 +33,8 @@ SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
 SUPERVISOR_COMMAND = (sys.executable, *SUPERVISOR_ARGUMENTS)
 _START_DEADLINE_SECONDS = 60.0
 _POLL_SECONDS = 0.02
+# Supervisors that one call starts after such as were killed before they had reported.
+_KILLED_MAX = 3
 
 
 def submit(
@@ -98,13 +100,17 @@ class _Submission:
         self.request = request
         self.run = run
         self.folder = JobFolder(home.job(request.job_id))
+        self._killed = 0
 
     @property
     def _database(self) -> Database:
         return database_of(self.home)
 
     def start(self, supervisor: Sequence[str]) -> int | None:
-        """The epoch of a job that this call has started; None where somebody else runs it."""
+        """The epoch of a job that this call has started.
+
+        None where somebody else runs it, or where its supervisor was killed at once.
+        """
         lock = FileLock(self.folder.supervisor_lock)
         try:
             self.folder.create()
@@ -119,8 +125,12 @@ class _Submission:
             process = _start(self.home, self.folder, supervisor, lock)
         finally:
             lock.release()
-        self._require_started(process)
-        return epoch
+        if self._is_started(process):
+            return epoch
+        self._killed += 1
+        if (process.poll() or 0) >= 0 or self._killed > _KILLED_MAX:
+            raise _not_started(self.folder)
+        return None
 
     def _store(self, lock: FileLock) -> int | None:
         """Prepare the folder and store the submission; None where another host runs the job."""
@@ -145,10 +155,6 @@ class _Submission:
             return None  # somebody is about to submit it, or its supervisor is about to be gone
         epoch = self._database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
         return epoch if epoch is not None and self._is_started(None) else None
-
-    def _require_started(self, process: subprocess.Popen[bytes]) -> None:
-        if not self._is_started(process):
-            raise _not_started(self.folder)
 
     def _is_started(self, process: subprocess.Popen[bytes] | None) -> bool:
         """Wait for the supervisor's first report; False when it ends without one.

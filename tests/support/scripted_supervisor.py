@@ -36,6 +36,7 @@ class ScriptedSupervisor:
         assert lock is not None
         lock.write(SUPERVISOR)
         self.request = JobRequest.read(job_dir)
+        self._code: int | None = None
         self._lock = lock
 
     def report(self, state: State, **more: Any) -> None:
@@ -56,12 +57,18 @@ class ScriptedSupervisor:
         """Without a word: a job that was running is lost."""
         self._lock.release()
 
+    def exit(self, code: int) -> None:
+        """As the process ends; negative: by a signal."""
+        self._code = code
+        self.die()
+
     def wait(self) -> int:
         """For the thread that `submit` leaves behind to reap it."""
         return 0
 
-    def poll(self) -> None:
-        """It was there when it was asked."""
+    def poll(self) -> int | None:
+        """How it ended, where a test says so; otherwise it was there when it was asked."""
+        return self._code
 
 
 Script = Callable[[ScriptedSupervisor], None]

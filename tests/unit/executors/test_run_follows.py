@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.model_lines import export
 from support.scripted_runs import FIRST, SECOND, Runs, reports, scripted_runs
-from support.scripted_supervisor import ScriptedSupervisor
+from support.scripted_supervisor import Script, ScriptedSupervisor
 
 from forebay.errors import DataError, InfrastructureError, RowsLostError
 from forebay.executors.job.handle import GONE_SECONDS
@@ -49,6 +50,23 @@ def test_a_job_may_end_before_its_trainer_has_reported(runs: Runs) -> None:
     summary = runs.run(FIRST, FIRST, runs.succeeds)
     assert list(summary["phases_seconds"]) == ["plan", "job", "evaluate", "total"]
     assert runs.told.progress == []
+
+
+def test_a_supervisor_that_is_killed_while_it_starts_is_followed_by_another(runs: Runs) -> None:
+    killed: list[Script] = [lambda supervisor: supervisor.exit(-signal.SIGKILL)] * 3
+    summary = runs.run(FIRST, FIRST, *killed, runs.succeeds)
+    assert summary["trained_windows"] == [FIRST]
+    assert len(runs.supervisors.started) == 4
+
+
+@pytest.mark.parametrize(("code", "started"), [(1, 1), (0, 1), (-signal.SIGKILL, 4)])
+def test_a_supervisor_that_never_starts_is_not_started_for_ever(
+    runs: Runs, code: int, started: int
+) -> None:
+    ends: list[Script] = [lambda supervisor: supervisor.exit(code)] * started
+    with pytest.raises(InfrastructureError, match=r"did not start: see .*supervisor\.log"):
+        runs.run(FIRST, FIRST, *ends)
+    assert len(runs.supervisors.started) == started
 
 
 def test_a_job_that_lost_its_supervisor_gets_another_one(runs: Runs) -> None:
