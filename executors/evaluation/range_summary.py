@@ -35,7 +35,7 @@ def summarise_windows(
 
     Raises:
         ConfigError: when one of them is not trained.
-        DataError: when the plan that a model was trained from is gone.
+        DataError: when the plan that a model was trained from is gone, and nobody has judged it.
     """
     ledger = Ledger(chain.home, pipeline.name)
     links = _trained(chain, keys)
@@ -44,11 +44,16 @@ def summarise_windows(
     if first is not None and is_warm_start(first.window):
         links = [first, *links]
     plans = ledger.plans({link.window: link.generation for link in links})
+    forgotten = [link for link in links if link.window not in plans]
+    judged = chain.judgements(forgotten)
+    for link in forgotten:
+        if link.window not in judged:
+            plans[link.window] = ledger.plan(link.window, link.generation)
     if facts is None:
         facts = _facts_of_jobs(chain, links)
-    notes = [*facts.get("notes", ()), *evaluation.notes]
+    notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(judged)]
     facts = {"published": _published(chain), **facts, "notes": notes}
-    return build_summary(pipeline, chain, links, plans, evaluation, facts)
+    return build_summary(pipeline, chain, links, plans, judged, evaluation, facts)
 
 
 def judge_windows(chain: ModelChain, summary: Json) -> None:
@@ -72,6 +77,16 @@ def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:
             f"{chain.line!r}: train it, or ask for other windows"
         )
     return list(found.values())
+
+
+def _forgotten_notes(judged: Mapping[str, Json]) -> list[str]:
+    if not judged:
+        return []
+    note = (
+        f"windows that are forgotten: {', '.join(judged)}; what is said of their rows is what they "
+        "were judged by, and the next run plans and trains them again"
+    )
+    return [note]
 
 
 def _published(chain: ModelChain) -> Json | None:

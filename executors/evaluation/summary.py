@@ -76,10 +76,17 @@ def window_facts(plan: WindowPlan, link: Link, stale: str | None, evaluation: Ev
         "resumed_from_runtime": link.resumed_from_runtime,
         "reread_rows": link.reread_rows,
         "steps": link.steps,
-        "stale": stale,
         "sources": sources,
-        "metrics": evaluation.windows.get(plan.window, {}),
-        "label_completeness": evaluation.completeness.get(plan.window),
+        **_opinion(plan.window, stale, evaluation),
+    }
+
+
+def _opinion(window: str, stale: str | None, evaluation: Evaluation) -> Json:
+    """What may change after the window was trained."""
+    return {
+        "stale": stale,
+        "metrics": evaluation.windows.get(window, {}),
+        "label_completeness": evaluation.completeness.get(window),
     }
 
 
@@ -88,6 +95,7 @@ def build_summary(
     chain: ModelChain,
     links: Sequence[Link],
     plans: Mapping[str, WindowPlan],
+    judged: Mapping[str, Json],
     evaluation: Evaluation,
     facts: Mapping[str, Any],
 ) -> Json:
@@ -98,18 +106,20 @@ def build_summary(
         chain: the line that trained them.
         links: the newest of each window, in order; that of the line's warm start comes first.
         plans: what each link was trained from, by window.
+        judged: judgements of those links whose plan is forgotten, by window.
         evaluation: of these windows.
         facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
             `storage_calls`, `notes` and `published`.
     """
     stale, store = chain.stale_reasons(), store_of(chain.home)
-    found = {
-        link.window: {
-            **window_facts(plans[link.window], link, stale.get(link.window), evaluation),
-            "series": _series(store, link),
-        }
-        for link in links
-    }
+    found: dict[str, Json] = {}
+    for link in links:
+        key, stale_reason = link.window, stale.get(link.window)
+        if key in judged:
+            said = {**judged[key], **_opinion(key, stale_reason, evaluation)}
+        else:
+            said = window_facts(plans[key], link, stale_reason, evaluation)
+        found[key] = {**said, "series": _series(store, link)}
     warm = next((one for key, one in found.items() if is_warm_start(key)), None)
     windows = [one for key, one in found.items() if not is_warm_start(key)]
     agree, line = rows_verdict(list(found.values()))

@@ -57,9 +57,10 @@ def test_a_plan_is_read_as_it_was_recorded(ledger: Ledger) -> None:
     assert ledger.tasks(FIRST, 1).column("rows").to_pylist() == [5, 7, 8]
     with pytest.raises(FencedError, match="another process planned"):
         record_tasks(ledger, FIRST, SPAN, {"history": [(0, 5)]})
-    for missing in ({FIRST: 2}, {SECOND: 1}):
+    for window, generation in ((FIRST, 2), (SECOND, 1)):
+        assert ledger.plans({window: generation}) == {}
         with pytest.raises(DataError, match="it was forgotten, run the window again"):
-            ledger.plans(missing)
+            ledger.plan(window, generation)
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"window": 1}'])

@@ -12,7 +12,9 @@ from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports, sc
 from support.scripted_supervisor import ScriptedSupervisor
 from support.stages import pipeline, replanned
 
-from forebay.errors import ConfigError, InfrastructureError, RowsLostError
+from forebay.errors import ConfigError, DataError, InfrastructureError, RowsLostError
+from forebay.executors.evaluation.range_summary import summarise_windows
+from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
@@ -189,6 +191,37 @@ def test_a_reprocess_begins_anew_where_its_windows_were_forgotten_since(runs: Ru
     runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
     windows = runs.supervisors.started[-1].request.windows
     assert [each.generation for each in windows] == [3, 3]
+
+
+def summarise(runs: Runs, *windows: str) -> Json:
+    """What `forebay report` makes its page of."""
+    return summarise_windows(runs.stages.pipeline, runs.chain, windows)
+
+
+def test_a_report_says_which_windows_are_forgotten(runs: Runs) -> None:
+    """Where a window cannot be trained again, its model's start being gone, it stays forgotten."""
+    before = runs.run(FIRST, THIRD, runs.succeeds)
+    assert runs.stages.ledger.forget(SECOND)
+    found = summarise(runs, FIRST, SECOND, THIRD)
+    note = found["notes"][-1]
+    assert note.startswith(f"windows that are forgotten: {SECOND};")
+    assert found["rows_line"] == before["rows_line"]
+    assert [each["sources"] for each in found["windows"]] == [
+        each["sources"] for each in before["windows"]
+    ]
+    runs.plan(1)
+    assert summarise(runs, SECOND)["notes"][-1] == note, "its plan is a newer one"
+    runs.run(SECOND, SECOND, runs.succeeds)
+    found = summarise(runs, FIRST, SECOND, THIRD)
+    assert note not in found["notes"]
+    assert found["windows"][2]["stale"] == f"stale (built on generation 1 of {SECOND})"
+
+
+def test_a_forgotten_window_that_nobody_judged_cannot_be_reported(runs: Runs) -> None:
+    runs.trained(0)
+    assert runs.stages.ledger.forget(FIRST)
+    with pytest.raises(DataError, match=f"1 of window {FIRST}: it was forgotten, run the window"):
+        summarise(runs, FIRST)
 
 
 def test_rows_that_do_not_agree_are_an_error(runs: Runs) -> None:
