@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from forebay.config.windows import Window
+from forebay.config.windows import Window, is_warm_start
 from forebay.datatasks.planning import PlanReport, plan_windows
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.window_range import parse_range
@@ -79,13 +79,10 @@ class Run:
         # A reprocess that was cut off continues with its own generations, it does not start over.
         over = reprocess and not self._is_unfinished(job_id)
         require_compatible(chain, pipeline, self.target.project.sources)
-        if over:  # before there are new plans that nothing can be trained from
-            self._require_checkpoint(windows[0])
+        # Before there are new plans that nothing can be trained from.
+        self._require_start([*([warm] if warm else []), *windows], again=over)
         report = self._plan(windows, warm, reprocess=over)
         todo = self._todo(report)
-        self._refuse_gap(todo)
-        if todo:
-            self._require_checkpoint(todo[0].as_window)
         self.watch.planned(report, todo)
         status = None
         if todo:
@@ -131,17 +128,26 @@ class Run:
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
         return [plan for plan in report.plans if not self._is_trained(plan)]
 
-    def _refuse_gap(self, todo: Sequence[WindowPlan]) -> None:
-        if not todo:
+    def _require_start(self, windows: Sequence[Window], *, again: bool) -> None:
+        """See that the first window that is to be trained has a model to start from.
+
+        Raises:
+            ConfigError: when windows before it are not trained, or its checkpoint is not kept.
+        """
+        first = next((each for each in windows if self._has_to_train(each, again=again)), None)
+        if first is None:
             return
-        grid = self.target.pipeline.dataset.grid
-        gap = gap_before(self.target.chain, grid, todo[0].as_window)
+        pipeline, chain = self.target.pipeline, self.target.chain
+        gap = gap_before(chain, pipeline.dataset.grid, first)
         if gap:
             raise ConfigError(gap)
+        require_checkpoint(chain, chain.before(first), pipeline.job.checkpoints_kept)
 
-    def _require_checkpoint(self, first: Window) -> None:
-        kept = self.target.pipeline.job.checkpoints_kept
-        require_checkpoint(self.target.chain, self.target.chain.before(first), kept)
+    def _has_to_train(self, window: Window, *, again: bool) -> bool:
+        plan = self.target.ledger.latest_plan(window.key)
+        if plan is None or not self._is_trained(plan):
+            return True
+        return again and not is_warm_start(window.key)
 
     def _train(self, request: JobRequest) -> JobStatus:
         job_dir = self.target.home.job(request.job_id)

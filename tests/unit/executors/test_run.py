@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 from support.model_lines import export
 from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports, scripted_runs
 from support.scripted_supervisor import ScriptedSupervisor
@@ -18,6 +19,8 @@ from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
+from forebay.home.database import database_of
+from forebay.home.tables import link_files
 
 WARM_START = f"2026-02-27_{FIRST}"
 
@@ -222,6 +225,25 @@ def test_a_forgotten_window_that_nobody_judged_cannot_be_reported(runs: Runs) ->
     assert runs.stages.ledger.forget(FIRST)
     with pytest.raises(DataError, match=f"1 of window {FIRST}: it was forgotten, run the window"):
         summarise(runs, FIRST)
+
+
+def test_a_window_whose_start_is_not_kept_is_refused_before_it_is_planned(runs: Runs) -> None:
+    runs.run(FIRST, THIRD, runs.succeeds)
+    database, ledger = database_of(runs.stages.home), runs.stages.ledger
+    database.transact(lambda rows: rows.execute(delete(link_files)))
+    assert ledger.forget(SECOND)
+    before = ledger.history()
+    for reprocess in (False, True):
+        with pytest.raises(ConfigError, match=f"window {FIRST} cannot be built on any more"):
+            runs.run(SECOND, THIRD, reprocess=reprocess)
+    assert (ledger.latest_plan(SECOND), ledger.history()) == (None, before)
+
+
+def test_a_gap_is_refused_before_anything_is_planned(runs: Runs) -> None:
+    runs.run(FIRST, FIRST, runs.succeeds)
+    with pytest.raises(ConfigError, match=f"windows {SECOND} up to {THIRD} are not trained yet"):
+        runs.run(THIRD)
+    assert runs.stages.ledger.latest_plan(THIRD) is None
 
 
 def test_rows_that_do_not_agree_are_an_error(runs: Runs) -> None:
