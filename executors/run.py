@@ -15,6 +15,7 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.window_range import parse_range
 from forebay.errors import (
     ConfigError,
+    DataError,
     ForebayError,
     InfrastructureError,
     RowsLostError,
@@ -37,6 +38,7 @@ from forebay.executors.model_line.start import (
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
+from forebay.home.store import store_of
 
 POLL_SECONDS = 0.25
 SUPERVISOR_RESTARTS_MAX = 3
@@ -67,6 +69,7 @@ class Run:
         Raises:
             ConfigError: for texts that name no window, windows outside the dataset, or a gap.
             RowsLostError: when rows planned, served and trained do not agree.
+            DataError: when the model that serves is missing or damaged.
             ForebayError: as the remedy of what went wrong says.
         """
         started = time.perf_counter()
@@ -93,6 +96,7 @@ class Run:
         summary = self._summarise(report.storage_calls, notes, windows, todo, status, started)
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
+        self._require_whole_model()
         return summary
 
     def _plan(self, windows: list[Window], warm: Window | None, *, reprocess: bool) -> PlanReport:
@@ -190,6 +194,27 @@ class Run:
             return []
         reason = publish_window(target, link.generation).reason
         return [f"not published: {reason}"] if reason else []
+
+    def _require_whole_model(self) -> None:
+        """Read the model that serves, whenever it was published: who serves it has no checksums.
+
+        Raises:
+            DataError: when something of it is missing or damaged.
+        """
+        chain, serving = self.target.chain, self.target.chain.published()
+        link = None if serving is None else chain.link(serving.window, serving.generation)
+        if link is None:
+            return
+        try:
+            store_of(self.target.home).verify(link.files["saved_model"])
+        except DataError as error:
+            if chain.published() != serving:
+                return  # another one serves by now, and was read before it did
+            again = f"--reprocess --from {link.window} --to {link.window}"
+            raise DataError(
+                f"the model that serves, of window {link.window}: {error}, or train it again: "
+                f"forebay run {chain.pipeline} {again} --line {chain.line}"
+            ) from error
 
     def _follow(self, handle: JobHandle) -> JobStatus:
         """Watch the job to its end; it goes on while the database is away, and so does this.

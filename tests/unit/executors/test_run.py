@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -267,6 +267,18 @@ def test_what_serves_is_not_published_again(runs: Runs) -> None:
     before = runs.chain.published()
     runs.run(FIRST)
     assert runs.chain.published() == before
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"bytez"), Path.unlink])
+def test_a_damaged_model_that_serves_is_red_whenever_it_was_published(
+    runs: Runs, damage: Callable[[Path], object]
+) -> None:
+    published = runs.run(FIRST, SECOND, runs.succeeds)["published"]
+    damage(Path(published["path"]))
+    with pytest.raises(DataError, match=rf"serves, of window {SECOND}: .*--from {SECOND}") as red:
+        runs.run(FIRST, FIRST)
+    assert published["path"] in str(red.value)
+    assert runs.run(SECOND, SECOND, runs.succeeds, reprocess=True)["published"]["generation"] == 2
 
 
 def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) -> None:
