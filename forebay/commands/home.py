@@ -25,16 +25,17 @@ def register(app: typer.Typer) -> None:
 
 
 def check(output: Form = OutputFormat.TEXT) -> None:
-    """Compare rows with rows, and with every byte in the store.
+    """Compare rows with rows, read every text in them, and every byte in the store.
 
     May run at any time. Exit 0 when all is there and agrees, 3 when something is not.
     """
+    from forebay.executors.documents import DOCUMENTS
     from forebay.home.home_check import HomeCheck
 
     home = open_home()
     if read_marker(home) is None:
         raise UsageError(f"{home.root} is no home yet: there is nothing to check")
-    shown, looked = Output(output), HomeCheck(home)
+    shown, looked = Output(output), HomeCheck(home, DOCUMENTS)
     faults = []
     for fault in looked.faults():
         faults.append(fault._asdict())

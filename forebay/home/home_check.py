@@ -6,7 +6,7 @@ Reads page by page, beside whatever runs: what is removed meanwhile is no fault.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -37,6 +37,10 @@ _RESTORE = "Restore the database from a backup"
 _OWN = "own_"
 
 
+# What is wrong with a text; empty when nothing is.
+FindProblem = Callable[[str], str]
+
+
 class Fault(NamedTuple):
     """Something that is wrong, and the way out. table: whose row. subject: what it belongs to."""
 
@@ -54,9 +58,14 @@ class Fault(NamedTuple):
 
 @dataclass
 class HomeCheck:
-    """One look at a home. rows: how many were checked, by table. read_bytes: from the store."""
+    """One look at a home.
+
+    documents: the columns that hold JSON, and how each text is read. rows: how many were checked,
+    by table. read_bytes: from the store.
+    """
 
     home: Home
+    documents: Mapping[Column[str], FindProblem] = field(default_factory=dict)
     rows: Counter[str] = field(default_factory=Counter)
     read_bytes: int = 0
 
@@ -74,8 +83,23 @@ class HomeCheck:
             wrong = described(rule.table, rule.is_wrong).limit(_PAGE_ROWS)
             for row in database.read(partial(_all, wrong)):
                 yield Fault(rule.table.name, dict(row), f"{rule.problem}. {_RESTORE}")
+        for column, find_problem in self.documents.items():
+            yield from self._document_faults(column, find_problem)
         for table in STORED:
             yield from self._stored_faults(table)
+
+    def _document_faults(self, column: Column[str], find_problem: FindProblem) -> Iterator[Fault]:
+        """Texts of a column that are not what is written there."""
+        table = column.table
+        for row in self._rows(table, list(table.primary_key.columns), [column]):
+            text = row[_OWN + column.name]
+            problem = find_problem(text) if text is not None else ""
+            if problem:
+                yield Fault(
+                    table.name,
+                    _subject(row),
+                    f"its {column.name} is damaged: {problem}. {_RESTORE}",
+                )
 
     def _stored_faults(self, table: Table) -> Iterator[Fault]:
         """What the rows of a table name and the store does not have as it was stored.
@@ -84,19 +108,20 @@ class HomeCheck:
         """
         verified: Stored | None = None
         problem = ""
-        for row in self._rows_by_name(table):
+        for row in self._rows(table, _own_columns(table)):
             own = {column.name: row[_OWN + column.name] for column in _own_columns(table)}
             stored = Stored(**{name: own[name] for name in Stored.model_fields})
             if stored != verified:
                 verified, problem = stored, self._problem(stored)
             if problem and self._is_still_there(table, own):
-                subject = {name: row[name] for name in row if not name.startswith(_OWN)}
-                yield Fault(table.name, subject, problem)
+                yield Fault(table.name, _subject(row), problem)
 
-    def _rows_by_name(self, table: Table) -> Iterator[RowMapping]:
-        own = _own_columns(table)
-        rows = described(table).add_columns(*(each.label(_OWN + each.name) for each in own))
-        rows = rows.order_by(*own).limit(_PAGE_ROWS)
+    def _rows(
+        self, table: Table, own: Sequence[Column[Any]], more: Sequence[Column[Any]] = ()
+    ) -> Iterator[RowMapping]:
+        """Rows in the order of columns that no two have alike, with these and with others."""
+        named = (each.label(_OWN + each.name) for each in dict.fromkeys([*own, *more]))
+        rows = described(table).add_columns(*named).order_by(*own).limit(_PAGE_ROWS)
         page = rows
         while found := database_of(self.home).read(partial(_all, page)):
             yield from found
@@ -116,6 +141,10 @@ class HomeCheck:
         same = (table.c[name] == value for name, value in own.items())
         wanted = select(table.c.name).where(*same)
         return bool(database_of(self.home).read(partial(_all, wanted)))
+
+
+def _subject(row: RowMapping) -> Subject:
+    return {name: row[name] for name in row if not name.startswith(_OWN)}
 
 
 def _own_columns(table: Table) -> list[Column[Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Executable,
@@ -28,6 +29,9 @@ from support.stored_trees import make_tree
 from support.task_tables import record_tasks
 
 from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.listing_rows import ListingHead
+from forebay.executors.documents import DOCUMENTS
+from forebay.executors.job.progress import Progress
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.model_line.link import StoredSeal
@@ -39,6 +43,7 @@ from forebay.home.home_check import Fault, HomeCheck
 from forebay.home.paths import Home
 from forebay.home.store import store_of
 from forebay.home.tables import (
+    METADATA,
     STORED,
     job_windows,
     jobs,
@@ -94,7 +99,14 @@ def whole(home: Home, tmp_path: Path) -> Home:
         "asked_by": "run",
     }
     listing |= put(home).model_dump()
-    change(home, insert(listings).values(**listing, document="{}", stored_at=1))
+    source = ledger.plan(FIRST, 1).sources["clicks"]
+    head = ListingHead(
+        plan=source, asked_by="run", listed_at=NOW, storage_calls=1, windows_scanned=1
+    )
+    change(home, insert(listings).values(**listing, document=head.model_dump_json(), stored_at=1))
+    chain.judge(two, {"rows_agree": True, "rows_line": ""})
+    progress = Progress().model_dump_json()
+    change(home, update(jobs).values(progress=progress))
     return home
 
 
@@ -112,7 +124,7 @@ def names(home: Home, table: Table, of_row: ColumnElement[bool]) -> list[str]:
 
 
 def faults(home: Home) -> list[Fault]:
-    return list(HomeCheck(home).faults())
+    return list(HomeCheck(home, DOCUMENTS).faults())
 
 
 def lines_of(home: Home) -> list[str]:
@@ -124,7 +136,7 @@ def test_an_empty_home_is_whole(home: Home) -> None:
 
 
 def test_a_home_in_which_all_agrees_is_whole(whole: Home) -> None:
-    looked = HomeCheck(whole)
+    looked = HomeCheck(whole, DOCUMENTS)
     assert list(looked.faults()) == []
     expected = {"windows": 3, "links": 2, "seals": 1, "jobs": 1, "served": 1, "requests": 1}
     expected |= {"manifests": 4, "listings": 1, "link_files": 3}
@@ -301,6 +313,41 @@ def test_rows_that_contradict_each_other_are_named(
     assert found
     assert {fault.problem for fault in found} == {f"{problem}. Restore the database from a backup"}
     assert all(fault.subject["pipeline"] == "ads" for fault in found)
+
+
+@pytest.mark.parametrize("page", [1, 500])
+@pytest.mark.parametrize("column", list(DOCUMENTS), ids=str)
+def test_texts_that_are_damaged_are_named(
+    whole: Home, column: Column[str], page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_check, "_PAGE_ROWS", page)
+    rows = database_of(whole).read(
+        lambda connection: connection.scalar(select(func.count()).where(column.is_not(None)))
+    )
+    assert rows
+    for text in ("", "{", "[]", '{"window": }'):
+        change(whole, update(column.table).where(column.is_not(None)).values({column: text}))
+        found = faults(whole)
+        assert len(found) == rows
+        for fault in found:
+            assert fault.table == column.table.name
+            assert fault.subject["pipeline"] == "ads"
+            assert fault.problem.startswith(f"its {column.name} is damaged: ")
+            assert fault.problem.endswith(". Restore the database from a backup")
+
+
+def test_a_text_that_lacks_something_is_named_by_what_it_lacks(whole: Home) -> None:
+    change(whole, update(plans).where(plans.c.id == 1).values(document='{"window": "2026-03-01"}'))
+    said = "plans: pipeline ads, window 2026-03-01, generation 1: its document is damaged: "
+    assert lines_of(whole) == [
+        f"{said}generation: Field required. Restore the database from a backup"
+    ]
+
+
+def test_every_text_that_is_json_is_read() -> None:
+    named = {"document", "facts", "progress"}
+    texts = {each for table in METADATA.sorted_tables for each in table.c if each.name in named}
+    assert set(DOCUMENTS) == texts
 
 
 def test_every_rule_is_tried() -> None:
