@@ -9,7 +9,9 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, note, option
+from forebay.errors import UsageError
 from forebay.home.format import open_home
+from forebay.home.identity import read_marker
 
 if TYPE_CHECKING:
     from forebay.executors.retention.home_garbage import Found
@@ -36,7 +38,10 @@ def gc(
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
 
     act = find_garbage if dry_run else remove_garbage
-    found = act(open_home(), load_project(config))
+    home, project = open_home(), load_project(config)
+    if read_marker(home) is None:
+        raise UsageError(f"{home.root} is no home yet: there is nothing to remove")
+    found = act(home, project)
     for text in found.notes:
         note(f"note: {text}")
     shown = Output(output)
