@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -49,7 +50,8 @@ def run(
     from forebay.system.files import make_folder, writing
 
     target = LineTarget.load(config, pipeline, line)
-    shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout)
+    cancel = shlex.join(["forebay", "cancel", pipeline, "--line", line])
+    shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout, cancel)
     watch = Watch(shown.waiting, shown.planned, shown.submitted, shown.progress, shown.away)
     try:
         facts = Run(target, watch).execute(first, last, reprocess=reprocess)
@@ -66,8 +68,10 @@ def run(
 class _Shown:
     """Live progress: one changing line on a terminal, a plain line every few seconds elsewhere."""
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - any text stream
+    def __init__(self, stream: Any, cancel: str) -> None:  # noqa: ANN401 - any text stream
+        """Nothing is shown yet. cancel: the command that ends the job."""
         self._stream = stream
+        self._cancel = cancel
         self._live = is_terminal() and stream is sys.stdout
         self._shown_at = 0.0
         self._text = ""
@@ -119,7 +123,7 @@ class _Shown:
         if self._job_id:
             sys.stderr.write(
                 f"\njob {self._job_id} goes on: the same command follows it again, "
-                "`forebay cancel` ends it\n"
+                f"`{self._cancel}` ends it\n"
             )
 
     def _line(self, text: str) -> None:
