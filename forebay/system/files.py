@@ -21,6 +21,9 @@ from forebay.errors import DataError, InfrastructureError
 
 PRIVATE = 0o600
 _SHARED = 0o666  # less what the umask of the process takes away
+# Files and folders whose names this process knows to be on disk, with what they lead to.
+_named: dict[Path, tuple[int, int]] = {}
+_NAMED_MAX = 4096
 _WAYS_OUT = {
     errno.ENOSPC: ": free some space and run again",
     errno.EDQUOT: ": free some space, or ask for a larger quota, and run again",
@@ -52,13 +55,42 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and what is missing above it, durably; nothing happens where it exists."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent)
+    """Make a folder and what is missing above it; its name is on disk then, whoever made it."""
     with writing(folder):
+        if folder.is_dir():
+            sync_name(folder)
+            return
+        make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-    sync(folder.parent)
+        sync(folder.parent)
+        _remember(folder)
+
+
+def sync_name(path: Path) -> None:
+    """Make durable that a file or folder is there, and all folders above it.
+
+    Whoever made one of them may not have synced it yet, or have died before. A process does this
+    once for each, up to a folder that it cannot change, or one of another file system.
+    """
+    found = _inode(path)
+    if _named.get(path) == found:
+        return
+    above = path.parent
+    if above != path and _inode(above)[0] == found[0] and os.access(above, os.W_OK):
+        sync_name(above)
+        sync(above)
+    _remember(path)
+
+
+def _remember(path: Path) -> None:
+    if len(_named) >= _NAMED_MAX:
+        _named.clear()
+    _named[path] = _inode(path)
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
@@ -111,7 +143,9 @@ def append_lines(path: Path, lines: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        if not size:
+        if size:
+            sync_name(path)
+        else:
             sync(path.parent)
 
 

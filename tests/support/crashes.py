@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from forebay.system import trees
+from support.synced import Synced, Tree, tree_at
 
-# Nested: folders are dicts, files their content.
-Tree = dict[str, Any]
-_OPEN = os.open
+__all__ = ["Died", "Disk", "deaths", "disk", "tree_at"]
 OPERATIONS = ("open", "mkdir", "fsync", "rename", "replace", "unlink", "rmdir", "write", "link")
 
 
@@ -33,13 +32,7 @@ class Disk:
     def __init__(self, root: Path, dies_at: int | None = None) -> None:
         self._operations = 0
         self._dies_at = dies_at
-        self._files: dict[int, bytes] = {}
-        self._folders: dict[int, dict[str, int]] = {}
-        self._held: list[int] = []  # while a number is held, no new file gets it
-        for path in [root, *root.rglob("*")]:  # what is there was synced long ago
-            descriptor = os.open(path, os.O_RDONLY)
-            self.synced(descriptor)
-            os.close(descriptor)
+        self.synced = Synced(root)
 
     def touch(self) -> None:
         """One more operation. The code under test may die here."""
@@ -52,39 +45,13 @@ class Disk:
 
         named: the disk happened to store the name itself early, as it may.
         """
-        if named:
-            number = path.stat().st_ino if path.exists() else None
-        else:
-            number = self._folders.get(path.parent.stat().st_ino, {}).get(path.name)
-        return None if number is None else self._content(number)
+        if not named:
+            return self.synced.left(path)
+        return self.synced.content(path.stat().st_ino) if path.exists() else None
 
     def revive(self) -> None:
         """Whoever comes next does not die."""
         self._dies_at = None
-
-    def synced(self, descriptor: int) -> None:
-        """From now on a loss of power leaves what this file or folder holds now."""
-        place = f"/proc/self/fd/{descriptor}"
-        number = os.fstat(descriptor).st_ino
-        self._held.append(os.dup(descriptor))
-        if not Path(place).is_dir():
-            self._files[number] = Path(place).read_bytes()
-            return
-        self._folders[number] = {}
-        for name in os.listdir(place):  # noqa: PTH208 - names alone
-            entry = _OPEN(f"{place}/{name}", os.O_PATH | os.O_NOFOLLOW)
-            self._held.append(entry)
-            self._folders[number][name] = os.fstat(entry).st_ino
-
-    def close(self) -> None:
-        for descriptor in self._held:
-            os.close(descriptor)
-
-    def _content(self, number: int) -> Tree | bytes:
-        if number in self._folders:
-            entries = self._folders[number].items()
-            return {name: self._content(each) for name, each in entries}
-        return self._files.get(number, b"never synced")
 
 
 @contextmanager
@@ -96,13 +63,13 @@ def disk(root: Path, dies_at: int | None = None) -> Iterator[Disk]:
             patch.setattr(os, name, partial(_watched, watched, getattr(os, name)))
         patch.setattr(trees, "_exchange", partial(_watched, watched, trees._exchange))
         yield watched
-    watched.close()
+    watched.synced.close()
 
 
 def _watched(watched: Disk, real: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
     watched.touch()
     if real.__name__ == "fsync":
-        watched.synced(arguments[0])  # remembered in place of done: it would take the time it takes
+        watched.synced.sync(arguments[0])  # remembered in place of done: it would take the time it takes
         return None
     return real(*arguments, **more)
 
@@ -118,13 +85,3 @@ def deaths(root: Path, act: Callable[[Disk], object]) -> Iterator[Disk]:
             watched.revive()
             yield watched
         at += 1
-
-
-def tree_at(folder: Path) -> Tree | None:
-    """What is really there; None where nothing is."""
-    if not folder.is_dir():
-        return None
-    return {
-        path.name: tree_at(path) if path.is_dir() else path.read_bytes()
-        for path in folder.iterdir()
-    }

@@ -1,7 +1,8 @@
-"""`python -m support.whole_life FOLDER [--points 3,17 | --seed S --count N | --every]`.
+"""`python -m support.whole_life FOLDER [--death kill|cut] [--points 3,17 | --seed S --count N]`.
 
-Each point is a life of its own, in a child of this process: killed there, looked at, gone on with
-by the next child, and looked at again. A line of JSON for each point.
+Each point that kills is a life of its own, in a child of this process: killed there, looked at, gone
+on with by the next child, and looked at again. Cuts of power leave images of one life's home, and
+each of them is gone on with in the same way. A line of JSON for each point.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from forebay.config.load import load_project
 from forebay.executors.stages.target import LineTarget
@@ -26,8 +29,18 @@ from support.whole_life.frames import Recorded
 from support.whole_life.in_process import install
 from support.whole_life.life import WINDOWS, live
 from support.whole_life.verdict import faults_at_any_moment, faults_at_the_end
+from support.whole_life.watched_disk import WatchedDisk
 
 ROWS = 600
+# Homes that one life leaves at its points.
+IMAGES = 60
+
+
+class Cuts(NamedTuple):
+    """Where a life loses power, and what decides about that which was not synced."""
+
+    points: Sequence[int]
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,11 @@ class Lives:
     @property
     def recorded(self) -> Recorded:
         return Recorded(self.root / "frames")
+
+    @property
+    def images(self) -> Path:
+        """Homes as losses of power leave them, by point."""
+        return self.root / "images"
 
     def target(self, home: Path) -> LineTarget:
         project = load_project(self.root / "config")
@@ -53,39 +71,76 @@ class Lives:
             [sys.executable, "-m", "support.whole_life", str(self.root), "--record"], check=True
         )
 
-    def operations(self) -> dict[str, int]:
-        """How many operations a life has that nobody ends, and how many transactions that write."""
-        home = self.root / "whole"
-        faults = Faults()
+    def operations(self, cuts: Cuts | None = None) -> dict[str, int]:
+        """How many operations a life has that nobody ends: all, transactions and writes of files.
+
+        cuts: where to write what a loss of power leaves.
+        """
+        home = self.root / "whole" / "home"
+        home.parent.mkdir(exist_ok=True)
+        faults, disk = Faults(), WatchedDisk(home)
 
         def whole() -> None:
+            if cuts is not None:
+                disk.cut_at(cuts.points, self.images, cuts.seed)
+            disk.install()
             faults.install()
             live(self.target(home))
-            counts = {"operations": faults.count, "transactions": faults.transactions}
+            counts = {
+                "operations": faults.count,
+                "transactions": faults.transactions,
+                "writes": disk.count,
+            }
             (self.root / "counts").write_text(json.dumps(counts))
 
         _require(self.child(whole))
+        shutil.rmtree(home)
         return json.loads((self.root / "counts").read_text())
 
-    def try_point(self, point: int) -> list[str]:
+    def try_kill(self, point: int) -> list[str]:
         """What is wrong after a death at one point; nothing when all is as it must be."""
-        home = self.root / "homes" / str(point)
-        home.mkdir(parents=True)
-        target = self.target(home)
+        home = self.root / "homes" / str(point) / "home"
+        home.parent.mkdir(parents=True)
+        target, known = self.target(home), home.parent.with_suffix(".synced")
 
         def killed() -> None:
-            Faults(point).install()
+            disk = WatchedDisk(home)
+            disk.install()
+            Faults(point, lambda: disk.remember(known)).install()
             live(target)
 
         died = self.child(killed)
         if died == 0:
             return [f"nobody died at point {point}"]
         seen = self.child(lambda: _none(faults_at_any_moment(target, self.recorded)))
-        ended = self.child(lambda: live(target))
-        after = self.child(lambda: _none(faults_at_the_end(target, self.recorded)))
-        names = ("killed", "look", "go on", "end")
-        codes = zip(names, (0 if died == -9 else died, seen, ended, after), strict=True)
-        return [f"{name}: {code}" for name, code in codes if code != 0]
+        ended = self.child(lambda: self._go_on(target, known))
+        names, codes = ("killed", "look", "go on"), (0 if died == -9 else died, seen, ended)
+        return [f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != 0]
+
+    def try_cut(self, point: int) -> list[str]:
+        """What is wrong after a loss of power at one point, of which there is an image."""
+        home = self.root / "whole" / "home"
+        image = self.images / str(point)
+        if image.exists():
+            image.rename(home)
+        target = self.target(home)
+
+        def start() -> None:
+            _none(faults_at_any_moment(target, self.recorded))
+            self._go_on(target)
+
+        ended = self.child(start)
+        if ended != 0:
+            home.rename(self.root / f"wrong-{point}")
+            return [f"go on: {ended}"]
+        shutil.rmtree(home)
+        return []
+
+    def _go_on(self, target: LineTarget, known: Path | None = None) -> None:
+        """The next start, with the disk as it was left, to the end and no fault."""
+        WatchedDisk(target.home.root, known).install()
+        live(target)
+        _none(faults_at_the_end(target, self.recorded))
 
     def child(self, work: Callable[[], object]) -> int:
         """The exit code of a child that did this."""
@@ -118,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--death", choices=("kill", "cut"), default="kill")
     parser.add_argument("--points", default="")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=0)
@@ -129,15 +185,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     lives.prepare()
     counts = lives.operations()
-    operations = counts["operations"]
-    points: Iterable[int] = range(1, operations + 1)
+    print(json.dumps(counts), flush=True)
+    most = counts["operations" if given.death == "kill" else "writes"]
+    points: Sequence[int] = range(1, most + 1)
     if given.points:
         points = [int(each) for each in given.points.split(",")]
     elif given.count:
-        points = sorted(random.Random(given.seed).sample(range(1, operations), given.count))
-    print(json.dumps(counts), flush=True)
-    for point in points:
-        print(json.dumps({"point": point, "faults": lives.try_point(point)}), flush=True)
+        points = sorted(random.Random(given.seed).sample(range(1, most), given.count))
+    for first in range(0, len(points), IMAGES):
+        some = points[first : first + IMAGES]
+        if given.death == "cut":
+            lives.operations(Cuts(some, given.seed))
+        tried = lives.try_kill if given.death == "kill" else lives.try_cut
+        for point in some:
+            print(json.dumps({"point": point, "faults": tried(point)}), flush=True)
 
 
 if __name__ == "__main__":

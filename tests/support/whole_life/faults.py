@@ -13,12 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 
 from forebay.system import trees
-
-# What changes folders and files, and what makes it durable.
-_CALLS = (
-    *("rename", "replace", "link", "symlink", "unlink", "remove", "rmdir", "mkdir", "write"),
-    "fsync",
-)
+from support.whole_life.watched_disk import CALLS
 
 
 @dataclass
@@ -26,13 +21,15 @@ class Faults:
     """One process's operations, numbered from 1. It dies before number `dies_at`."""
 
     dies_at: int | None = None
+    # What is kept of the process for who comes after it.
+    last_words: Callable[[], None] = lambda: None
     count: int = 0
     transactions: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def install(self) -> None:
         """From now on every operation of this process counts."""
-        for name in _CALLS:
+        for name in CALLS:
             setattr(os, name, partial(self._called, getattr(os, name)))
         trees._exchange = partial(self._called, trees._exchange)
         event.listen(Engine, "before_cursor_execute", self._before_statement)
@@ -53,4 +50,5 @@ class Faults:
         with self._lock:
             self.count += 1
             if self.count == self.dies_at:
+                self.last_words()
                 os.kill(os.getpid(), signal.SIGKILL)

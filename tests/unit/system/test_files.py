@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from forebay.system.files import (
     new_file,
     read_json,
     read_lines,
+    sync,
     write_atomically,
     write_private,
 )
@@ -125,6 +127,33 @@ def test_folders_that_were_made_are_there_after_a_power_loss(tmp_path: Path) -> 
         assert watched.after_power_loss(tmp_path / "a") is not None
         write_atomically(tmp_path / "a" / "b" / "c" / "file", b"x")
         assert watched.after_power_loss(tmp_path / "a") == {"b": {"c": {"file": b"x"}}}
+
+
+def test_folders_whose_maker_died_are_there_after_a_power_loss(tmp_path: Path) -> None:
+    with disk(tmp_path) as watched:
+        (tmp_path / "a" / "b").mkdir(parents=True)
+        assert watched.after_power_loss(tmp_path / "a") is None
+        write_atomically(tmp_path / "a" / "b" / "file", b"x")
+        assert watched.after_power_loss(tmp_path / "a") == {"b": {"file": b"x"}}
+
+
+def test_a_folder_that_was_made_anew_is_there_after_a_power_loss(tmp_path: Path) -> None:
+    with disk(tmp_path) as watched:
+        for _ in range(2):
+            write_atomically(tmp_path / "a" / "file", b"x")
+            assert watched.after_power_loss(tmp_path / "a") == {"file": b"x"}
+            (tmp_path / "a").rename(tmp_path / "b")
+            sync(tmp_path)
+            shutil.rmtree(tmp_path / "b")
+            assert watched.after_power_loss(tmp_path / "a") is None
+
+
+def test_a_log_whose_maker_died_is_there_after_a_power_loss(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with disk(tmp_path) as watched:
+        path.write_bytes(b"one\n")
+        append_lines(path, "two\n")
+        assert watched.after_power_loss(path) == b"one\ntwo\n"
 
 
 def test_threads_replace_one_file_without_mixing(tmp_path: Path) -> None:

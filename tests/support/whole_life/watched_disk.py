@@ -1,0 +1,150 @@
+"""A life whose disk is watched: no row may name what a loss of power would take, and at each of its
+writes the home can be had as a loss of power would leave it.
+
+What TensorFlow or Arrow write in C++ counts once Python has synced it, as all of it has to be.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import resource
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+
+from forebay.home.tables import STORED
+from forebay.system import trees
+from support.synced import Synced
+from support.whole_life.power_cut import Image, Loss
+
+# What changes folders and files, and what makes it durable.
+CALLS = (
+    *("rename", "replace", "link", "symlink", "unlink", "remove", "rmdir", "mkdir", "write"),
+    *("fsync", "fdatasync"),
+)
+_SYNCS = ("fsync", "fdatasync")
+
+class WatchedDisk:
+    """What this process does below the folder that a home is in."""
+
+    def __init__(self, home: Path, known: Path | None = None) -> None:
+        """Look at what is there.
+
+        Args:
+            home: its folder, which may be missing; the folder that it is in was synced long ago.
+            known: what an earlier process had seen synced (`remember`); without it, all was.
+        """
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self._home = home
+        self._synced = Synced(home.parent)
+        self._store = home / "store"
+        self._named: set[str] = set()
+        self._cuts: dict[int, Path] = {}
+        self._seed = 0
+        self._is_away = False
+        self.count = 0
+        if known is not None:
+            self._recall(known)
+
+    def cut_at(self, points: Collection[int], images: Path, seed: int) -> None:
+        """Before these operations, write what a loss of power would leave into folders of `images`.
+
+        Of about a half all that was not synced is lost, of the others a part, by the seed.
+        """
+        self._cuts = {point: images / str(point) for point in points}
+        self._seed = seed
+
+    def install(self) -> None:
+        """From now on every operation of this process counts."""
+        for name in CALLS:
+            setattr(os, name, partial(self._called, name, getattr(os, name)))
+        trees._exchange = partial(self._called, "", trees._exchange)
+        event.listen(Engine, "commit", self._before_commit)
+
+    def remember(self, path: Path) -> None:
+        """Leave to `known` of another process what was synced, as a kill leaves it to the disk."""
+        with self._apart():
+            path.write_bytes(pickle.dumps((self._synced.files, self._synced.folders)))
+
+    def _recall(self, path: Path) -> None:
+        files, folders = pickle.loads(path.read_bytes())
+        is_there = self._synced.files.keys() | self._synced.folders.keys()
+        self._synced.files = {one: files[one] for one in files.keys() & is_there}
+        self._synced.folders = {
+            one: {name: each for name, each in folders[one].items() if each in is_there}
+            for one in folders.keys() & is_there
+        }
+
+    def _called(
+        self, name: str, real: Callable[..., Any], *arguments: Any, **more: Any
+    ) -> Any:
+        if self._is_away:
+            return real(*arguments, **more)
+        self._touch()
+        done = real(*arguments, **more)
+        if name in _SYNCS:
+            with self._apart():
+                self._synced.sync(arguments[0])
+        return done
+
+    def _before_commit(self, connection: Connection) -> None:
+        if self._is_away or not connection.get_execution_options().get("forebay_writes"):
+            return
+        self._touch()
+        with self._apart():
+            lost = list(self._lost(connection))
+        if lost:
+            raise AssertionError(f"a row names what is not on the disk: {', '.join(lost)}")
+
+    def _lost(self, connection: Connection) -> Iterator[str]:
+        """What the rows of a transaction name, and a loss of power would take."""
+        if self._synced.number(self._home) is None:
+            yield str(self._home)
+        rows: Any = connection.connection.driver_connection
+        for table in STORED:
+            for (name,) in rows.execute(f"SELECT name FROM {table.name}"):
+                if name not in self._named:
+                    self._named.add(name)
+                    yield from self._lost_of(self._store / name)
+
+    def _lost_of(self, path: Path) -> Iterator[str]:
+        number = self._synced.number(path)
+        if number is None or number != path.stat().st_ino:
+            yield f"{path} (no name)"
+        elif not path.is_dir():
+            if self._synced.files.get(number) != path.read_bytes():
+                yield f"{path} (content)"
+        elif number not in self._synced.folders:
+            yield f"{path} (names in it)"
+        else:
+            for each in path.iterdir():
+                yield from self._lost_of(each)
+
+    def _touch(self) -> None:
+        self.count += 1
+        target = self._cuts.get(self.count)
+        if target is None:
+            return
+        chance = random.Random(self._seed * 1_000_003 + self.count)
+        loss = Loss(chance if chance.random() < 0.5 else None)
+        with self._apart():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            Image(self._synced, loss).write(self._home, target)
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """What is done inside the block is none of the life's."""
+        self._is_away = True
+        try:
+            yield
+        finally:
+            self._is_away = False
+
+
