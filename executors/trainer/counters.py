@@ -6,14 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.system.files import write_atomically
+from forebay.system.files import sync, write_atomically
 
 
 class DurableCounters:
-    """Named int64 counters in one file. The page cache keeps them when the process is killed."""
+    """Named int64 counters in one file. The page cache keeps them when the process is killed.
+
+    A loss of power leaves them as they were synced, or newer.
+    """
 
     def __init__(self, path: Path, names: tuple[str, ...]) -> None:
         """Open or create the file; the counters of an earlier process continue."""
+        self._path = path
         size_bytes = 8 * len(names)
         if not path.exists() or path.stat().st_size != size_bytes:
             write_atomically(path, bytes(size_bytes))
@@ -27,3 +31,7 @@ class DurableCounters:
     def value(self, name: str) -> int:
         """The value of a counter."""
         return int(self._values[self._index[name]])
+
+    def sync(self) -> None:
+        """Make all that was added durable."""
+        sync(self._path)

@@ -150,10 +150,10 @@ class WindowTrainer:
         found = opened.store.newest()
         if found is None:
             raise InfrastructureError(f"window {window}: its final checkpoint is gone")
-        checkpoint = found[1].parent
+        seal, model = found
         with self._progress.phase("store"):
             local = self._chain.folder(window, generation)
-            return self._archive.put_window(window, generation, local, checkpoint)
+            return self._archive.put_window(window, generation, local, seal, model.parent)
 
     def _exported(self, window: WindowRequest) -> Stored:
         folder = self._chain.folder(window.key, window.generation) / "saved_model"
@@ -309,6 +309,7 @@ class WindowTrainer:
     def _seal(self, opened: _Open, *, final: bool) -> Seal:
         with self._progress.phase("seal"):
             opened.series.write(final=final)
+            opened.counters.sync()
             seal = Seal(
                 window=opened.request.key,
                 generation=opened.request.generation,

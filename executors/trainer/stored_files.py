@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.errors import DataError
 from forebay.executors.model_line.link import FileKind, Link, StoredSeal
-from forebay.executors.window_files.checkpoints import MODEL_FOLDER
+from forebay.executors.window_files.checkpoints import MODEL_FOLDER, Seal
 from forebay.executors.window_files.dead_letters import gather_letters
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
@@ -41,15 +42,22 @@ class WindowArchive:
         return self.store.put(folder, stem, source.read_bytes())
 
     def put_window(
-        self, window: str, generation: int, local: Path, checkpoint: Path
+        self, window: str, generation: int, local: Path, seal: Seal, checkpoint: Path
     ) -> dict[FileKind, Stored]:
-        """Store what the folder of a window holds at its end, but for the exported model."""
+        """Store what the folder of a window holds at its end, but for the exported model.
+
+        Raises:
+            DataError: when dead letters that were counted are not there.
+            InfrastructureError: see `put`.
+        """
         found: dict[FileKind, Path] = {"checkpoint": checkpoint, "steps": local / STEPS_NAME}
         scores = local / SCORES_FOLDER
         if scores.is_dir() and any(scores.iterdir()):
             found["scores"] = scores
         letters = local / "dead_letters"
-        if gather_letters(local, letters):
+        gathered = gather_letters(local, letters)
+        self._require_letters(seal, gathered)
+        if gathered:
             found["dead_letters"] = letters
         return {kind: self.put(window, generation, kind, path) for kind, path in found.items()}
 
@@ -84,6 +92,19 @@ class WindowArchive:
         except DataError as error:
             raise self._damaged(seal.window, error) from error
 
+    def _require_letters(self, seal: Seal, gathered: Counter[str]) -> None:
+        counted: Counter[str] = Counter()
+        for task, progress in seal.progress.items():
+            counted[task.rpartition("/")[0]] += progress.dead_rows
+        for source, rows in (counted - gathered).items():
+            raise DataError(
+                f"window {seal.window}: {counted[source]} rows of {source} were counted as dead "
+                f"letters, and {rows} of them are not on disk: {self._train_again(seal.window)}"
+            )
+
     def _damaged(self, window: str, error: DataError) -> DataError:
+        return DataError(f"{error}; or {self._train_again(window)}")
+
+    def _train_again(self, window: str) -> str:
         command = f"forebay run {self.pipeline} --from {window} --to {window}"
-        return DataError(f"{error}; or train window {window} again ({command} --reprocess)")
+        return f"train window {window} again ({command} --reprocess)"

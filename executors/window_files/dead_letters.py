@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from pydantic import ValidationError
 
 from forebay.datatasks.tasks import DataTask, DeadRow
 from forebay.errors import InfrastructureError
-from forebay.system.files import append_lines, new_file
+from forebay.system.files import append_lines, new_file, writing
 from forebay.system.message import Message
 
 # Below the folder in which a window is trained.
@@ -70,25 +72,30 @@ def read_letters(window_folder: Path) -> Iterator[DeadLetter]:
         yield letter
 
 
-def gather_letters(window_folder: Path, target: Path) -> bool:
-    """Write every dead letter once into a folder for the store; without one, do nothing.
+def gather_letters(window_folder: Path, target: Path) -> Counter[str]:
+    """Write every dead letter once into a folder for the store; without one, make none.
 
-    The copy is nobody else's: whoever is late with a letter does not change it.
+    What a process that died left in the folder is removed. The copy is nobody else's: whoever is late with a letter does not change it.
 
     Returns:
-        Whether there are any.
+        How many rows they stand for, by source.
 
     Raises:
         InfrastructureError: when the disk does not take them.
     """
-    lines = (line for line, _ in _unique_lines(window_folder))
+    with writing(target):
+        if target.exists():
+            shutil.rmtree(target)
+    rows: Counter[str] = Counter()
+    lines = _unique_lines(window_folder)
     first = next(lines, None)
     if first is None:
-        return False
+        return rows
     with new_file(target / _GATHERED_NAME) as stream:
-        for line in itertools.chain([first], lines):
+        for line, letter in itertools.chain([first], lines):
             stream.write(line + b"\n")
-    return True
+            rows[letter.source] += letter.rows
+    return rows
 
 
 def gathered_letters(folder: Path) -> Iterator[DeadLetter]:

@@ -8,6 +8,7 @@ as the steps after it are, so scores and model always cover the same rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ class ScoreWriter:
         """Drop every segment that is not in `sealed` and continue after those.
 
         Raises:
-            DataError: when a sealed segment is missing.
+            DataError: when a sealed segment is missing, or has no end.
         """
         self._open = {}
         for path in self._folder.glob("*.arrow"):
@@ -116,6 +117,9 @@ class ScoreWriter:
         missing = [name for name in sealed if not (self._folder / name).exists()]
         if missing:
             raise DataError(f"{self._folder}: sealed segment {missing[0]} is missing")
+        for name in sealed:
+            with _reading(self._folder / name):
+                pass
         self._sealed = list(sealed)
         self._next = 1 + max((_number(name) for name in sealed), default=-1)
 
@@ -166,11 +170,20 @@ def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
 
 
 def _read_segment(path: Path) -> pa.Table:
+    with _reading(path) as segment:
+        return segment.read_all()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[ipc.RecordBatchFileReader]:
     try:
         with pa.memory_map(str(path)) as source:
-            return ipc.open_file(source).read_all()
+            yield ipc.open_file(source)
     except (pa.ArrowInvalid, FileNotFoundError) as error:
-        raise DataError(f"{path}: a sealed score segment cannot be read: {error}") from error
+        raise DataError(
+            f"{path}: a sealed score segment cannot be read: {error}: restore it, or train its "
+            "window again (--reprocess)"
+        ) from error
 
 
 def _number(name: str) -> int:

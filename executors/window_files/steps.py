@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from forebay.errors import DataError
 from forebay.system.files import write_atomically
 from forebay.system.message import Message
 
@@ -41,10 +42,20 @@ class StepPoint(Message):
 
 
 def read_steps(path: Path) -> list[StepPoint]:
-    """The points in such a file; none where there is no file."""
+    """The points in such a file; none where there is no file.
+
+    Raises:
+        DataError: when the file holds something else.
+    """
     if not path.is_file():
         return []
-    return [StepPoint.model_validate_json(line) for line in path.read_text().splitlines()]
+    try:
+        return [StepPoint.model_validate_json(line) for line in path.read_bytes().splitlines()]
+    except ValidationError as error:
+        raise DataError(
+            f"{path} is damaged: move it away and run again; what it shows of the window's "
+            "training so far is lost"
+        ) from error
 
 
 class StepSeries:

@@ -27,3 +27,13 @@ def damage_file(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4:200] = b"\xff" * 196
     path.write_bytes(content)
+
+
+def null_labels(path: Path, every: int, label: str = "clicked") -> int:
+    """One row of so many loses its label; how many did."""
+    table = pq.read_table(path)
+    labels = table.column(label).to_pylist()
+    labels[::every] = [None] * len(labels[::every])
+    index = table.schema.get_field_index(label)
+    pq.write_table(table.set_column(index, label, pa.array(labels, pa.int64())), path)
+    return len(labels[::every])

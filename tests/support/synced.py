@@ -21,7 +21,7 @@ class Synced:
 
     def __init__(self, root: Path) -> None:
         """What is there was synced long ago."""
-        self.root = root
+        self.root = root.resolve()
         self.files: dict[int, bytes] = {}
         self.folders: dict[int, dict[str, int]] = {}
         self._held: dict[int, int] = {}
@@ -31,8 +31,13 @@ class Synced:
             os.close(descriptor)
 
     def sync(self, descriptor: int) -> None:
-        """From now on a loss of power leaves what this file or folder holds now."""
+        """From now on a loss of power leaves what this file or folder holds now.
+
+        What is not below the root is somebody else's.
+        """
         place = f"/proc/self/fd/{descriptor}"
+        if not Path(os.readlink(place)).is_relative_to(self.root):
+            return
         number = self.hold(place, follow=True)
         if os.path.isdir(place):  # noqa: PTH112 - as the kernel names it
             entries = os.listdir(place)  # noqa: PTH208 - names alone
@@ -43,7 +48,7 @@ class Synced:
     def number(self, path: Path) -> int | None:
         """The inode that a loss of power leaves under this path, which is below the root."""
         found = os.stat(self.root).st_ino
-        for part in path.relative_to(self.root).parts:
+        for part in path.resolve().relative_to(self.root).parts:
             if part not in self.folders.get(found, {}):
                 return None
             found = self.folders[found][part]

@@ -23,7 +23,9 @@ from typing import NamedTuple
 from forebay.config.load import load_project
 from forebay.executors.stages.target import LineTarget
 from forebay.home.paths import DEFAULT_LINE, Home
-from support.projects import ads_pipeline, ads_project
+from support.data_path import DataPath
+from support.parquet_files import null_labels
+from support.projects import ads_pipeline, ads_project, clicks_source, history_source
 from support.whole_life.faults import Faults
 from support.whole_life.frames import Recorded
 from support.whole_life.in_process import install
@@ -32,6 +34,11 @@ from support.whole_life.verdict import faults_at_any_moment, faults_at_the_end
 from support.whole_life.watched_disk import WatchedDisk
 
 ROWS = 600
+DEAD_EVERY = 50
+# Each window has a seal before its last one.
+PIPELINE = ads_pipeline(checkpoint={"every_steps": 2, "windows_kept": 2})
+PIPELINE["train"]["minibatch_rows"] = 512
+SOURCES = {"history": history_source(label_null="dead_letter"), "clicks": clicks_source()}
 # Homes that one life leaves at its points.
 IMAGES = 60
 
@@ -64,12 +71,21 @@ class Lives:
 
     def prepare(self) -> None:
         """Make the project, and record its frames in a process of its own: it starts threads."""
-        pipeline = ads_pipeline(checkpoint={"every_steps": 3, "windows_kept": 2})
-        pipeline["train"]["minibatch_rows"] = 128
-        ads_project(self.root, days=len(WINDOWS), rows=ROWS, pipeline=pipeline)
+        project = ads_project(self.root, days=len(WINDOWS), rows=ROWS, pipeline=PIPELINE)
+        for file in project.files.rglob("part-0.parquet"):
+            null_labels(file, DEAD_EVERY)
+        project.write_source("history", SOURCES["history"])
         subprocess.run(
             [sys.executable, "-m", "support.whole_life", str(self.root), "--record"], check=True
         )
+
+    def counted(self) -> dict[str, int]:
+        """See `operations`. An earlier call in this folder has prepared it too."""
+        counts = self.root / "counts"
+        if counts.exists():
+            return json.loads(counts.read_text())
+        self.prepare()
+        return self.operations()
 
     def operations(self, cuts: Cuts | None = None) -> dict[str, int]:
         """How many operations a life has that nobody ends: all, transactions and writes of files.
@@ -94,7 +110,7 @@ class Lives:
             (self.root / "counts").write_text(json.dumps(counts))
 
         _require(self.child(whole))
-        shutil.rmtree(home)
+        shutil.rmtree(home.parent)
         return json.loads((self.root / "counts").read_text())
 
     def try_kill(self, point: int) -> list[str]:
@@ -121,6 +137,7 @@ class Lives:
         """What is wrong after a loss of power at one point, of which there is an image."""
         home = self.root / "whole" / "home"
         image = self.images / str(point)
+        home.parent.mkdir(exist_ok=True)
         if image.exists():
             image.rename(home)
         target = self.target(home)
@@ -181,10 +198,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     lives = Lives(given.folder)
     if given.record:
-        lives.recorded.record(given.folder, WINDOWS)
+        lives.recorded.record(DataPath.of(given.folder, PIPELINE, SOURCES), WINDOWS)
         return
-    lives.prepare()
-    counts = lives.operations()
+    counts = lives.counted()
     print(json.dumps(counts), flush=True)
     most = counts["operations" if given.death == "kill" else "writes"]
     points: Sequence[int] = range(1, most + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,15 @@ from typing import Any
 import numpy as np
 
 from forebay.datatasks.tasks import TaskProgress, further
+from forebay.executors.job.folder import JobFolder
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.remote_reader import RemoteReader
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER
+from forebay.home.paths import DEFAULT_LINE
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
+from forebay.system.files import append_lines
 from support.data_path import Counter, DataPath, serving
 
 _ARRAYS = ("row_ids", "event_ids", "sources", "labels", "dense", "ids")
@@ -28,9 +33,8 @@ class Recorded:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def record(self, root: Path, windows: Sequence[str]) -> None:
-        """What driver and data executors serve of each window of the project below `root`."""
-        path = DataPath.of(root)
+    def record(self, path: DataPath, windows: Sequence[str]) -> None:
+        """What driver and data executors serve of each window, and their dead letters."""
         path.plan(windows[0], windows[-1])
         with serving(path, executors=1):
             reader = path.reader()
@@ -39,12 +43,19 @@ class Recorded:
                 reader.begin(window.key, window.generation, {}, 0)
                 counter.consume(reader)
                 self._store(window.key, counter.kept)
+                local = path.home.model("ads", DEFAULT_LINE, window.key, window.generation)
+                shutil.copytree(local / DEAD_FOLDER, self._folder / window.key / DEAD_FOLDER)
             reader.close()
 
     def frames(self, window: str) -> list[Frame]:
         """In the order in which they came."""
         documents = json.loads((self._folder / window / "frames.json").read_text())
         return [self._frame(window, number, each) for number, each in enumerate(documents)]
+
+    def letters(self, window: str) -> dict[str, list[str]]:
+        """Lines of dead letters by task."""
+        files = sorted((self._folder / window / DEAD_FOLDER).iterdir())
+        return {file.stem: file.read_text().splitlines(keepends=True) for file in files}
 
     def sums(self, window: str, names: Sequence[str]) -> dict[str, RowSums]:
         """Row sums of a window by source, from its frames and with Python's own integers."""
@@ -104,20 +115,27 @@ class ReplayedReader:
     recorded: Recorded
 
     def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
-        del job_dir, layout, source_names
+        del layout, source_names
+        self._home = JobFolder(job_dir).home
         self._left: list[Frame] = []
         self._used: dict[str, TaskProgress] = {}
 
     def begin(
         self, window: str, generation: int, sealed: Mapping[str, TaskProgress], step: int
     ) -> None:
-        del generation, step
+        del step
+        self._window = window
+        self._folder = self._home.model("ads", DEFAULT_LINE, window, generation)
         self._used = dict(sealed)
         self._left = [each for each in self.recorded.frames(window) if self._is_new(each)]
 
     def next(self, timeout_seconds: float) -> Frame | None:
         del timeout_seconds
-        return self._left.pop(0) if self._left else None
+        if not self._left:
+            return None
+        frame = self._left.pop(0)
+        self._write_letters(frame)
+        return frame
 
     def used(self, frame: Frame) -> None:
         for task, progress in frame.progress.items():
@@ -137,6 +155,16 @@ class ReplayedReader:
 
     def close(self) -> None:
         """Nothing is open."""
+
+    def _write_letters(self, frame: Frame) -> None:
+        """As a data executor does before it sends a frame."""
+        letters = self.recorded.letters(self._window)
+        for task, progress in frame.progress.items():
+            before = self._used[task].dead_rows if task in self._used else 0
+            name = task.replace("/", "-")
+            lines = letters.get(name, [])[before : progress.dead_rows]
+            if lines:
+                append_lines(self._folder / DEAD_FOLDER / f"{name}.jsonl", "".join(lines))
 
     def _is_new(self, frame: Frame) -> bool:
         return any(

@@ -34,10 +34,12 @@ class Loss:
         return self.chance.choice((synced, now))
 
     def content(self, synced: bytes | None, now: bytes) -> bytes:
-        """What a file holds."""
+        """What a file holds: where its length is the same, one sector was written or not."""
         least = synced or b""
         if least == now or self.chance is None:
             return least
+        if len(least) == len(now):
+            return self.chance.choice((least, now))
         some = now[: self.chance.randrange(len(now) + 1)]
         return self.chance.choice((least, some, bytes(len(now)), now))
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.target import LineTarget
+from forebay.executors.window_files.dead_letters import gathered_letters
 from forebay.home.database import database_of
 from forebay.home.store import Stored, store_of
 from forebay.home.store_names import is_tree
@@ -65,8 +66,11 @@ def _left_over(target: LineTarget) -> Iterator[str]:
     for path in sorted(local.rglob("*")):
         if path.name != "lease.lock":
             yield f"left in training: {path.relative_to(local)}"
+    # A submission that died before its row was stored leaves a folder to the next one of its name.
+    submitted = {job.job_id for job in jobs_of(target.home, target.pipeline.name)}
     for path in sorted(target.home.root.rglob(".*")):
-        if path.name != ".writing" and path.is_file():
+        is_submitted = path.parent.parent != target.home.jobs or path.parent.name in submitted
+        if path.name != ".writing" and path.is_file() and is_submitted:
             yield f"left behind: {path.relative_to(target.home.root)}"
 
 
@@ -76,6 +80,19 @@ def _other_rows(target: LineTarget, recorded: Recorded, link: Link) -> Iterator[
         trained = link.trained(name)
         if trained != sums:
             yield f"window {link.window} g{link.generation}: {name} {trained}, not {sums}"
+    yield from _other_letters(target, recorded, link)
+    if link.reread_rows < 0 or link.resumed_from_step > link.steps:
+        yield f"{link.name}: {link.reread_rows} reread from step {link.resumed_from_step}"
+
+
+def _other_letters(target: LineTarget, recorded: Recorded, link: Link) -> Iterator[str]:
+    wanted = sum(len(lines) for lines in recorded.letters(link.window).values())
+    counted = sum(each.dead for each in link.read.values())
+    stored = link.files.get("dead_letters")
+    folder = stored and store_of(target.home).tree(stored)
+    found = sum(letter.rows for letter in gathered_letters(folder)) if folder else 0
+    if not wanted == counted == found:
+        yield f"{link.name}: {wanted} rows are dead, {counted} counted, {found} in letters"
 
 
 def _named(target: LineTarget) -> list[Stored]:

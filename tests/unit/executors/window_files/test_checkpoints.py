@@ -10,9 +10,14 @@ import pytest
 from support.crashes import disk, tree_at
 
 from forebay.datatasks.tasks import Position, TaskProgress
-from forebay.errors import InfrastructureError
+from forebay.errors import DataError, InfrastructureError
 from forebay.executors.model_line.link import Parent
-from forebay.executors.window_files.checkpoints import Beginning, CheckpointStore, Seal
+from forebay.executors.window_files.checkpoints import (
+    SEAL_NAME,
+    Beginning,
+    CheckpointStore,
+    Seal,
+)
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
@@ -178,3 +183,14 @@ def test_a_checkpoint_that_was_begun_for_another_model_is_dropped(tmp_path: Path
     assert store.newest() is not None
     store.drop_others(Beginning("", None, "purchases", None))
     assert store.newest() is None
+
+
+@pytest.mark.parametrize("content", [b"", bytes(64), b'{"window": "2026'])
+def test_a_seal_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    store = CheckpointStore(tmp_path)
+    learner = CountingLearner(1)
+    store.write(learner, seal(learner, 3))
+    (path,) = store.folder.glob(f"*/{SEAL_NAME}")
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=rf"^{path} is damaged: restore it, or move it away"):
+        store.load(CountingLearner(1))

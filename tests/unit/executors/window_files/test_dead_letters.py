@@ -105,7 +105,10 @@ def test_what_is_gathered_is_whole_and_does_not_change(folder: Path, tmp_path: P
         writer.write(task(number), [letter(0, '{"a": NaN}', 5)])
     for file in (folder / DEAD_FOLDER).iterdir():
         file.write_bytes(file.read_bytes().removesuffix(b"\n"))  # as a kill may leave it
-    assert gather_letters(folder, target)
+    target.mkdir()
+    (target / ".letters.jsonl.7").write_bytes(b"what a killed trainer left")
+    assert gather_letters(folder, target) == {"clicks": 10}
+    assert [path.name for path in target.iterdir()] == ["letters.jsonl"]
     first = list(gathered_letters(target))
     assert [each.rows for each in first] == [5, 5]
     writer.write(task(), [letter(1)])  # by an executor that slept past its lease

@@ -91,6 +91,10 @@ def test_damage_is_named(tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"half a segment")
     with pytest.raises(DataError, match=f"{name}: a sealed score segment cannot be read"):
         Segments("w", tmp_path).scores()
+    for content in (b"", bytes(500)):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=f"{name}: a sealed .* train its window again"):
+            ScoreWriter(tmp_path, PARADIGMS).restore([name])
     (tmp_path / name).unlink()
     with pytest.raises(DataError, match=f"sealed segment {name} is missing"):
         ScoreWriter(tmp_path, PARADIGMS).restore([name])

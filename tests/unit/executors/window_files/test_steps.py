@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forebay.errors import DataError
 from forebay.executors.window_files.steps import POINTS_MAX, STEPS_NAME, StepSeries, read_steps
 
 NAMES = ["history", "clicks"]
@@ -93,3 +94,11 @@ def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
     stepped(again, 1)
     again.write(final=False)
     assert 20 <= read_steps(tmp_path / STEPS_NAME)[-1].seconds < 25
+
+
+@pytest.mark.parametrize("content", [b"\0" * 9, b'{"step": 1', b"\xff\n"])
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / STEPS_NAME
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=rf"^{path} is damaged: move it away"):
+        StepSeries(tmp_path, NAMES)
