@@ -75,7 +75,8 @@ def read_letters(window_folder: Path) -> Iterator[DeadLetter]:
 def gather_letters(window_folder: Path, target: Path) -> Counter[str]:
     """Write every dead letter once into a folder for the store; without one, make none.
 
-    What a process that died left in the folder is removed. The copy is nobody else's: whoever is late with a letter does not change it.
+    What a process that died left in the folder is removed. The copy is nobody else's: whoever is
+    late with a letter does not change it.
 
     Returns:
         How many rows they stand for, by source.

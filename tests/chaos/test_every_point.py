@@ -1,4 +1,5 @@
-"""A process dies before each statement and each durable write of three windows' whole life."""
+"""A process dies before each statement and each durable write of three windows' whole life, and
+power is lost before each write: all that was not synced is lost, or any part of it."""
 
 from __future__ import annotations
 
@@ -14,3 +15,10 @@ def test_killed_at_every_point(tmp_path: Path) -> None:
     tried = attempts(tmp_path, seconds=7000)
     assert len(tried.faults) > 1_000
     assert tried.wrong == {}
+
+
+def test_power_lost_at_every_point(tmp_path: Path) -> None:
+    for seed in range(2):
+        tried = attempts(tmp_path, "--death", "cut", "--seed", str(seed), seconds=7000)
+        assert len(tried.faults) > 500
+        assert tried.wrong == {}, f"seed {seed}"

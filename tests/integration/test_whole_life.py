@@ -1,4 +1,5 @@
-"""A process dies at thirty points of three windows' whole life: the next start goes on, exactly."""
+"""A process dies, or power is lost, at thirty points of three windows' whole life: the next start
+goes on, exactly. In each of them a row that names what is not on the disk ends the process."""
 
 from __future__ import annotations
 
@@ -15,10 +16,24 @@ TRAININGS = 5
 TRANSACTIONS_MAX = 15
 
 
-def test_killed_at_thirty_points(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One project for both: to record its frames takes longer than to live."""
+    return tmp_path_factory.mktemp("lives")
+
+
+def test_killed_at_thirty_points(folder: Path) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
-    tried = attempts(tmp_path, "--seed", str(seed), "--count", str(POINTS))
+    tried = attempts(folder, "--seed", str(seed), "--count", str(POINTS))
     assert len(tried.faults) == POINTS
     assert tried.wrong == {}, f"seed {seed}"
     assert tried.transactions <= TRANSACTIONS_MAX * TRAININGS
+
+
+def test_power_lost_at_thirty_points(folder: Path) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    tried = attempts(folder, "--death", "cut", "--seed", str(seed), "--count", str(POINTS))
+    assert len(tried.faults) == POINTS
+    assert tried.wrong == {}, f"seed {seed}"

@@ -69,7 +69,9 @@ def disk(root: Path, dies_at: int | None = None) -> Iterator[Disk]:
 def _watched(watched: Disk, real: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
     watched.touch()
     if real.__name__ == "fsync":
-        watched.synced.sync(arguments[0])  # remembered in place of done: it would take the time it takes
+        watched.synced.sync(
+            arguments[0]
+        )  # remembered in place of done: it would take the time it takes
         return None
     return real(*arguments, **more)
 

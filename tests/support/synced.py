@@ -1,4 +1,4 @@
-"""What a loss of power leaves of a folder: of each file what was synced, of each folder its entries.
+"""What a loss of power leaves: of each file what was synced, of each folder its entries.
 
 Content that Python buffers counts from its flush on. Files are told apart by inode, and one that is
 known is held, so that no new one gets its number.
@@ -7,7 +7,6 @@ known is held, so that no new one gets its number.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ _OPEN = os.open
 
 
 class Synced:
-    """files: synced content; folders: synced entries, as names with the inodes that they lead to."""
+    """files: synced content by inode; folders: synced entries, names with their inodes."""
 
     def __init__(self, root: Path) -> None:
         """What is there was synced long ago."""
@@ -36,7 +35,7 @@ class Synced:
         What is not below the root is somebody else's.
         """
         place = f"/proc/self/fd/{descriptor}"
-        if not Path(os.readlink(place)).is_relative_to(self.root):
+        if not Path(place).readlink().is_relative_to(self.root):
             return
         number = self.hold(place, follow=True)
         if os.path.isdir(place):  # noqa: PTH112 - as the kernel names it
@@ -47,7 +46,7 @@ class Synced:
 
     def number(self, path: Path) -> int | None:
         """The inode that a loss of power leaves under this path, which is below the root."""
-        found = os.stat(self.root).st_ino
+        found = self.root.stat().st_ino
         for part in path.resolve().relative_to(self.root).parts:
             if part not in self.folders.get(found, {}):
                 return None
@@ -84,7 +83,6 @@ class Synced:
         """Let the numbers of files be used again."""
         for descriptor in self._held.values():
             os.close(descriptor)
-
 
 
 def tree_at(folder: Path) -> Tree | None:

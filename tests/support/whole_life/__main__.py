@@ -1,8 +1,8 @@
 """`python -m support.whole_life FOLDER [--death kill|cut] [--points 3,17 | --seed S --count N]`.
 
-Each point that kills is a life of its own, in a child of this process: killed there, looked at, gone
-on with by the next child, and looked at again. Cuts of power leave images of one life's home, and
-each of them is gone on with in the same way. A line of JSON for each point.
+Each point that kills is a life of its own, in a child of this process: killed there, looked at,
+gone on with by the next child, and looked at again. Cuts of power leave images of one life's home,
+and each of them is gone on with in the same way. A line of JSON for each point.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from forebay.config.load import load_project
 from forebay.executors.stages.target import LineTarget
@@ -43,13 +42,6 @@ SOURCES = {"history": history_source(label_null="dead_letter"), "clicks": clicks
 IMAGES = 60
 
 
-class Cuts(NamedTuple):
-    """Where a life loses power, and what decides about that which was not synced."""
-
-    points: Sequence[int]
-    seed: int
-
-
 @dataclass(frozen=True)
 class Lives:
     """One project and its recorded frames, for any number of homes."""
@@ -59,11 +51,6 @@ class Lives:
     @property
     def recorded(self) -> Recorded:
         return Recorded(self.root / "frames")
-
-    @property
-    def images(self) -> Path:
-        """Homes as losses of power leave them, by point."""
-        return self.root / "images"
 
     def target(self, home: Path) -> LineTarget:
         project = load_project(self.root / "config")
@@ -87,18 +74,12 @@ class Lives:
         self.prepare()
         return self.operations()
 
-    def operations(self, cuts: Cuts | None = None) -> dict[str, int]:
-        """How many operations a life has that nobody ends: all, transactions and writes of files.
-
-        cuts: where to write what a loss of power leaves.
-        """
-        home = self.root / "whole" / "home"
-        home.parent.mkdir(exist_ok=True)
+    def operations(self) -> dict[str, int]:
+        """How many operations a life has that nobody ends: all, transactions, writes of files."""
+        home = self._home("whole")
         faults, disk = Faults(), WatchedDisk(home)
 
         def whole() -> None:
-            if cuts is not None:
-                disk.cut_at(cuts.points, self.images, cuts.seed)
             disk.install()
             faults.install()
             live(self.target(home))
@@ -110,13 +91,11 @@ class Lives:
             (self.root / "counts").write_text(json.dumps(counts))
 
         _require(self.child(whole))
-        shutil.rmtree(home.parent)
         return json.loads((self.root / "counts").read_text())
 
     def try_kill(self, point: int) -> list[str]:
         """What is wrong after a death at one point; nothing when all is as it must be."""
-        home = self.root / "homes" / str(point) / "home"
-        home.parent.mkdir(parents=True)
+        home = self._home(f"homes/{point}")
         target, known = self.target(home), home.parent.with_suffix(".synced")
 
         def killed() -> None:
@@ -133,28 +112,43 @@ class Lives:
         names, codes = ("killed", "look", "go on"), (0 if died == -9 else died, seen, ended)
         return [f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != 0]
 
-    def try_cut(self, point: int) -> list[str]:
-        """What is wrong after a loss of power at one point, of which there is an image."""
-        home = self.root / "whole" / "home"
-        image = self.images / str(point)
-        home.parent.mkdir(exist_ok=True)
-        if image.exists():
-            image.rename(home)
-        target = self.target(home)
+    def try_cuts(self, points: Sequence[int], seed: int) -> None:
+        """One life that leaves an image of its home at each point, and then a start with each.
 
-        def start() -> None:
-            _none(faults_at_any_moment(target, self.recorded))
-            self._go_on(target)
+        The starts are children of the process that lived: it has imported what they need.
+        """
+        home = self._home("cut")
+        disk, images = WatchedDisk(home), home.parent / "images"
 
-        ended = self.child(start)
-        if ended != 0:
-            home.rename(self.root / f"wrong-{point}")
-            return [f"go on: {ended}"]
-        shutil.rmtree(home)
-        return []
+        def whole() -> None:
+            target = self.target(home)
+            disk.cut_at(points, images, seed)
+            disk.install()
+            live(target)
+            disk.leave()
+            for point in points:
+                shutil.rmtree(home, ignore_errors=True)
+                if (images / str(point)).exists():
+                    (images / str(point)).rename(home)
+                started = self.child(lambda: self._start(target))
+                _say(point, [f"start: {started}"] if started != 0 else [])
 
-    def _go_on(self, target: LineTarget, known: Path | None = None) -> None:
-        """The next start, with the disk as it was left, to the end and no fault."""
+        _require(self.child(whole))
+
+    def _start(self, target: LineTarget) -> None:
+        _none(faults_at_any_moment(target, self.recorded))
+        live(target)
+        _none(faults_at_the_end(target, self.recorded))
+
+    def _home(self, name: str) -> Path:
+        """Where a home is to be made, alone in a folder."""
+        home = self.root / name / "home"
+        shutil.rmtree(home.parent, ignore_errors=True)
+        home.parent.mkdir(parents=True)
+        return home
+
+    def _go_on(self, target: LineTarget, known: Path) -> None:
+        """The next start, which knows what of the disk was synced, to the end and no fault."""
         WatchedDisk(target.home.root, known).install()
         live(target)
         _none(faults_at_the_end(target, self.recorded))
@@ -179,6 +173,10 @@ def _none(faults: Iterable[str]) -> None:
     found = list(faults)
     if found:
         raise AssertionError("; ".join(found))
+
+
+def _say(point: int, faults: list[str]) -> None:
+    print(json.dumps({"point": point, "faults": faults}), flush=True)
 
 
 def _require(code: int) -> None:
@@ -208,13 +206,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         points = [int(each) for each in given.points.split(",")]
     elif given.count:
         points = sorted(random.Random(given.seed).sample(range(1, most), given.count))
-    for first in range(0, len(points), IMAGES):
-        some = points[first : first + IMAGES]
-        if given.death == "cut":
-            lives.operations(Cuts(some, given.seed))
-        tried = lives.try_kill if given.death == "kill" else lives.try_cut
-        for point in some:
-            print(json.dumps({"point": point, "faults": tried(point)}), flush=True)
+    if given.death == "cut":
+        for first in range(0, len(points), IMAGES):
+            lives.try_cuts(points[first : first + IMAGES], given.seed)
+    else:
+        for point in points:
+            _say(point, lives.try_kill(point))
 
 
 if __name__ == "__main__":

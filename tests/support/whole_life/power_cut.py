@@ -60,7 +60,7 @@ class Image:
 
     def _write(self, number: int, target: Path, *, is_home: bool = False) -> None:
         place = self.synced.place(number)
-        mode = os.stat(place).st_mode & 0o7777
+        mode = Path(place).stat().st_mode & 0o7777
         if os.path.isdir(place):  # noqa: PTH112 - as the kernel names it
             target.mkdir()
             for name, entry in self._entries(number, place, is_home=is_home).items():

@@ -30,6 +30,7 @@ CALLS = (
 )
 _SYNCS = ("fsync", "fdatasync")
 
+
 class WatchedDisk:
     """What this process does below the folder that a home is in."""
 
@@ -68,6 +69,11 @@ class WatchedDisk:
         trees._exchange = partial(self._called, "", trees._exchange)
         event.listen(Engine, "commit", self._before_commit)
 
+    def leave(self) -> None:
+        """Look no more."""
+        self._is_away = True
+        self._synced.close()
+
     def remember(self, path: Path) -> None:
         """Leave to `known` of another process what was synced, as a kill leaves it to the disk."""
         with self._apart():
@@ -82,9 +88,7 @@ class WatchedDisk:
             for one in folders.keys() & is_there
         }
 
-    def _called(
-        self, name: str, real: Callable[..., Any], *arguments: Any, **more: Any
-    ) -> Any:
+    def _called(self, name: str, real: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
         if self._is_away:
             return real(*arguments, **more)
         self._touch()
@@ -146,5 +150,3 @@ class WatchedDisk:
             yield
         finally:
             self._is_away = False
-
-

@@ -10,15 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.crashes import disk, tree_at
 from support.learning import THREADS, dataset, layout_of, make_towers, minibatch, source
 
 from forebay.config.sources import ColumnType
 from forebay.errors import ExportError, TrainingError
 from forebay.executors.trainer import export_check
 from forebay.executors.trainer.export_check import CHECKED_ROWS, check_served, made_up_rows
+from forebay.executors.trainer.stored_files import WindowArchive
+from forebay.home.folder_store import FolderStore
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.served_features import ServedFeatures
+from forebay.system.files import make_folder
 
 # Every encoding on every type that it takes.
 FEATURES: dict[str, Any] = {
@@ -91,6 +95,19 @@ def test_numbers_are_made_where_they_are_usual() -> None:
 
 def test_the_exported_model_answers_as_the_trained_one(learner: Any, exported: Path) -> None:
     assert check(exported, learner) <= 1e-6
+
+
+def test_an_exported_model_is_on_disk_once_it_is_stored(learner: Any, tmp_path: Path) -> None:
+    local, store = tmp_path / "g1" / "saved_model", FolderStore(tmp_path / "store")
+    with disk(tmp_path) as watched:
+        make_folder(local)
+        learner.export(local)
+        stored = WindowArchive(store, "ads", "main").put("w", 1, "saved_model", local)
+        kept = watched.after_power_loss(store.root / stored.name)
+        assert kept == tree_at(store.root / stored.name)
+    assert isinstance(kept, dict)
+    assert kept["content"] == tree_at(local)
+    assert "saved_model.pb" in kept["content"]
 
 
 def test_a_model_that_went_on_learning_is_told_from_its_export(
