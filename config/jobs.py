@@ -7,12 +7,14 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from forebay.config.base import Duration, Spec
+from forebay.config.base import Duration, Spec, format_duration
 
 # Windows of which copies of the model stay, where nothing else is declared.
 _MODELS_KEPT = 400
 # More than there are hours in 100,000 years. Databases count to 2^63.
 _WINDOWS_KEPT_MAX = 1_000_000_000
+# A process looks at its own work twice a second, and its supervisor once.
+_DEADLINE_SHORTEST, _DEADLINE_LONGEST = timedelta(seconds=5), timedelta(days=1)
 
 
 class RuntimeSpec(Spec):
@@ -56,11 +58,33 @@ class BuffersSpec(Spec):
     )
 
 
+class ProgressDeadlinesSpec(Spec):
+    """How long a process of each role may show no progress before it is ended and started again.
+
+    Waiting for others is no hang: for rows, for room, for the database. Nor is it to compute.
+    """
+
+    driver: Duration = timedelta(minutes=5)
+    data: Duration = Field(
+        default=timedelta(minutes=5), description="Longer than any single read of a storage"
+    )
+    trainer: Duration = timedelta(minutes=5)
+
+    @field_validator("*")
+    @classmethod
+    def _in_bounds(cls, value: timedelta) -> timedelta:
+        if not _DEADLINE_SHORTEST <= value <= _DEADLINE_LONGEST:
+            shortest, longest = map(format_duration, (_DEADLINE_SHORTEST, _DEADLINE_LONGEST))
+            raise ValueError(f"{format_duration(value)}: write from {shortest} to {longest}")
+        return value
+
+
 class FailoverSpec(Spec):
     """How often a role may be started again, and when a silent process counts as dead."""
 
     restarts_max: int = Field(default=8, ge=0)
     heartbeat_timeout: Duration = timedelta(seconds=10)
+    progress_deadlines: ProgressDeadlinesSpec = ProgressDeadlinesSpec()
     task_attempts_max: int = Field(default=3, ge=1)
 
     @field_validator("heartbeat_timeout")

@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
-from forebay.executors.job.folder import write_failure
+from forebay.executors.job.folder import pulse_path, write_failure
+from forebay.system.activities import Activity
 from forebay.system.error_report import ErrorReport
 from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME, die_with_parent
 from forebay.system.process_log import set_up_logging
+from forebay.system.pulse import start_pulse
 
 # A role whose body ended may have threads that do not: it gets this long to close them.
 EXIT_GRACE_SECONDS = 10.0
@@ -46,17 +48,22 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
     """Set up the process of a role; the first call in each role's `main`.
 
     The process ends (SIGKILL) with its supervisor. Log lines go to stderr in UTC; a crash in C++
-    and SIGUSR1 write the stacks of all threads there too.
+    and SIGUSR1 write the stacks of all threads there too. From now on the supervisor sees whether
+    the process gets on.
 
     Raises:
         SystemExit: when the supervisor ended before this call.
+        OSError: when the job's folder cannot be written.
     """
     os.environ.setdefault(JOB_ID_NAME, job_dir.name)
     set_up_logging(f"{role}-{index}")
     die_with_parent()
-    if PARENT_PID_NAME in os.environ and not started_by_supervisor():
+    if PARENT_PID_NAME not in os.environ:
+        return
+    if not started_by_supervisor():
         _LOG.error("the supervisor ended while this process started")
         raise SystemExit(InfrastructureError.exit_code)
+    start_pulse(pulse_path(job_dir, role, index))
 
 
 class _WithoutPandas:
@@ -94,14 +101,16 @@ def started_by_supervisor() -> bool:
 def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
     """Run a role's body; turn an exception into the failure file and the exit code.
 
-    A process that a supervisor started ends at the latest `EXIT_GRACE_SECONDS` after its body,
-    whatever threads are left. SystemExit and KeyboardInterrupt pass unchanged.
+    The body is an activity, which has to get on. A process that a supervisor started ends at the
+    latest `EXIT_GRACE_SECONDS` after its body, whatever threads are left. SystemExit and
+    KeyboardInterrupt pass unchanged.
 
     Raises:
         SystemExit: with the code of the remedy, after an error.
     """
     try:
-        yield
+        with Activity(role):
+            yield
     except Exception as error:
         failure = ErrorReport.of(error)
         _LOG.exception("%s-%d fails (exit code %d)", role, index, failure.exit_code)

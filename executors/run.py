@@ -265,7 +265,7 @@ class Run:
             "trained_windows": [plan.window for plan in todo],
             "reused_windows": [key for key in keys if key not in trained],
             "storage_calls": storage_calls,
-            "notes": notes,
+            "notes": [*notes, *(status.hung if status else ())],
         }
         summary = summarise_windows(self.target.pipeline, self.target.chain, keys, facts)
         judge_windows(self.target.chain, summary)

@@ -39,6 +39,7 @@ from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.features.encode import served_schema
 from forebay.mixture.queue.queue import PrioritisedQueue
+from forebay.system.activities import progressed
 from forebay.system.error_report import ErrorReport
 
 BEAT_SECONDS = 0.2
@@ -84,6 +85,7 @@ class DataExecutor:
         self._beats.start()
         try:
             while self._error is None:
+                progressed()
                 try:
                     self._follow(self._lease())
                 except NotKnownError:

@@ -23,6 +23,7 @@ from forebay.executors.wire.messages import Grant
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
+from forebay.system.activities import Activity, progressed, waiting
 from forebay.system.error_report import ErrorReport
 
 PUT_SECONDS = 1.0
@@ -101,6 +102,7 @@ class TaskRunner:
         self._spec = readers.specs[grant.task.source]
         self._hour = grant.task.hour
         self._stopped = threading.Event()
+        self._activity = Activity(f"reading {self._task.task_id}")
         self._thread = threading.Thread(target=self._run, name=self._task.task_id, daemon=True)
 
     def announce(self) -> None:
@@ -117,10 +119,15 @@ class TaskRunner:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """End soon, even in a pause before another try."""
+        """End soon, even in a pause before another try. A read that hangs harms nobody now."""
+        self._activity.is_over = True
         self._stopped.set()
 
     def _run(self) -> None:
+        with self._activity:
+            self._read_on()
+
+    def _read_on(self) -> None:
         try:
             self._pause()
             with self._readers.source(self._task.source) as source:
@@ -137,7 +144,9 @@ class TaskRunner:
         """What failed a moment ago gets time to recover."""
         if self._grant.failures:
             pause = RETRY_FIRST_SECONDS * 2 ** (self._grant.failures - 1)
-            if self._stopped.wait(min(pause, RETRY_LONGEST_SECONDS)):
+            with waiting():
+                stopped = self._stopped.wait(min(pause, RETRY_LONGEST_SECONDS))
+            if stopped:
                 raise QueueClosedError
 
     def _read(self, source: Source) -> None:
@@ -156,18 +165,22 @@ class TaskRunner:
         end = done.model_copy(update={"ended": True})
         self._queue.end_task(self._index, self._task.task_id, end)
         while not self._queue.settle(self._index, PUT_SECONDS):
-            pass  # the queue raises when its epoch ends
+            progressed()  # it waits for room; the queue raises when its epoch ends
 
     def _decode(
         self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
     ) -> ServedChunk | None:
-        with self._decoding:
+        with waiting():  # for others that read, and are watched themselves
+            self._decoding.acquire()
+        try:
             chunk = next(chunks, None)
             if chunk is None:
                 return None
             chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
             encoded = self._readers.encoders[self._task.source].encode(chunk.batch, chunk.row_ids)
             return served_chunk(chunk, encoded, done, lambda at: source.location(self._task, at))
+        finally:
+            self._decoding.release()
 
     def _serve(self, found: ServedChunk) -> None:
         self._set_aside(found)
@@ -176,7 +189,7 @@ class TaskRunner:
         chunk = found.buffered(self._hour)
         self._hour = int(chunk.hours[-1])
         while not self._queue.put(self._index, self._task.task_id, chunk, PUT_SECONDS):
-            pass  # the buffer is full; the queue raises when its epoch ends
+            progressed()  # the buffer is full; the queue raises when its epoch ends
 
     def _set_aside(self, found: ServedChunk) -> None:
         """Write dead letters, unless the declaration wants none of them."""

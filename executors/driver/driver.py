@@ -26,6 +26,7 @@ from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
 from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
+from forebay.system.activities import waiting
 from forebay.system.files import write_atomically
 
 JOURNAL_FILE = Path("journal") / "driver.jsonl"
@@ -91,4 +92,5 @@ def main(arguments: list[str] | None = None) -> None:
     with role_exit("driver", 0, job_dir):
         driver = Driver(job_dir)
         driver.start()
-        threading.Event().wait()
+        with waiting():  # the threads that answer and commit show that the driver gets on
+            threading.Event().wait()

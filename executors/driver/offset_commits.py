@@ -16,6 +16,7 @@ from forebay.datatasks.sources.common.base import Source
 from forebay.errors import InfrastructureError
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import Progress
+from forebay.system.activities import Activity, progressed, waiting
 
 RETRY_SECONDS = 0.5
 _LOG = logging.getLogger(__name__)
@@ -79,6 +80,10 @@ class SealCommitter:
             thread.join(5.0)
 
     def _run(self) -> None:
+        with Activity("committing offsets"):
+            self._commit_all()
+
+    def _commit_all(self) -> None:
         while (seal := self._next()) is not None:
             try:
                 self._commit(seal)
@@ -95,7 +100,7 @@ class SealCommitter:
         self._close_sources()
 
     def _next(self) -> _Seal | None:
-        with self._changed:
+        with waiting(), self._changed:
             self._changed.wait_for(
                 lambda: self._stopped or (self._newest and self._newest.number > self._done)
             )
@@ -113,6 +118,7 @@ class SealCommitter:
                 task_id: (task, seal.progress[task_id].position) for task_id, task in tasks.items()
             }
             self._sources[name].commit(self._group, positions)
+            progressed()
             _LOG.info(
                 "%s: %d positions committed in %.2f s",
                 name,

@@ -27,6 +27,7 @@ from forebay.executors.wire.messages import (
     TrainerBeat,
 )
 from forebay.executors.wire.rpc import Methods
+from forebay.system.activities import Activity, helping, progressed
 from forebay.system.message import Message
 
 WAIT_LONGEST_SECONDS = 2.0
@@ -43,6 +44,7 @@ class DriverService:
         self._commits = commits
         self._changed = threading.Condition()
         self._stopped = False
+        self._answering = Activity("answering calls")
         self._watch = threading.Thread(target=self._expire_on, name="watch", daemon=True)
 
     @property
@@ -118,7 +120,7 @@ class DriverService:
 
     def open(self, call: OpenWindow, _context: grpc.ServicerContext) -> Message:
         """The trainer begins a window, or goes on with it after a restart of either side."""
-        with self._changed:
+        with self._changed, helping(self._answering):  # database and store may take their time
             session = self._state.open(call)
             if call.sealed:
                 self._commits.submit(session.served, call.sealed)
@@ -164,8 +166,10 @@ class DriverService:
             return facts
 
     def _expire_on(self) -> None:
-        with self._changed:
+        """Its progress is the driver's: whoever holds the lock for long keeps all calls waiting."""
+        with self._answering, self._changed:
             while not self._stopped:
+                progressed()
                 if self._state.expire():
                     self._changed.notify_all()
                 self._changed.wait(GONE_POLL_SECONDS)

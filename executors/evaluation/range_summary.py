@@ -98,6 +98,7 @@ def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:
     """Restarts and seconds of the jobs that are still there and trained one of these links."""
     wanted = {(link.window, link.generation) for link in links}
     restarts: dict[str, int] = {}
+    hung: list[str] = []
     phases: dict[str, float] = {}
     for job in jobs_of(chain.home, chain.pipeline, chain.line):
         if not any((each.key, each.generation) in wanted for each in job.windows):
@@ -105,6 +106,7 @@ def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:
         status, progress = job.status, job.progress
         for role, count in (status.restarts).items():
             restarts[role] = restarts.get(role, 0) + count
+        hung += status.hung
         for name, seconds in (progress.phases_seconds if progress else {}).items():
             phases[f"trainer.{name}"] = phases.get(f"trainer.{name}", 0.0) + seconds
     return {
@@ -113,5 +115,5 @@ def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:
         "trained_windows": [],
         "reused_windows": [link.window for link in links if not is_warm_start(link.window)],
         "storage_calls": None,
-        "notes": [],
+        "notes": hung,
     }

@@ -97,6 +97,11 @@ class JobFolder:
         return True
 
 
+def pulse_path(job_dir: Path, role: str, index: int) -> Path:
+    """Where a process shows that it gets on (`forebay.system.pulse`)."""
+    return job_dir / "pulse" / f"{role}-{index}"
+
+
 def failure_path(job_dir: Path, role: str, index: int) -> Path:
     """Where a process writes its failure."""
     return job_dir / "failures" / f"{role}-{index}.json"

@@ -277,7 +277,7 @@ def _submitted(job_id: str, epoch: int, before: JobRow | None) -> JobStatus:
     restarts = dict(lost.restarts)
     # One that was submitted but never ran lost no supervisor.
     restarts["supervisor"] += lost.started_at is not None
-    return status.model_copy(update={"restarts": restarts, "ends": lost.ends})
+    return status.model_copy(update={"restarts": restarts, "ends": lost.ends, "hung": lost.hung})
 
 
 def _store_windows(

@@ -129,6 +129,7 @@ class JobStatus(Message):
     ends: counted unexpected ends by process (`driver-0`), what `restarts_max` bounds.
     pids: of living processes by name, `supervisor` and `<role>-<index>`.
     cancelled_by: epoch of the cancel request that was accepted.
+    hung: which processes were ended and why, as they showed no progress; the newest ones.
     phases: seconds by what the supervisor did: start, run, stop.
     """
 
@@ -139,6 +140,7 @@ class JobStatus(Message):
         default_factory=lambda: dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0)
     )
     ends: dict[str, int] = Field(default_factory=dict)
+    hung: list[str] = Field(default_factory=list)
     error: ErrorReport | None = None
     pids: dict[str, int] = Field(default_factory=dict)
     cancelled_by: int | None = None

@@ -68,6 +68,8 @@ def _running(window: str, job: StoredJob) -> Why:
             + (f", {progress.resumed}" if progress.resumed else "")
         )
     again = f"; {restarts} {'restart' if restarts == 1 else 'restarts'} so far" if restarts else ""
+    if job.status.hung:
+        again += f", the last one that hung: {job.status.hung[-1]}"
     return Why(
         window=window,
         state="running",

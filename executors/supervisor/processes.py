@@ -6,24 +6,25 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from forebay.errors import BY_EXIT_CODE, InfrastructureError
 from forebay.executors.job.endpoints import forget_registered
-from forebay.executors.job.folder import JobFolder, failure_path, read_failure
-from forebay.executors.job.request import JobRequest
+from forebay.executors.job.folder import JobFolder, failure_path, pulse_path, read_failure
+from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
+from forebay.executors.supervisor.hangs import HangGuard
 from forebay.executors.supervisor.restarts import role_policy
 from forebay.system.error_report import ErrorReport
 from forebay.system.supervision import SupervisedProcess
 
 _LOG = logging.getLogger(__name__)
 _TAIL_BYTES = 4096
+_HUNG_MAX = 20
 # Exit codes that have a meaning of ours: see forebay.errors.
 REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
@@ -34,6 +35,7 @@ class RoleProcess:
 
     command: RoleCommand
     process: SupervisedProcess[Execution]
+    guard: HangGuard
 
 
 @dataclass(frozen=True)
@@ -52,28 +54,33 @@ class JobProcesses:
         request: JobRequest,
         plane: Plane,
         commands: list[RoleCommand],
-        restarts: Mapping[str, int],
-        ends: Mapping[str, int],
+        status: JobStatus,
     ) -> None:
-        """`restarts` and `ends` continue those of an earlier supervisor of the same run."""
-        limit = request.pipeline_spec().job.failover.restarts_max
-        self.restarts = dict(restarts)
-        self.ends = dict(ends)
+        """What `status` counts of an earlier supervisor of the same run continues."""
+        self.restarts = dict(status.restarts)
+        self.ends = dict(status.ends)
+        self.hung = list(status.hung)
         self._folder = folder
         self._request = request
         self._plane = plane
-        self._processes = {
-            command.name: RoleProcess(
-                command,
-                SupervisedProcess(
-                    partial(self._start, command),
-                    role_policy(command.role, limit),
-                    due=0.0,
-                    ends_before=self.ends.get(command.name, 0),
-                ),
-            )
-            for command in commands
-        }
+        self._failover = request.pipeline_spec().job.failover
+        self._processes = {command.name: self._of(command) for command in commands}
+
+    def _of(self, command: RoleCommand) -> RoleProcess:
+        """A process that is not started yet."""
+        deadline: timedelta = getattr(self._failover.progress_deadlines, command.role)
+        guard = HangGuard(
+            command.name,
+            pulse_path(self._folder.path, command.role, command.index),
+            deadline.total_seconds(),
+        )
+        process = SupervisedProcess(
+            partial(self._start, command, guard),
+            role_policy(command.role, self._failover.restarts_max),
+            due=0.0,
+            ends_before=self.ends.get(command.name, 0),
+        )
+        return RoleProcess(command, process, guard)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -102,7 +109,17 @@ class JobProcesses:
             outcome = self._after_end(one, exit_code)
             if outcome is not None:
                 return True, outcome
-        return self._start_due() or bool(ended), None
+        hung = self._end_hung()
+        return self._start_due() or hung or bool(ended), None
+
+    def _end_hung(self) -> bool:
+        """Whether a process was found to hang."""
+        before = self.hung
+        for name, one in self._processes.items():
+            running = one.process.running
+            if running is not None and one.guard.tick(running, time.monotonic()):
+                self.hung = [*self.hung, f"{name} {one.guard.reason}"][-_HUNG_MAX:]
+        return self.hung is not before
 
     def _after_end(self, ended: RoleProcess, exit_code: int) -> JobOutcome | None:
         command, name = ended.command, ended.command.name
@@ -116,7 +133,7 @@ class JobProcesses:
         decision = ended.process.plan(exit_code, now)
         self.ends[name] = ended.process.ends(now)
         if decision.action == "fail":
-            return JobOutcome(self._failure(command, exit_code))
+            return JobOutcome(self._failure(ended, exit_code))
         if decision.action == "restart":
             self.restarts[command.role] += 1
             pause = decision.delay_seconds
@@ -132,7 +149,7 @@ class JobProcesses:
                 _LOG.info("%s started, pid %d", name, execution.identity.pid)
         return started
 
-    def _start(self, command: RoleCommand) -> Execution:
+    def _start(self, command: RoleCommand, guard: HangGuard) -> Execution:
         log_path = self._folder.log_path(command.role, command.index)
         # What an earlier process left must neither explain this one's end nor send others, and
         # the token with them, to a port that somebody else may have by now.
@@ -142,17 +159,26 @@ class JobProcesses:
             forget_registered(self._folder.path, command.index)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
+        guard.begin(time.monotonic())
         environment = role_environment(os.environ, self._request, command.threads)
         return self._plane.start(
             Launch(command.role, command.index, command.command, environment, log_path)
         )
 
-    def _failure(self, command: RoleCommand, exit_code: int) -> ErrorReport:
+    def _failure(self, ended: RoleProcess, exit_code: int) -> ErrorReport:
         """What the process itself wrote, or else its exit code and its last words."""
+        command = ended.command
         written = read_failure(self._folder.path, command.role, command.index)
         if written is not None:
             return written
         log_path = self._folder.log_path(command.role, command.index)
+        if ended.guard.reason:
+            return ErrorReport.of(
+                InfrastructureError(
+                    f"{command.name} {ended.guard.reason}; it has ended {self.ends[command.name]} "
+                    f"times, and the stacks of its threads are in its log: {log_path}"
+                )
+            )
         last = _last_line(_tail(log_path))
         return ErrorReport(
             error="ProcessEnded",

@@ -121,9 +121,7 @@ class Supervisor:
             kill_all(left_over)
         spec = request.pipeline_spec().job
         commands = role_commands(spec, self._folder.path, lease_epoch, self._modules)
-        return JobProcesses(
-            self._folder, request, self._plane, commands, status.restarts, status.ends
-        )
+        return JobProcesses(self._folder, request, self._plane, commands, status)
 
     def _run_processes(
         self, status: JobStatus, processes: JobProcesses, reporter: StateReporter
@@ -196,6 +194,7 @@ class Supervisor:
             status,
             restarts=dict(processes.restarts),
             ends=dict(processes.ends),
+            hung=list(processes.hung),
             pids={"supervisor": os.getpid(), **processes.pids},
         )
 

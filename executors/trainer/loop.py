@@ -45,6 +45,7 @@ from forebay.mixture.row_sums import RowSums
 from forebay.system.trees import remove_tree
 
 FRAME_WAIT_SECONDS = 0.5
+# Beyond the time in which a data executor or driver that hangs is ended.
 SILENCE_SECONDS = 120.0
 _LOG = logging.getLogger(__name__)
 COUNTERS = ("used_rows", "resumed_from_step")
@@ -245,13 +246,15 @@ class WindowTrainer:
 
     def _consume(self, opened: _Open) -> None:
         every = self._pipeline.job.checkpoint.every_steps
-        silent_since = time.monotonic()
+        silent_since, orders = time.monotonic(), self._reader.orders
         while True:
             with self._progress.phase("wait"):
                 frame = self._reader.next(FRAME_WAIT_SECONDS)
             if frame is None:
                 if self._reader.finished():
                     return
+                if orders != self._reader.orders:
+                    silent_since, orders = time.monotonic(), self._reader.orders
                 self._check_silence(opened, silent_since)
                 continue
             silent_since = time.monotonic()
@@ -264,7 +267,9 @@ class WindowTrainer:
 
     def _check_silence(self, opened: _Open, silent_since: float) -> None:
         silent_seconds = time.monotonic() - silent_since
-        if silent_seconds > SILENCE_SECONDS:
+        deadlines = self._pipeline.job.failover.progress_deadlines
+        hung = max(deadlines.data, deadlines.driver).total_seconds()
+        if silent_seconds > SILENCE_SECONDS + hung:
             raise InfrastructureError(
                 f"window {opened.request.key}: no rows came for {silent_seconds:.0f} s although "
                 "not all tasks ended; see the logs of driver and data executors"

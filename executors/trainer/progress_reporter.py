@@ -16,9 +16,12 @@ from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.steps import Counts
+from forebay.system.activities import doing
 from forebay.system.files import write_atomically
 
 WRITE_EVERY_SECONDS = 0.2
+# What calls a library that may trace and compile for minutes.
+_COMPUTING = frozenset({"train", "export", "check"})
 _HOUR_SECONDS = 3600.0
 
 
@@ -48,10 +51,11 @@ class ProgressReporter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the time inside to a phase."""
+        """Add the time inside to a phase. To come from one to the next is progress."""
         started = time.perf_counter()
         try:
-            yield
+            with doing(name, "computing" if name in _COMPUTING else "working"):
+                yield
         finally:
             spent = time.perf_counter() - started
             self._phases[name] = self._phases.get(name, 0.0) + spent

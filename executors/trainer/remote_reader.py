@@ -33,6 +33,7 @@ from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.executors.wire.tokens import read_token
 from forebay.mixture.features.encode import to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.system.activities import waiting
 from forebay.system.message import Message
 
 OPEN_SECONDS = 30.0
@@ -164,6 +165,12 @@ class RemoteReader:
         if stream is not None:
             stream.grant(1)
 
+    @property
+    def orders(self) -> tuple[int, int]:
+        """Changes whenever a data executor comes or goes, or the driver is another one."""
+        session = self._current()
+        return session.number, session.version
+
     def finished(self) -> bool:
         """Whether every task of the window ended and its rows were used."""
         session = self._current()
@@ -276,7 +283,8 @@ class RemoteReader:
                 left = give_up - time.monotonic()
                 if left <= 0:
                     raise InfrastructureError("the driver did not take the trainer back in time")
-                self._changed.wait(left)
+                with waiting():
+                    self._changed.wait(left)
             if session.error is not None:
                 raise session.error
 

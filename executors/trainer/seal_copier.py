@@ -17,6 +17,7 @@ from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.window_files.checkpoints import CheckpointStore
 from forebay.executors.window_files.seal_copies import copy_seal, place_seal, remove_copy
 from forebay.home.database import database_of
+from forebay.system.activities import Activity, waiting
 
 # Between the beginnings of two copies. Another host takes a window over after as long.
 PAUSE_SECONDS = 30.0
@@ -88,7 +89,8 @@ class SealCopier:
         """
         with self._changed:
             self._waiting = None
-            self._changed.wait_for(lambda: not self._is_copying)
+            with waiting():  # the thread that copies is watched itself
+                self._changed.wait_for(lambda: not self._is_copying)
             self._raise_problem()
 
     def _raise_problem(self) -> None:
@@ -96,8 +98,13 @@ class SealCopier:
             raise self._problem
 
     def _run(self) -> None:
+        with Activity("copying a seal to the store"):
+            self._copy_all()
+
+    def _copy_all(self) -> None:
         while self._problem is None:
-            checkpoints = self._next()
+            with waiting():
+                checkpoints = self._next()
             try:
                 self._copy(checkpoints)
             except Exception as error:  # noqa: BLE001 - reported, or raised in the trainer's thread

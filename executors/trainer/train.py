@@ -18,6 +18,7 @@ from forebay.home.database import PATIENCE
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
+from forebay.system.activities import doing
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -42,9 +43,10 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())
     layout = FeatureLayout.of(pipeline.dataset, columns)
-    learner = make_learner(
-        pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads
-    )
+    with doing("building the model", "computing"):
+        learner = make_learner(
+            pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads
+        )
     remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)
     trainer = WindowTrainer(job_dir, request, layout, learner, lease_epoch)
     try:

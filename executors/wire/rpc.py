@@ -20,6 +20,7 @@ from forebay.config.jobs import JobSpec
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.tokens import HEADER, bearer, is_allowed
+from forebay.system.activities import waiting
 from forebay.system.error_report import ErrorReport
 from forebay.system.message import Message
 
@@ -117,8 +118,13 @@ class _ChannelClosedError(Exception):
 
 
 def patience_seconds(job: JobSpec) -> float:
-    """How long a role of a job goes on calling while no driver answers."""
-    return job.failover.heartbeat_timeout.total_seconds() * PATIENCE_TIMEOUTS
+    """How long a role of a job goes on calling while no driver answers.
+
+    A driver that hangs is ended and started again meanwhile.
+    """
+    failover = job.failover
+    hung = failover.progress_deadlines.driver
+    return (hung + failover.heartbeat_timeout * PATIENCE_TIMEOUTS).total_seconds()
 
 
 class DriverClient:
@@ -153,7 +159,9 @@ class DriverClient:
                 break
             try:
                 channel = self._connected()
-                return reply.model_validate_json(_sent(channel, method, message, options))
+                with waiting():  # it has a deadline, and the driver is watched itself
+                    answer = _sent(channel, method, message, options)
+                return reply.model_validate_json(answer)
             except grpc.RpcError as error:
                 trouble = _retried_or_raised(method, error)
                 self._forget(channel)

@@ -20,6 +20,7 @@ from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import identity, tables
 from forebay.home.database import DATABASE_NAME, PATIENCE, Database, Kind, T, Work
 from forebay.home.paths import Home
+from forebay.system.activities import progressed
 from forebay.system.extras import require_extra
 
 _CONNECT_SECONDS = 5
@@ -160,6 +161,7 @@ class PostgresDatabase(Database):
                 if said:
                     _LOG.info("%s answers again", self._place())
                 return done
+            progressed()  # it waits for the server, with a deadline of its own
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads out, hides nothing
             pause = min(2 * pause, _PAUSE_MAX_SECONDS)
 
@@ -190,6 +192,7 @@ class PostgresDatabase(Database):
         ask = text("SELECT pg_xact_status(CAST(:number AS xid8))")
         state = "in progress"
         while state not in {"committed", "aborted"} and time.monotonic() < deadline:
+            progressed()
             time.sleep(_POLL_SECONDS)
             try:
                 with self._engine.connect() as connection:

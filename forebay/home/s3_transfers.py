@@ -12,6 +12,7 @@ from boto3.s3.transfer import TransferConfig, create_transfer_manager
 from forebay.home.s3_address import S3Address
 from forebay.home.s3_client import CUT_OFF, REQUESTS_AT_ONCE, calling
 from forebay.home.verified import Digest
+from forebay.system.activities import current_activity, progressed
 
 # A name, and the path or the buffer of its content.
 Files = Iterable[tuple[str, str | io.BytesIO]]
@@ -19,6 +20,19 @@ _PART_BYTES = 16 << 20
 _READ_BYTES = 1 << 20
 # Of a download whose bytes stop coming; each begins with the attempts of any request.
 _DOWNLOADS = 2
+
+
+class _Progress:
+    """Bytes that boto3's threads move are progress of the thread that waits for them."""
+
+    def __init__(self) -> None:
+        """Made by the thread that is going to wait."""
+        self._activity = current_activity()
+
+    def on_progress(self, **_: object) -> None:
+        """Called by boto3 with every part."""
+        if self._activity is not None:
+            self._activity.marks += 1
 
 
 class S3Transfers:
@@ -31,9 +45,18 @@ class S3Transfers:
 
     def upload(self, files: Files) -> None:
         """Store objects; on return all of them are durable."""
+        progress = [_Progress()]
         with self._manager() as manager:
             self._finish(
-                (name, manager.upload(content, self._address.bucket, self._address.key(name)))
+                (
+                    name,
+                    manager.upload(
+                        content,
+                        self._address.bucket,
+                        self._address.key(name),
+                        subscribers=progress,
+                    ),
+                )
                 for name, content in files
             )
 
@@ -43,9 +66,13 @@ class S3Transfers:
         Raises:
             DataError: when one of them is missing.
         """
+        bucket, progress = self._address.bucket, [_Progress()]
         with self._manager() as manager:
             self._finish(
-                (name, manager.download(self._address.bucket, self._address.key(name), target))
+                (
+                    name,
+                    manager.download(bucket, self._address.key(name), target, subscribers=progress),
+                )
                 for name, target in files
             )
 
@@ -72,6 +99,7 @@ class S3Transfers:
         with closing(answer["Body"]) as body:
             for content in body.iter_chunks(_READ_BYTES):
                 found.write(content)
+                progressed()
         return found
 
     @contextmanager

@@ -299,6 +299,46 @@ def test_a_killed_process_starts_again(jobs: ToyJobs, name: str) -> None:
     }
 
 
+QUICK = {"progress_deadlines": dict.fromkeys(("driver", "data", "trainer"), "5s")}
+
+
+def test_what_hangs_and_lives_starts_again_and_what_is_slow_or_waits_goes_on(
+    jobs: ToyJobs,
+) -> None:
+    jobs.plan(driver_0=["serve"], data_0=["hang", "serve"], data_1=["slow"])
+    handle = jobs.submit(failover=QUICK, roles={"data": {"count": 2}})
+    jobs.serving(handle, "driver-0", "data-0", "data-1", "trainer-0")
+    before = handle.status().pids
+    os.kill(before["trainer-0"], signal.SIGSTOP)
+    eventually(lambda: sum(handle.status().restarts.values()) == 2, 30)
+    status = handle.status()
+    assert status.restarts == {"supervisor": 0, "driver": 0, "data": 1, "trainer": 1}
+    assert sorted(re.sub(r"\d+ s", "N s", each) for each in status.hung) == [
+        "data-0 hung: no progress for N s (data)",
+        "trainer-0 hung: no sign of life for N s",
+    ]
+    for name, place in (("data-0", "in act"), ("trainer-0", "in act")):
+        log = (jobs.home.job("j1") / "logs" / f"{name}.log").read_text()
+        assert "most recent call first" in log
+        assert place in log
+    assert {name: pid for name, pid in status.pids.items() if pid == before.get(name)}.keys() == {
+        "supervisor",
+        "driver-0",
+        "data-1",
+    }
+
+
+@pytest.mark.chaos
+def test_what_always_hangs_fails_the_job_with_the_reason(jobs: ToyJobs) -> None:
+    jobs.plan(data_0=["hang"])
+    handle = jobs.submit(failover={**QUICK, "restarts_max": 0})
+    status = handle.wait(30)
+    assert (status.state, status.ends) == ("failed", {"data-0": 1})
+    assert status.error is not None
+    assert status.error.exit_code == 4
+    assert re.search(r"data-0 hung: no progress for \d+ s .* in its log: ", status.error.message)
+
+
 def test_one_model_line_is_trained_by_one_job(jobs: ToyJobs) -> None:
     first = jobs.submit("j1")
     with pytest.raises(InfrastructureError, match="job j1 trains line 'main' of pipeline 'ads'"):

@@ -147,7 +147,12 @@ _PIPELINE: Value = {
             "flush_seconds": 0.5,
             "align_hours": 2,
         },
-        "failover": {"restarts_max": 2, "heartbeat_timeout": "5s", "task_attempts_max": 2},
+        "failover": {
+            "restarts_max": 2,
+            "heartbeat_timeout": "5s",
+            "task_attempts_max": 2,
+            "progress_deadlines": {"driver": "1m", "data": "10m", "trainer": "20m"},
+        },
         "checkpoint": {"every_steps": 50, "windows_kept": 10},
         "publish": {"when": "never", "windows_kept": 10},
         "windows_kept": 20,

@@ -2,7 +2,8 @@
 
 The plan is JSON: process name -> list of words, one per start of that process, the last one for
 all later starts. Words: `serve`, `deaf` (serves, ignores SIGTERM), `child` (serves with a child
-in a session of its own), `exit N`, `raise NAME TEXT`, `wait FILE` (ends well once FILE is there).
+in a session of its own), `hang` (lives, and gets on no more), `slow` (gets on, slowly), `exit N`,
+`raise NAME TEXT`, `wait FILE` (ends well once FILE is there).
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import forebay.errors
 from forebay.executors.role import role_exit, start_role
+from forebay.system.activities import Activity, doing, progressed, waiting
 
 
 def main(role: str) -> None:
@@ -55,4 +58,19 @@ def act(word: str) -> None:
     if verb == "child":
         subprocess.Popen(["sleep", "300"], start_new_session=True, env={})
     print("serving", flush=True)
-    time.sleep(300)
+    if verb == "hang":
+        threading.Thread(target=beat_on, daemon=True).start()
+        os.read(os.pipe()[0], 1)  # in the kernel, for ever
+    while verb == "slow":
+        with doing("a slow step"):
+            time.sleep(4)
+    with waiting():
+        time.sleep(300)
+
+
+def beat_on() -> None:
+    """A thread that lives shows nothing."""
+    with Activity("beats"):
+        while True:
+            progressed()
+            time.sleep(0.1)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from forebay.config.jobs import FailoverSpec, RolesSpec
+from forebay.config.jobs import FailoverSpec, ProgressDeadlinesSpec, RolesSpec
 from forebay.config.models import MixtureSpec
 from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
 
+ROLES = ("driver", "data", "trainer")
 WORDS = {
     "default": "default",
     "minimum": ">=",
@@ -69,6 +70,9 @@ NUMBERS = {
     "NumericFeature.scale": "default 1.0, > 0",
     "ParquetOptions.path": "length >= 1",
     "ParquetOptions.window_path": "length >= 1",
+    "ProgressDeadlinesSpec.data": "default 5m",
+    "ProgressDeadlinesSpec.driver": "default 5m",
+    "ProgressDeadlinesSpec.trainer": "default 5m",
     "PublishSpec.windows_kept": ">= 1, <= 1000000000",
     "ReadySpec.wait": "default 0s",
     "RoleSpec.count": "default 1, >= 1, <= 1024",
@@ -119,6 +123,12 @@ def test_what_a_schema_does_not_show() -> None:
     assert FailoverSpec(heartbeat_timeout=timedelta(seconds=1)).heartbeat_timeout.seconds == 1
     with pytest.raises(ValidationError, match="every process would count as dead"):
         FailoverSpec(heartbeat_timeout=timedelta(milliseconds=999))
+    for allowed in ("5s", "1d"):
+        assert ProgressDeadlinesSpec.model_validate(dict.fromkeys(ROLES, allowed)).data
+    for role in ROLES:
+        for refused in ("4s", "25h"):
+            with pytest.raises(ValidationError, match=f"{refused}: write from 5s to 1d"):
+                ProgressDeadlinesSpec.model_validate({role: refused})
     assert RolesSpec.model_validate({"trainer": {"count": 1}}).trainer.count == 1
     with pytest.raises(ValidationError, match="count is 2, but one trainer trains a job"):
         RolesSpec.model_validate({"trainer": {"count": 2}})

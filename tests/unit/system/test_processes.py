@@ -27,7 +27,7 @@ time.sleep(60)
 PARENT = """
 import os, subprocess, sys
 env = {**os.environ, "FOREBAY_PARENT_PID": str(os.getpid())}
-child = subprocess.Popen([sys.executable, "-c", sys.argv[1], "/tmp/j1"], env=env)
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]], env=env)
 print(child.pid, flush=True)
 child.wait()
 """
@@ -103,9 +103,9 @@ def test_those_above_are_not_swept(tmp_path: Path) -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_a_role_ends_with_its_parent() -> None:
+def test_a_role_ends_with_its_parent(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, ROLE], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, ROLE, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
         child = ProcessIdentity.of(int(parent.stdout.readline()))

@@ -1,0 +1,94 @@
+"""Ends a process that lives and does not get on: its stacks go to its log, then SIGKILL.
+
+`HangWatch` decides, from what the process shows and one steady clock; `HangGuard` acts.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from pathlib import Path
+
+from forebay.executors.planes.base import Execution
+from forebay.system.pulse import Pulse, read_pulse
+
+LOOK_SECONDS = 1.0
+# Between the request for stacks and SIGKILL.
+GRACE_SECONDS = 2.0
+# A process has this long at least until its first sign of life: it imports its libraries.
+STARTING_SECONDS = 60.0
+# A look that comes so long after the one before begins anew: the watcher itself stood still, and
+# with it maybe the whole machine.
+_PAUSE_SECONDS = 5.0
+_LOG = logging.getLogger(__name__)
+
+
+class HangWatch:
+    """Whether one process hangs. Instants are seconds of one steady clock, the caller's."""
+
+    def __init__(self, deadline_seconds: float, now: float) -> None:
+        """The process was started just now."""
+        self._deadline = deadline_seconds
+        self._beats = 0
+        self._since = self._looked_at = now
+
+    def reason(self, pulse: Pulse | None, now: float) -> str | None:
+        """Why the process counts as hung; None while it does not."""
+        beats = 0 if pulse is None else pulse.beats
+        if beats != self._beats or now - self._looked_at > _PAUSE_SECONDS:
+            self._beats, self._since = beats, now
+        self._looked_at = now
+        silent = now - self._since
+        if pulse is None:
+            limit = max(self._deadline, STARTING_SECONDS)
+            return f"no sign of life for {silent:.0f} s after its start" if silent > limit else None
+        if silent > self._deadline:
+            return f"no sign of life for {silent:.0f} s"
+        if pulse.still_seconds > self._deadline:
+            return f"no progress for {pulse.still_seconds:.0f} s ({pulse.doing})"
+        return None
+
+
+class HangGuard:
+    """Watches the process of one role, and ends it when it hangs.
+
+    reason: why the newest process was ended; empty where it was not.
+    """
+
+    def __init__(self, name: str, pulse_path: Path, deadline_seconds: float) -> None:
+        """Nothing is started yet."""
+        self.reason = ""
+        self._name = name
+        self._pulse_path = pulse_path
+        self._deadline = deadline_seconds
+        self._watch: HangWatch | None = None
+        self._next_at = 0.0
+
+    def begin(self, now: float) -> None:
+        """A process is about to start: what an earlier one showed says nothing about it."""
+        self._pulse_path.unlink(missing_ok=True)
+        self.reason = ""
+        self._watch = HangWatch(self._deadline, now)
+        self._next_at = now
+
+    def tick(self, execution: Execution, now: float) -> bool:
+        """Look at the process, and do what is due to one that hangs. Nothing here waits.
+
+        Returns:
+            Whether it was found to hang just now.
+        """
+        if self._watch is None or now < self._next_at:
+            return False
+        if self.reason:
+            execution.identity.signal(signal.SIGKILL)
+            self._watch = None
+            return False
+        self._next_at = now + LOOK_SECONDS
+        reason = self._watch.reason(read_pulse(self._pulse_path), now)
+        if reason is not None:
+            _LOG.warning("%s hangs: %s; it is killed after its stacks", self._name, reason)
+            self.reason = f"hung: {reason}"
+            self._next_at = now + GRACE_SECONDS
+            execution.identity.signal(signal.SIGUSR1)
+            execution.identity.signal(signal.SIGCONT)  # one that was stopped writes them then
+        return reason is not None

@@ -1,0 +1,75 @@
+"""The pulse of a process: a small file that says for how long its work has not got on.
+
+A thread of the process writes it. What the thread says comes from marks of the threads that work,
+so that it lives shows nothing but that the process runs.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from forebay.system.activities import ActivityAges, activities
+
+BEAT_SECONDS = 0.5
+_TEXT_BYTES = 240
+_RECORD = struct.Struct(f"<Qd{_TEXT_BYTES}s")
+# What is longer was a stop of the whole process: its threads could not work either.
+_ELAPSED_MAX = 4 * BEAT_SECONDS
+
+
+class Pulse(NamedTuple):
+    """What a process shows.
+
+    beats: grows while it runs. still_seconds: since when the activity `doing` has not got on.
+    """
+
+    beats: int
+    still_seconds: float
+    doing: str
+
+
+def read_pulse(path: Path) -> Pulse | None:
+    """What a process shows now; None before its first sign of life."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(content) != _RECORD.size:
+        return None
+    beats, still_seconds, text = _RECORD.unpack(content)
+    return Pulse(beats, still_seconds, text.rstrip(b"\0").decode(errors="replace"))
+
+
+def start_pulse(path: Path) -> None:
+    """Show the pulse of this process in a file, until it ends.
+
+    Raises:
+        OSError: when the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Written in place: a disk that is full by now has room for it.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    _write(descriptor, Pulse(1, 0.0, ""))
+    threading.Thread(target=_beat_on, args=(descriptor,), name="pulse", daemon=True).start()
+
+
+def _beat_on(descriptor: int) -> None:
+    ages, beats = ActivityAges(), 1
+    now, cpu = time.monotonic(), time.process_time()
+    while True:
+        time.sleep(BEAT_SECONDS)
+        before, cpu_before = now, cpu
+        now, cpu = time.monotonic(), time.process_time()
+        still = ages.look(activities(), min(now - before, _ELAPSED_MAX), cpu - cpu_before)
+        beats += 1
+        _write(descriptor, Pulse(beats, still.seconds, still.doing))
+
+
+def _write(descriptor: int, pulse: Pulse) -> None:
+    text = pulse.doing.encode()[:_TEXT_BYTES]
+    os.pwrite(descriptor, _RECORD.pack(pulse.beats, pulse.still_seconds, text), 0)

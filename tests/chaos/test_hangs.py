@@ -1,0 +1,78 @@
+"""Each role hangs and lives, and storage never answers: ended with its reason, rows stay exact."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from support.hangs import DEADLINE_SECONDS, ROLES, assert_ended, stop, with_deadlines
+from support.kill_cases import WINDOW, KillCase
+from support.kills import log_of, running, signal_role, summary_of, wait_for_rows
+from support.projects import Project, ads_pipeline, ads_project
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+ROWS = 60_000
+CHECKPOINT_STEPS = 10
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> KillCase:
+    every = {"every_steps": CHECKPOINT_STEPS}
+    pipeline = ads_pipeline(**with_deadlines(checkpoint=every))
+    pipeline["train"]["minibatch_rows"] = 128
+    project = ads_project(tmp_path, rows=ROWS, pipeline=pipeline)
+    return KillCase(project, ROWS, CHECKPOINT_STEPS)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_is_stopped_in_the_middle_of_a_window(case: KillCase, role: str) -> None:
+    summary = case.run(lambda: stop(case, role))
+    assert_ended(case, summary, role, why="no sign of life for ")
+    window = summary["windows"][0]
+    assert (window["resumed_from_step"] > 0) == (role == "trainer")
+
+
+def test_a_role_that_is_slow_and_wakes_in_time_is_left_alone(case: KillCase) -> None:
+    """More than half of the deadline, twice each."""
+
+    def sleep() -> None:
+        for role in ROLES:
+            process = signal_role(case.project, role, signal.SIGSTOP)
+            time.sleep(DEADLINE_SECONDS * 0.6)
+            os.kill(process, signal.SIGCONT)
+
+    summary = case.run(sleep, sleep)
+    assert set(summary["restarts"].values()) == {0}, summary["notes"]
+    assert summary["notes"] == []
+    case.assert_exact(summary)
+
+
+def last_segment(project: Project) -> Path:
+    return max(project.log.glob("0/*"), key=lambda path: path.name)
+
+
+def test_storage_that_never_answers(case: KillCase) -> None:
+    """To open a pipe without a writer blocks for ever, in C."""
+    case.project.forebay("plan", "ads", "--from", WINDOW, "--to", WINDOW)
+    segment = last_segment(case.project)
+    kept = segment.with_name(f".{segment.name}")
+    segment.rename(kept)
+    os.mkfifo(segment)
+    with running(case.project, *case.arguments) as run:
+        wait_for_rows(case.project, WINDOW, ROWS // 10, run)
+        deadline = time.monotonic() + 90
+        while "most recent call first" not in log_of(case.project, "data-0"):
+            assert time.monotonic() < deadline
+            assert run.poll() is None, run.communicate()[0]
+            time.sleep(0.05)
+        kept.replace(segment)
+        told, _ = run.communicate(timeout=150)
+        assert run.returncode == 0, told
+    summary = summary_of(case.summary)
+    assert_ended(case, summary, "data", why="no ")
+    assert re.search(r"hung: no (progress for \d+ s \(reading clicks/|sign of life)", str(summary))
+    assert "log/read.py" in log_of(case.project, "data-0"), "the stacks name the place"

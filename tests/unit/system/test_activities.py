@@ -1,0 +1,150 @@
+"""For how long the threads of a process have not got on, by marks of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.system import activities as module
+from forebay.system.activities import (
+    COMPUTING_SECONDS_MAX,
+    Activity,
+    ActivityAges,
+    ActivityState,
+    activities,
+    current_activity,
+    doing,
+    helping,
+    progressed,
+    waiting,
+)
+from forebay.system.pulse import Pulse, read_pulse, start_pulse
+
+
+def look(ages: ActivityAges, *found: Activity, cpu: float = 0.0, times: int = 1) -> float:
+    """So many seconds pass, one look in each; how long the stillest activity has not got on."""
+    for _ in range(times):
+        still = ages.look(found, 1.0, cpu)
+    return still.seconds
+
+
+def test_a_mark_is_progress_of_the_thread_that_made_it_alone() -> None:
+    mine, others = Activity("mine"), Activity("others")
+    ages = ActivityAges()
+    look(ages, mine, others)
+
+    def work() -> None:
+        with others:
+            progressed()
+
+    with mine:
+        for _ in range(5):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            still = ages.look([mine, others], 1.0, 9.0)
+        assert still == (5.0, "mine"), "neither CPU nor another thread's marks count"
+        progressed()
+        assert look(ages, mine, others) == 1.0
+    assert current_activity() is None
+    progressed()  # nobody watches this thread
+
+
+def test_what_waits_or_is_over_never_counts() -> None:
+    ages = ActivityAges()
+    with Activity("read") as read:
+        look(ages, read)
+        with waiting():
+            assert look(ages, read, times=1000) == 0.0
+        assert look(ages, read, times=3) == 2.0, "it has got on when the wait ended"
+        read.is_over = True
+        assert look(ages, read, times=1000) == 0.0
+
+
+def test_to_compute_is_progress_while_it_uses_the_processor_for_an_hour_at_most() -> None:
+    ages = ActivityAges()
+    with Activity("trainer") as trainer, doing("export", "computing"):
+        look(ages, trainer)
+        assert trainer.text == "trainer, export"
+        assert look(ages, trainer, cpu=0.5, times=int(COMPUTING_SECONDS_MAX)) == 0.0
+        assert look(ages, trainer, cpu=0.5, times=10) == 10.0, "it turns in circles"
+        progressed()
+        assert look(ages, trainer, cpu=0.5, times=10) == 0.0
+        assert look(ages, trainer, cpu=0.01, times=7) == 7.0, "threads that beat use a little"
+    assert (trainer.text, trainer.state) == ("trainer", "working")
+
+
+def test_steps_nest_and_each_end_is_progress() -> None:
+    with Activity("trainer") as trainer:
+        marks = trainer.marks
+        with doing("load"), waiting():
+            assert (trainer.text, trainer.state) == ("trainer, load", "waiting")
+        assert trainer.marks == marks + 4
+        with Activity("inner") as inner:
+            assert current_activity() is inner
+            assert set(activities()) >= {trainer, inner}
+        assert current_activity() is trainer
+    assert trainer not in activities()
+    with doing("load"), waiting():
+        pass  # nobody watches this thread
+
+
+def test_who_helps_makes_progress_for_another_thread() -> None:
+    with Activity("answering") as answering:
+        marks = answering.marks
+
+        def work() -> None:
+            with helping(answering):
+                progressed()
+            progressed()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert answering.marks == marks + 1
+
+
+Moments = st.lists(
+    st.tuples(st.sampled_from(["working", "computing", "waiting"]), st.booleans(), st.booleans()),
+    max_size=60,
+)
+
+
+@given(Moments)
+def test_still_is_the_time_since_anything_counted(
+    moments: list[tuple[ActivityState, bool, bool]],
+) -> None:
+    """The definition, looked up from the end, against the running sum."""
+    ages, one = ActivityAges(), Activity("one")
+    look(ages, one)
+    counted = []
+    for state, marks, computes in moments:
+        one.state = state
+        one.marks += marks
+        counted.append(marks or state == "waiting" or (state == "computing" and computes))
+        found = look(ages, one, cpu=float(computes))
+        still = next((n for n, each in enumerate(reversed(counted)) if each), len(counted))
+        assert found == still
+
+
+def test_a_pulse_shows_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.system.pulse.BEAT_SECONDS", 0.02)
+    path = tmp_path / "trainer-0"
+    assert read_pulse(path) is None
+    with Activity("é" * 200):
+        start_pulse(path)
+        first = read_pulse(path)
+        assert first == Pulse(1, 0.0, "")
+        deadline = time.monotonic() + 10
+        while (shown := read_pulse(path)) is None or shown.still_seconds < 0.1:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert shown.beats > 3
+        assert shown.doing == "é" * 120
+    path.write_bytes(b"cut off")
+    assert module.activities() == [] or read_pulse(path) is not None
