@@ -19,19 +19,24 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError
 from forebay.home.database import Database, database_of
-from forebay.home.paths import Home
+from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store import Store, store_of
 from forebay.home.store_names import PLANS
 from forebay.home.store_owner import own_store
 
 
 class Ledger:
-    """Plans and window states of one pipeline."""
+    """Plans and window states of one pipeline, as a model line of it sees them."""
 
-    def __init__(self, home: Home, pipeline: str) -> None:
-        """Nothing is read or created yet."""
+    def __init__(self, home: Home, pipeline: str, line: str = DEFAULT_LINE) -> None:
+        """Nothing is read or created yet.
+
+        line: who asks for plans. What is planned for one line changes nothing for another that
+        has trained the window.
+        """
         self.home = home
         self.pipeline = pipeline
+        self.line = line
 
     @property
     def store(self) -> Store:
@@ -68,8 +73,10 @@ class Ledger:
         return last + 1
 
     def latest_plan(self, window: str) -> WindowPlan | None:
-        """The newest generation."""
-        return self.database.read(lambda rows: plan_rows.plan_of(rows, self.pipeline, window))
+        """What the line has trained the window from, or is to train it from: see `plan_for`."""
+        return self.database.read(
+            lambda rows: plan_rows.plan_for(rows, self.pipeline, self.line, window)
+        )
 
     def plan(self, window: str, generation: int) -> WindowPlan:
         """One generation.
@@ -83,6 +90,17 @@ class Ledger:
         if found is None:
             raise self._gone(window, generation)
         return found
+
+    def data_changed(self, generations: Mapping[str, int]) -> dict[str, str]:
+        """Windows that were planned since from other data than these generations; in words."""
+        found = self.database.read(
+            lambda rows: plan_rows.changed_plans(rows, self.pipeline, generations)
+        )
+        return {
+            window: f"data changed (generation {newest} was planned from it, this model from "
+            f"generation {generations[window]})"
+            for window, newest in found.items()
+        }
 
     def plans(self, generations: Mapping[str, int]) -> dict[str, WindowPlan]:
         """One generation of each of these windows, where it is there."""
@@ -148,15 +166,15 @@ class Ledger:
         facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
 
         def work(rows: Connection) -> None:
-            plan_rows.store_plan(rows, self.pipeline, plan, stored)
+            plan_rows.store_plan(rows, self.pipeline, self.line, plan, stored)
             history.note(rows, self.pipeline, plan.window, "planned", facts)
 
         self.database.transact(work)
 
     def trained(self, window: str) -> int | None:
-        """The newest generation that some line has trained to its end."""
+        """The newest generation that the line has trained to its end."""
         return self.database.read(
-            lambda rows: plan_rows.trained_generation(rows, self.pipeline, window)
+            lambda rows: plan_rows.trained_generation(rows, self.pipeline, self.line, window)
         )
 
     def forget(self, window: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from forebay.config.windows import Spanned
 from forebay.datatasks.plans import WindowPlan
@@ -17,7 +17,7 @@ from forebay.errors import DataError, FencedError
 from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
-from forebay.home.tables import links, manifests, plans, requests, seals, windows
+from forebay.home.tables import lines, links, manifests, plans, requests, seals, windows
 from forebay.system.instants import now_us, to_us
 
 # Made once, since making a statement takes longer than its execution.
@@ -26,6 +26,14 @@ _WINDOW = select(windows.c.id, windows.c.last_generation).where(_OF_WINDOW)
 _GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
 _NEWEST = _GENERATIONS.order_by(plans.c.generation.desc()).limit(1)
 _GENERATION = _GENERATIONS.where(plans.c.generation == bindparam("generation"))
+_OF_LINE = (
+    _GENERATIONS.where(plans.c.generation >= bindparam("trained"))
+    .where(
+        or_(plans.c.generation == bindparam("trained"), plans.c.line == bindparam("line")),
+    )
+    .order_by(plans.c.generation.desc())
+    .limit(1)
+)
 _STORE_WINDOW, _STORE_PLAN, _STORE_MANIFESTS = insert(windows), insert(plans), insert(manifests)
 
 
@@ -79,6 +87,46 @@ def plan_of(
     return None if found is None else WindowPlan.of_document(found, f"a plan of window {window}")
 
 
+def plan_for(connection: Connection, pipeline: str, line: str, window: str) -> WindowPlan | None:
+    """The plan that a line has trained a window from, or is to train it from; None without one.
+
+    A line keeps the plan of its model until it asks for another one itself: what other lines plan
+    since is theirs. A line that has not trained the window takes the newest plan.
+    """
+    trained = trained_generation(connection, pipeline, line, window)
+    if trained is None:
+        return plan_of(connection, pipeline, window)
+    asked = {"pipeline": pipeline, "window": window, "line": line, "trained": trained}
+    found = connection.execute(_OF_LINE, asked).scalar_one()
+    return WindowPlan.of_document(found, f"a plan of window {window}")
+
+
+def changed_plans(
+    connection: Connection, pipeline: str, generations: Mapping[str, int]
+) -> dict[str, int]:
+    """Windows whose newest plan is of other data than this generation's, and the newest's number.
+
+    A window whose generation is not there any more is left out.
+    """
+    found: dict[str, int] = {}
+    for keys in batches(generations):
+        rows = (
+            select(windows.c.key, plans.c.generation, plans.c.fingerprint)
+            .join(plans)
+            .where(windows.c.pipeline == pipeline, windows.c.key.in_(keys))
+            .order_by(windows.c.key, plans.c.generation)
+        )
+        own: dict[str, str] = {}
+        for key, generation, fingerprint in connection.execute(rows):
+            if generation == generations[key]:
+                own[key] = fingerprint
+            if own.get(key, fingerprint) == fingerprint:
+                found.pop(key, None)
+            else:
+                found[key] = generation
+    return found
+
+
 def plans_of(
     connection: Connection, pipeline: str, generations: Mapping[str, int]
 ) -> dict[str, WindowPlan]:
@@ -96,8 +144,8 @@ def plans_of(
     return found
 
 
-def trained_generation(connection: Connection, pipeline: str, window: str) -> int | None:
-    """The newest generation that some line has trained to its end."""
+def trained_generation(connection: Connection, pipeline: str, line: str, window: str) -> int | None:
+    """The newest generation that a line has trained to its end."""
     rows = (
         select(plans.c.generation)
         .join(windows)
@@ -105,7 +153,8 @@ def trained_generation(connection: Connection, pipeline: str, window: str) -> in
             links,
             (links.c.window_id == windows.c.id) & (links.c.generation == plans.c.generation),
         )
-        .where(windows.c.pipeline == pipeline, windows.c.key == window)
+        .join(lines, lines.c.id == links.c.line_id)
+        .where(windows.c.pipeline == pipeline, windows.c.key == window, lines.c.line == line)
         .order_by(plans.c.generation.desc())
         .limit(1)
     )
@@ -129,26 +178,26 @@ def manifests_of(
     }
 
 
-def copy_newest(connection: Connection, pipeline: str, window: str) -> WindowPlan:
-    """Make the newest plan's tasks a new generation. Reads no storage.
+def copy_plan(connection: Connection, pipeline: str, line: str, window: str) -> WindowPlan:
+    """Make the tasks of a line's plan a new generation of this line. Reads no storage.
 
     Raises:
         DataError: when the window has no plan.
     """
-    newest = plan_of(connection, pipeline, window)
+    newest = plan_for(connection, pipeline, line, window)
     if newest is None:
         raise DataError(f"window {window} of pipeline {pipeline!r} has no plan: plan it first")
     stored = manifests_of(connection, pipeline, window, newest.generation)
     generation = last_generation(connection, pipeline, window) + 1
     plan = newest.model_copy(update={"generation": generation})
-    store_plan(connection, pipeline, plan, stored)
+    store_plan(connection, pipeline, line, plan, stored)
     return plan
 
 
 def store_plan(
-    connection: Connection, pipeline: str, plan: WindowPlan, stored: dict[str, Stored]
+    connection: Connection, pipeline: str, line: str, plan: WindowPlan, stored: dict[str, Stored]
 ) -> None:
-    """Make a plan the newest of its window.
+    """Make a plan, which a line asked for, the newest of its window.
 
     Raises:
         FencedError: when the window has had a generation of this number meanwhile.
@@ -171,6 +220,7 @@ def store_plan(
     stored_plan = {
         "window_id": of_window,
         "generation": plan.generation,
+        "line": line,
         "fingerprint": plan.fingerprint,
         "document": plan.model_dump_json(),
         "planned_at": now_us(),

@@ -58,8 +58,9 @@ class BackfillCost(Message):
 
     rows: by source, over the windows that will be trained; None where only reading can count.
     storage_calls: what planning these windows at once takes, and what this estimate has taken.
-    stale: windows whose models are not built on the newest ones afterwards. refused: why some of
-    it will end red. seconds: estimated from `pace`; None where nothing was trained before.
+    stale: windows whose models are not built on the newest ones afterwards. changed: trained ones
+    that are left as they are, and whose data is another one by now. refused: why some of it will
+    end red. seconds: estimated from `pace`; None where nothing was trained before.
     """
 
     pipeline: str
@@ -68,6 +69,7 @@ class BackfillCost(Message):
     rows: dict[str, int | None]
     storage_calls: int
     stale: list[str]
+    changed: list[str]
     refused: list[str]
     seconds: float | None
     pace: Pace
@@ -119,12 +121,11 @@ class BackfillEstimator:
         return self._cost(found, scan.storage_calls)
 
     def _known(self, plan: WindowPlan) -> WindowCost:
-        """A trained window: nothing happens, unless another line has not trained it yet."""
-        linked = self._chain.link(plan.window, plan.generation) is not None
+        """A trained window: nothing happens."""
         return WindowCost(
             window=plan.window,
             state="trained",
-            does="skip" if linked else "train",
+            does="skip",
             generation=plan.generation,
             rows={name: source.rows for name, source in plan.sources.items()},
         )
@@ -155,6 +156,7 @@ class BackfillEstimator:
 
     def _cost(self, found: list[WindowCost], storage_calls: int) -> BackfillCost:
         trained = [each for each in found if each.trains]
+        left = {each.window: each.generation for each in found if each.does == "skip"}
         projected = ProjectedChain(self._chain)
         for each in trained:
             projected.train(self._windows[each.window], each.generation)
@@ -168,6 +170,7 @@ class BackfillEstimator:
             rows=rows,
             storage_calls=storage_calls,
             stale=projected.stale(),
+            changed=list(self._ledger.data_changed(left)),
             refused=self._refused(found, projected),
             seconds=pace.seconds([each.rows for each in trained]),
             pace=pace,
@@ -246,6 +249,6 @@ class _Scan:
 
 
 def _total(windows: Sequence[WindowCost], source: str) -> int | None:
-    rows = [each.rows.get(source, 0) for each in windows]
+    rows = [each.rows[source] for each in windows]
     known = [count for count in rows if count is not None]
     return sum(known) if len(known) == len(rows) else None

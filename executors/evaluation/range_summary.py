@@ -43,7 +43,8 @@ def summarise_windows(
     first = chain.first()
     if first is not None and is_warm_start(first.window):
         links = [first, *links]
-    plans = ledger.plans({link.window: link.generation for link in links})
+    generations = {link.window: link.generation for link in links}
+    plans, changed = ledger.plans(generations), ledger.data_changed(generations)
     forgotten = [link for link in links if link.window not in plans]
     judged = chain.judgements(forgotten)
     for link in forgotten:
@@ -53,7 +54,7 @@ def summarise_windows(
         facts = _facts_of_jobs(chain, links)
     notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(judged)]
     facts = {"published": _published(chain), **facts, "notes": notes}
-    return build_summary(pipeline, chain, links, plans, judged, evaluation, facts)
+    return build_summary(pipeline, chain, links, plans, judged, changed, evaluation, facts)
 
 
 def judge_windows(chain: ModelChain, summary: Json) -> None:

@@ -49,8 +49,8 @@ def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
     )
 
 
-def window_facts(plan: WindowPlan, link: Link, stale: str | None, evaluation: Evaluation) -> Json:
-    """What is said of one trained window. stale: why its model is, see `ModelChain`."""
+def window_facts(plan: WindowPlan, link: Link) -> Json:
+    """What is said of one trained window, and stays true of it."""
     sources: Json = {}
     for name, source in plan.sources.items():
         rows, read = source_rows(source, link), link.read.get(name, ReadRows())
@@ -77,14 +77,19 @@ def window_facts(plan: WindowPlan, link: Link, stale: str | None, evaluation: Ev
         "reread_rows": link.reread_rows,
         "steps": link.steps,
         "sources": sources,
-        **_opinion(plan.window, stale, evaluation),
     }
 
 
-def _opinion(window: str, stale: str | None, evaluation: Evaluation) -> Json:
-    """What may change after the window was trained."""
+def opinion(
+    window: str, stale: str | None, data_changed: str | None, evaluation: Evaluation
+) -> Json:
+    """What may change after the window was trained.
+
+    stale: why its model is, see `ModelChain`. data_changed: since its plan, see `Ledger`.
+    """
     return {
         "stale": stale,
+        "data_changed": data_changed,
         "metrics": evaluation.windows.get(window, {}),
         "label_completeness": evaluation.completeness.get(window),
     }
@@ -96,6 +101,7 @@ def build_summary(
     links: Sequence[Link],
     plans: Mapping[str, WindowPlan],
     judged: Mapping[str, Json],
+    data_changed: Mapping[str, str],
     evaluation: Evaluation,
     facts: Mapping[str, Any],
 ) -> Json:
@@ -107,6 +113,7 @@ def build_summary(
         links: the newest of each window, in order; that of the line's warm start comes first.
         plans: what each link was trained from, by window.
         judged: judgements of those links whose plan is forgotten, by window.
+        data_changed: windows whose data is another one by now, and how that is known.
         evaluation: of these windows.
         facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
             `storage_calls`, `notes` and `published`.
@@ -114,12 +121,10 @@ def build_summary(
     stale, store = chain.stale_reasons(), store_of(chain.home)
     found: dict[str, Json] = {}
     for link in links:
-        key, stale_reason = link.window, stale.get(link.window)
-        if key in judged:
-            said = {**judged[key], **_opinion(key, stale_reason, evaluation)}
-        else:
-            said = window_facts(plans[key], link, stale_reason, evaluation)
-        found[key] = {**said, "series": _series(store, link)}
+        key = link.window
+        kept = judged[key] if key in judged else window_facts(plans[key], link)
+        now = opinion(key, stale.get(key), data_changed.get(key), evaluation)
+        found[key] = {**kept, **now, "series": _series(store, link)}
     warm = next((one for key, one in found.items() if is_warm_start(key)), None)
     windows = [one for key, one in found.items() if not is_warm_start(key)]
     agree, line = rows_verdict(list(found.values()))

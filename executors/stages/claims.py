@@ -20,7 +20,7 @@ CLAIMS_MAX = 64
 
 
 class Claims:
-    """Claims of one window."""
+    """Claims of one window on one model line: that of the ledger."""
 
     def __init__(self, ledger: Ledger, window: str) -> None:
         """Nothing is read yet."""
@@ -36,7 +36,7 @@ class Claims:
 
         def work(rows: Connection) -> None:
             of_window = plan_rows.window_id(rows, self._ledger.pipeline, self._window)
-            of_run = requests.c.tag.startswith(f"{run}/", autoescape=True)
+            of_run = requests.c.tag.startswith(self._tag(f"{run}/"), autoescape=True)
             rows.execute(delete(requests).where(requests.c.window_id == of_window, of_run))
 
         self._ledger.database.transact(work)
@@ -69,20 +69,22 @@ class Claims:
         of_window = plan_rows.window_id(rows, self._ledger.pipeline, self._window)
         return rows.scalar(
             select(requests.c.generation).where(
-                requests.c.window_id == of_window, requests.c.tag == claim
+                requests.c.window_id == of_window, requests.c.tag == self._tag(claim)
             )
         )
 
     def _newest(self, rows: Connection) -> int:
-        found = plan_rows.plan_of(rows, self._ledger.pipeline, self._window)
+        ledger = self._ledger
+        found = plan_rows.plan_for(rows, ledger.pipeline, ledger.line, self._window)
         if found is None:
             raise DataError(f"window {self._window} has no plan: it was forgotten, plan it again")
         return found.generation
 
     def _renew(self, rows: Connection) -> int:
-        plan = plan_rows.copy_newest(rows, self._ledger.pipeline, self._window)
+        ledger = self._ledger
+        plan = plan_rows.copy_plan(rows, ledger.pipeline, ledger.line, self._window)
         facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
-        history.note(rows, self._ledger.pipeline, self._window, "planned", facts)
+        history.note(rows, ledger.pipeline, self._window, "planned", facts)
         return plan.generation
 
     def _store(self, rows: Connection, claim: str, generation: int) -> None:
@@ -94,5 +96,9 @@ class Claims:
         rows.execute(
             delete(requests).where(requests.c.window_id == of_window, requests.c.id.not_in(kept))
         )
-        values = {"window_id": of_window, "tag": claim, "generation": generation}
+        values = {"window_id": of_window, "tag": self._tag(claim), "generation": generation}
         rows.execute(insert(requests).values(decided_at=now_us(), **values))
+
+    def _tag(self, claim: str) -> str:
+        """Two DAGs that train two lines have runs of the same name."""
+        return f"{self._ledger.line}:{claim}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay.config.windows import is_warm_start
 from forebay.errors import RowsLostError, UsageError
-from forebay.executors.evaluation.summary import rows_verdict, window_facts
+from forebay.executors.evaluation.summary import opinion, rows_verdict, window_facts
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
@@ -36,10 +36,10 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         )
     evaluation = evaluate(target.pipeline, chain, [link])
     links = [*_warm_start(chain, link), link]
+    changed = ledger.data_changed({each.window: each.generation for each in links})
     documents = [
-        window_facts(
-            ledger.plan(each.window, each.generation), each, chain.stale_reason(each), evaluation
-        )
+        window_facts(ledger.plan(each.window, each.generation), each)
+        | opinion(each.window, chain.stale_reason(each), changed.get(each.window), evaluation)
         for each in links
     ]
     agree, rows_line = rows_verdict(documents)

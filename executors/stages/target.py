@@ -48,7 +48,7 @@ class LineTarget:
         """Plans of the pipeline's windows."""
         from forebay.datatasks.ledger import Ledger  # Arrow: only where it is needed
 
-        return Ledger(self.home, self.pipeline.name)
+        return Ledger(self.home, self.pipeline.name, self.line)
 
     @property
     def chain(self) -> ModelChain:

@@ -23,6 +23,7 @@ State = Literal[
     "running",
     "failed",
     "stale",
+    "data changed",
     "trained",
 ]
 
@@ -89,6 +90,15 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             reason=f"it is trained, but {stale}",
             next=f"{_run_command(target, first, key)} --reprocess",
             generation=plan.generation,
+        )
+    changed = target.ledger.data_changed({key: link.generation}).get(key)
+    if changed:
+        return Why(
+            window=key,
+            state="data changed",
+            reason=f"it is trained, but its {changed}",
+            next=f"{_run_command(target, key, key)} --reprocess",
+            generation=link.generation,
         )
     skipped = _skipped_text(plan)
     reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "")

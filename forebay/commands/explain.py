@@ -154,6 +154,8 @@ def _totals(cost: BackfillCost) -> list[str]:
         lines.append(f"waiting  {_keys(waiting)}: not counted above")
     if cost.stale:
         lines.append(f"stale    {_keys(cost.stale)}, once this is done")
+    if cost.changed:
+        lines.append(f"changed  {_keys(cost.changed)}: other data now; --reprocess trains on it")
     lines += [f"refused  {text}" for text in cost.refused]
     lines.append(f"time     {_time(cost)}")
     return lines

@@ -27,6 +27,7 @@ def ls(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """List every generation of every window of a line, in the order of training."""
+    from forebay.datatasks.ledger import Ledger
     from forebay.executors.model_line.chain import ModelChain
     from forebay.executors.model_line.link import Link
 
@@ -35,9 +36,10 @@ def ls(
 
     links, stale = chain.links(), chain.stale_reasons()
     newest = {link.window: link.generation for link in links}
+    changed = Ledger(chain.home, pipeline, line).data_changed(newest)
 
     def row(link: Link) -> dict[str, Any]:
-        state = stale.get(link.window, "current")
+        state = stale.get(link.window) or changed.get(link.window, "current")
         if newest[link.window] != link.generation:
             state = "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):

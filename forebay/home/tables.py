@@ -86,6 +86,8 @@ plans = Table(
     Column("id", _Id, primary_key=True),
     _window_id(),
     _number("generation"),
+    # The model line that asked for it.
+    _text("line"),
     _text("fingerprint"),
     _text("document"),
     _number("planned_at"),

@@ -33,6 +33,7 @@ class WindowFacts:
     window: str
     generation: int
     stale: str
+    data_changed: str
     rows: dict[Feed, int]
     source_rows: dict[str, int]
     dead: int
@@ -129,6 +130,7 @@ def _window(window: Json) -> WindowFacts:
         window=window["window"],
         generation=window["generation"],
         stale=window.get("stale") or "",
+        data_changed=window.get("data_changed") or "",
         rows=rows,
         source_rows={name: source["trained_rows"] for name, source in sources.items()},
         dead=sum(source["dead_letter_rows"] for source in sources.values()),

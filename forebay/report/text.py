@@ -46,6 +46,8 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         yield from (f"note  window {window.window}, {reason}" for reason in window.reasons)
         if window.stale:
             yield f"note  window {window.window} is {window.stale}"
+        if window.data_changed:
+            yield f"note  window {window.window}: {window.data_changed}"
     yield from (f"note  {note}" for note in facts.notes)
     for name, labels in facts.pooled.items():
         yield (

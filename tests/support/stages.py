@@ -97,7 +97,7 @@ class Stages:
 def replanned(ledger: Ledger, window: str) -> int:
     """Make the newest plan of a window a new generation, as a submission does; its number."""
     copied = ledger.database.transact(
-        lambda rows: plan_rows.copy_newest(rows, ledger.pipeline, window)
+        lambda rows: plan_rows.copy_plan(rows, ledger.pipeline, ledger.line, window)
     )
     return copied.generation
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from support.model_lines import (
     drop_checkpoints,
     keep_checkpoint,
-    mark_trained,
     record_link,
     replace_link,
 )
-from support.stages import Stages, memory_source, noon, pipeline, stages, table
+from support.stages import Stages, memory_source, noon, stages, table
 
-from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.base import Scan
+from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.executors.backfill_cost import BackfillCost, BackfillEstimator
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.target import LineTarget
 
 ROWS = {"a": 2, "b": 1}
@@ -123,10 +127,26 @@ def test_a_reprocess_trains_again_and_leaves_later_windows_stale(project: Stages
     assert refused.startswith("window 2026-03-01 cannot be built on")
 
 
-def test_another_line_trains_what_the_first_one_planned(project: Stages) -> None:
+def test_another_line_looks_for_itself_and_trains_what_the_first_one_planned(
+    project: Stages,
+) -> None:
     plan(project, 0)
     train(project, 0)
-    assert does(cost(project, 0, 0, line="second")) == [("trained", "train", 1)]
+    assert does(cost(project, 0, 0, line="second")) == [("planned", "train", 1)]
+
+
+def test_windows_that_are_left_as_they_are_on_other_data_are_named(project: Stages) -> None:
+    plan(project, 0, 1)
+    train(project, 0, 1)
+    MEMORY["b"] = table([noon(0), noon(0), noon(1)])
+    plan_of_another_line = LineTarget(project.project, project.pipeline, project.home, "second")
+    for source in ROWS:
+        project.source(0, source)
+    record_window(plan_of_another_line.at(project.window(0)), asked_by="r#0", again=False)
+    found = cost(project, 0, 1)
+    assert does(found) == [("trained", "skip", 1), ("trained", "skip", 1)]
+    assert found.changed == [project.window(0).key]
+    assert cost(project, 0, 1, reprocess=True).changed == []
 
 
 def test_windows_that_are_not_over_or_late_wait(project: Stages) -> None:
@@ -190,27 +210,20 @@ def test_a_warm_start_comes_first(tmp_path: Path) -> None:
         assert told.rows == {"a": 4}
 
 
-def test_rows_that_only_reading_can_tell_make_the_sum_unknown(project: Stages) -> None:
-    plan(project, 0, 1)
-    newest = project.ledger.latest_plan(project.window(0).key)
-    assert newest is not None
-    sources = newest.sources | {"a": newest.sources["a"].model_copy(update={"rows": None})}
-    unknown = newest.model_copy(update={"sources": sources, "generation": 2})
-    project.ledger.record_plan(unknown, {})
-    mark_trained(project.ledger, newest.window, 2)
-    found = cost(project, 0, 1, line="second")
-    assert found.rows == {"a": None, "b": 2}
+def test_rows_that_only_reading_can_tell_make_the_sum_unknown(
+    project: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = MemorySource.scan
 
+    def uncounted(source: MemorySource, spans: Sequence[Interval]) -> Scan:
+        found = scan(source, spans)
+        at = found.tasks.schema.get_field_index("rows")
+        rows = pa.nulls(found.tasks.num_rows, pa.int64())
+        tasks = found.tasks.set_column(at, "rows", rows) if source.key == "a" else found.tasks
+        return replace(found, tasks=tasks)
 
-def test_a_source_that_a_plan_does_not_have_yet_adds_no_rows(tmp_path: Path) -> None:
-    with stages(tmp_path) as found:
-        MEMORY["a"] = table([noon(0)])
-        found.source(0)
-        found.sink(0)
-        mark_trained(found.ledger, found.window(0).key, 1)
-        found.sources["b"] = memory_source("b")
-        found.pipeline = pipeline(["a", "b"])
-        assert cost(found, 0, 0, line="second").rows == {"a": 1, "b": 0}
+    monkeypatch.setattr(MemorySource, "scan", uncounted)
+    assert cost(project, 0, 1).rows == {"a": None, "b": 2}
 
 
 def test_a_source_is_asked_at_once_whatever_it_may_wait(tmp_path: Path) -> None:

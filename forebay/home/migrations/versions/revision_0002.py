@@ -49,6 +49,7 @@ def _make_plans() -> None:
         _id(),
         _row_of("windows", "window_id"),
         _number("generation"),
+        _text("line"),
         _text("fingerprint"),
         _text("document"),
         _number("planned_at"),
