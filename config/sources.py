@@ -40,11 +40,16 @@ class ReadySpec(Spec):
 
     `marker` is a file name that must lie beside the window's files; `wait` bounds the waiting;
     `late` says what then happens: `fail` (red), or `skip` (0 rows, recorded with its reason).
+    A window without rows is complete, and `late` decides about it where the source has had none
+    for longer than `silent_max`.
     """
 
     marker: str | None = None
     wait: Duration = Field(default=timedelta(0), description="How long a run waits for this source")
     late: Literal["fail", "skip"] = "fail"
+    silent_max: Duration = Field(
+        default=timedelta(hours=24), description="Longest time without rows that is not late"
+    )
 
 
 class SourceSpec(Spec):

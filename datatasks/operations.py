@@ -23,7 +23,7 @@ from forebay.config.windows import Interval, Window
 from forebay.datatasks.hours import hour_base, window_hours
 from forebay.datatasks.manifests import MANIFEST_SCHEMA, with_ids
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.plans import SKIPPED, SourcePlan
+from forebay.datatasks.plans import NO_ROWS, SKIPPED, SourcePlan
 from forebay.datatasks.sources.common.base import Scan, Source
 from forebay.datatasks.sources.common.borders import Borders
 from forebay.errors import ConfigError, NotReadyError
@@ -267,7 +267,7 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
         tasks=tasks.num_rows,
         files=_files(tasks),
         rows=rows,
-        reason="" if tasks.num_rows else "no rows",
+        reason="" if tasks.num_rows else NO_ROWS,
         fingerprint=scan.fingerprints[index],
         offsets=scan.offsets[index] if scan.offsets else {},
     )

@@ -14,13 +14,14 @@ from forebay.config.windows import Interval, Window
 from forebay.system.message import Message
 
 SKIPPED = "skipped: "
+NO_ROWS = "no rows"
 
 
 class SourcePlan(Message):
     """What one source gives to one window: rows of [data_from, data_to).
 
     rows: None where only reading can tell. reason: why there are no tasks ("before start",
-    "after end", "no rows", "skipped: …"), or an empty text. fingerprint: of the source's data.
+    "after end", NO_ROWS, "skipped: …"), or an empty text. fingerprint: of the source's data.
     hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
     end) by partition: what lies between them is the window's, whatever its time says.
     """
@@ -48,6 +49,13 @@ class WindowPlan(Message):
     end: datetime
     sources: dict[str, SourcePlan]
     fingerprint: str
+
+    @property
+    def rows(self) -> int | None:
+        """Of all sources; None where only reading can tell of one, or where there is none."""
+        counts = [source.rows for source in self.sources.values()]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known and len(known) == len(counts) else None
 
     @property
     def as_window(self) -> Window:

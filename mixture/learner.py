@@ -39,6 +39,12 @@ class Learner(Protocol):
     def seen(self) -> list[RowSums]:
         """Row sums from the model's own variables, one for each source index."""
 
+    def learnt(self) -> dict[str, list[int]]:
+        """Rows that each paradigm has learnt from, by source index; from its own variables too.
+
+        A step that no paradigm takes part in has seen its rows, and none has learnt from them.
+        """
+
     def save(self, directory: Path) -> None:
         """Write model, optimiser and row sums into an existing, empty folder."""
 

@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
-from forebay.datatasks.plans import SourcePlan, WindowPlan
-from forebay.executors.evaluation.late_rows import outside_notes
+from forebay.datatasks.plans import WindowPlan
+from forebay.executors.evaluation.row_notes import row_notes
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.model_line.link import Link, ReadRows, SourceRows, source_rows
 from forebay.executors.window_files.shown_steps import shown_series
 from forebay.home.store import Store, store_of
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class SourceRows:
-    """Rows of one source in one window, counted by three parties.
-
-    planned: what planning read off the storage (None: unknown before reading).
-    served: rows that data executors handed out. trained: the model's own count. dead: letters.
-    """
-
-    planned: int | None
-    served: int
-    trained: int
-    dead: int
-
-    @property
-    def agree(self) -> bool:
-        """Planned = served = trained + dead."""
-        return self.served == self.trained + self.dead and self.planned in {None, self.served}
-
-
-def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
-    """Collect the three counts of one source."""
-    read = link.read.get(plan.source, ReadRows())
-    return SourceRows(
-        planned=plan.rows,
-        served=read.rows,
-        trained=link.trained(plan.source).rows,
-        dead=read.dead,
-    )
 
 
 def window_facts(plan: WindowPlan, link: Link) -> Json:
@@ -61,6 +30,7 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
             "planned_rows": rows.planned,
             "served_rows": rows.served,
             "trained_rows": rows.trained,
+            "learnt_rows": link.learnt.get(name, {}),
             "dead_letter_rows": rows.dead,
             "late_rows": read.late,
             "odd_timestamps": read.odd_timestamps,
@@ -143,7 +113,7 @@ def build_summary(
         "rows_agree": agree,
         "rows_line": line,
         **facts,
-        "notes": [*facts.get("notes", ()), *outside_notes(found.values())],
+        "notes": [*facts.get("notes", ()), *row_notes(found.values())],
     }
 
 
@@ -165,11 +135,7 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
                 source["dead_letter_rows"],
             )
             if not rows.agree:
-                return False, (
-                    f"rows DISAGREE in window {window['window']}, source {name}: planned "
-                    f"{rows.planned}, served {rows.served}, trained {rows.trained}, "
-                    f"dead {rows.dead}"
-                )
+                return False, rows.difference(window["window"], name)
             unknown += rows.planned is None
             totals["planned"] += rows.served if rows.planned is None else rows.planned
             totals["served"] += rows.served

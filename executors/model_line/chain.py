@@ -155,6 +155,22 @@ class ModelChain:
 
         self._train_and_remove(work)
 
+    def drop_seal(self, window: str, generation: int) -> None:
+        """Name no seal of a window in training any more: it is begun anew, on any host.
+
+        Raises:
+            FencedError: when another job trains the line by now.
+            InfrastructureError: when its plan was forgotten meanwhile.
+        """
+        name = Parent(window=window, generation=generation)
+
+        def work(rows: Connection, line: int) -> list[str]:
+            return file_rows.forget_seal(
+                rows, line, link_rows.planned_window(rows, self.pipeline, name)
+            )
+
+        self._train_and_remove(work)
+
     def stale_reason(self, link: Link) -> str | None:
         """Why a link is not built on the newest models before it; None when it is."""
         return self._read(lambda rows, line: stale_reason(rows, line, link))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from pydantic import Field
+
+from forebay.datatasks.plans import SourcePlan
 from forebay.home.store import Stored
 from forebay.mixture.row_sums import RowSums
 from forebay.system.message import Message
@@ -52,6 +55,8 @@ class Link(Message):
 
     base_seen and seen: the model's row sums before and after this window, by source name.
     read: what data executors read for it, by source name.
+    learnt: rows of it that each paradigm learnt from, by source name and paradigm; none where the
+    model only counts.
     files: what of it is in the store, until enough later windows are trained; saved_model is
     there where a job ended with the window.
     resumed_from_step: steps of the window that were sealed when its trainer took it up last.
@@ -69,6 +74,7 @@ class Link(Message):
     base_seen: dict[str, RowSums]
     seen: dict[str, RowSums]
     read: dict[str, ReadRows]
+    learnt: dict[str, dict[str, int]] = Field(default_factory=dict)
     files: dict[FileKind, Stored]
     resumed_from_step: int
     resumed_from_runtime: str | None = None
@@ -96,6 +102,37 @@ class Link(Message):
             sum=_wrap(after.sum - before.sum),
             sum_of_squares=_wrap(after.sum_of_squares - before.sum_of_squares),
         )
+
+
+class SourceRows(NamedTuple):
+    """Rows of one source in one window, counted by three parties.
+
+    planned: what planning read off the storage (None: unknown before reading).
+    served: rows that data executors handed out. trained: the model's own count. dead: letters.
+    """
+
+    planned: int | None
+    served: int
+    trained: int
+    dead: int
+
+    @property
+    def agree(self) -> bool:
+        """Planned = served = trained + dead."""
+        return self.served == self.trained + self.dead and self.planned in {None, self.served}
+
+    def difference(self, window: str, source: str) -> str:
+        """What is said of rows that do not agree."""
+        return (
+            f"rows DISAGREE in window {window}, source {source}: planned {self.planned}, "
+            f"served {self.served}, trained {self.trained}, dead {self.dead}"
+        )
+
+
+def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
+    """Collect the three counts of one source."""
+    read = link.read.get(plan.source, ReadRows())
+    return SourceRows(plan.rows, read.rows, link.trained(plan.source).rows, read.dead)
 
 
 class StoredSeal(Message):

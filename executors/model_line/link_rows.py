@@ -5,6 +5,7 @@ Light: imports neither Arrow nor NumPy.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -362,6 +363,7 @@ def _link(row: Row[Any], sums: Sequence[Row[Any]], files: dict[FileKind, Stored]
         base_seen={each.source: _sums(each, "base") for each in sums},
         seen={each.source: _sums(each, "seen") for each in sums},
         read={each.source: _read(each) for each in sums},
+        learnt={each.source: found for each in sums if (found := json.loads(each.learnt))},
         files=files,
         started_at=from_us(row.started_at),
         finished_at=from_us(row.finished_at),
@@ -400,6 +402,7 @@ def _row_of(link: Link, source: str) -> dict[str, int | str]:
         "late_rows": read.late,
         "odd_timestamps": read.odd_timestamps,
         "first_odd": read.first_odd,
+        "learnt": json.dumps(link.learnt.get(source, {})),
     }
 
 

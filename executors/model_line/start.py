@@ -1,21 +1,32 @@
-"""Where a model line begins, and which windows may come next."""
+"""Where a model line begins, which windows may come next, and what may become a link of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
+from forebay.config.base import format_duration
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import (
+    Interval,
+    Spanned,
     Window,
     WindowGrid,
+    WindowSize,
     is_warm_start,
     warm_start_window,
 )
-from forebay.errors import ConfigError
+from forebay.datatasks.plans import NO_ROWS, WindowPlan
+from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.link import Link, source_rows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.home.paths import DEFAULT_LINE
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A day of a time zone may be longer than others by that.
+_LONGER_DAY = timedelta(hours=1)
 
 
 def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> Window | None:
@@ -90,3 +101,87 @@ def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
         f"windows {expected} up to {first.key} are not trained yet, and each starts "
         f"from the one before it: run --from {expected}"
     )
+
+
+def require_heard(
+    chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], plan: WindowPlan
+) -> None:
+    """Let a window be trained whose sources have rows, or are silent for a while only.
+
+    The warm start may lie before everything that a source has.
+
+    Raises:
+        NotReadyError: when a source has had no rows for longer than its `silent_max` allows, and
+            its `late` is `fail`.
+    """
+    if is_warm_start(plan.window):
+        return
+    for name, source in plan.sources.items():
+        ready = sources[name].ready
+        if source.reason != NO_ROWS or ready.late == "skip":
+            continue
+        since = plan.end - ready.silent_max
+        if pipeline.dataset.window is WindowSize.DAY:
+            since -= _LONGER_DAY
+        if not _heard_after(chain, name, since, plan.as_window):
+            longest = format_duration(ready.silent_max)
+            raise NotReadyError(
+                f"window {plan.window}: source {name!r} is silent: no rows for longer than "
+                f"ready.silent_max ({longest}), up to {source.data_to:%Y-%m-%dT%H:%MZ}. Way out: "
+                "bring its rows and run again, raise ready.silent_max, let ready.late: skip go on "
+                "without it, or write where it ends (ends)"
+            )
+
+
+def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
+    """Let a window become a link whose rows are all accounted for.
+
+    Raises:
+        RowsLostError: when rows planned, served and trained do not agree.
+    """
+    for name, source in plan.sources.items():
+        rows = source_rows(source, link)
+        if not rows.agree:
+            line = "" if chain.line == DEFAULT_LINE else f"--line {chain.line} "
+            raise RowsLostError(
+                f"{rows.difference(link.window, name)}. It is no part of the model line, and what "
+                "was trained of it is dropped. Way out: fix the cause and run it again, or plan it "
+                f"anew too: forebay run {chain.pipeline} {line}--from {link.window} "
+                f"--to {link.window} --reprocess"
+            )
+
+
+def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None:
+    """Let a line begin with a model that has learnt something: nothing untrained serves.
+
+    learnt: rows that the serving paradigm has learnt from since the line began; of a model that
+    only counts, and in a warm start, rows that it has seen.
+
+    Raises:
+        NotReadyError: when there are none.
+    """
+    if sum(learnt):
+        return
+    seen = ", ".join(f"{sums.rows:,} rows of {name}" for name, sums in link.seen.items())
+    if is_warm_start(link.window):
+        way = "leave out train.warm_start, or let it begin where history begins"
+    else:
+        way = "begin with a window that has rows for it (forebay preview shows what a source has)"
+    raise NotReadyError(
+        f"window {link.window} cannot begin line {chain.line!r}: its model has seen {seen} and "
+        f"learnt from none of them. Way out: {way}"
+    )
+
+
+def _heard_after(chain: ModelChain, source: str, instant: datetime, window: Spanned) -> bool:
+    """Whether a window between an instant and a later window has rows, or the line is younger."""
+    first = chain.first()
+    if first is None:
+        return instant <= window.start
+    if instant <= (first.end if is_warm_start(first.window) else first.start):
+        return True
+    before = chain.before(window)
+    if before is None:
+        return False
+    between = chain.between(Interval(_EPOCH, instant), before, 0)
+    return any(source in link.read and link.read[source].rows for link in between)

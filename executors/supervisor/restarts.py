@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from forebay.errors import ConfigError, DataError
+from forebay.errors import ConfigError, DataError, NotReadyError
 from forebay.executors.job.request import Role
 from forebay.system.restarts import RestartPolicy
 
-# A wrong declaration or bad data is the same after a restart.
-FATAL_CODES = frozenset({ConfigError.exit_code, DataError.exit_code})
+# A wrong declaration is the same after a restart, and so is data that is bad or not there.
+FATAL_CODES = frozenset({ConfigError.exit_code, NotReadyError.exit_code, DataError.exit_code})
 
 
 def role_policy(role: Role, restarts_max: int) -> RestartPolicy:

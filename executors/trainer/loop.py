@@ -15,13 +15,19 @@ import numpy as np
 
 from forebay.config.feeds import has_stream
 from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
-from forebay.errors import InfrastructureError, TrainingError
+from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
-from forebay.executors.model_line.start import require_checkpoint
+from forebay.executors.model_line.start import (
+    require_agreement,
+    require_checkpoint,
+    require_heard,
+    require_learnt,
+)
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.export import CheckedExport
@@ -56,10 +62,11 @@ class _Open:
     """The window that is being trained."""
 
     request: WindowRequest
-    plan: str
+    plan: WindowPlan
     parent: Link | None
     base_step: int
     base_seen: list[RowSums]
+    base_learnt: dict[str, list[int]]
     store: CheckpointStore
     scores: ScoreWriter | None
     counters: DurableCounters
@@ -97,8 +104,9 @@ class WindowTrainer:
         self._pipeline = pipeline
         self._learner = learner
         self._names = pipeline.source_names
-        self._has_stream = has_stream(pipeline, request.source_specs())
-        self._model_fingerprint = model_fingerprint_of(pipeline, request.source_specs())
+        self._sources = request.source_specs()
+        self._has_stream = has_stream(pipeline, self._sources)
+        self._model_fingerprint = model_fingerprint_of(pipeline, self._sources)
         self._ledger = Ledger(home, pipeline.name)
         self._chain = ModelChain(home, pipeline.name, request.line, lease_epoch)
         self._reader = RemoteReader(job_dir, layout, self._names)
@@ -127,7 +135,7 @@ class WindowTrainer:
         self._reader.close()
 
     def _train_to_end(self, window: WindowRequest, position: int, *, export: bool) -> Link:
-        """Train, seal, export and link: a linked window of the job's end has what serves it."""
+        """Train, seal, judge, export and link: a link of the job's end has what serves it."""
         opened = self._open(window)
         self._begin(opened, position)
         sealed = opened.last_seal
@@ -136,14 +144,29 @@ class WindowTrainer:
             with self._progress.phase("store"):
                 self._copier.finish()
             sealed = self._seal(opened, final=True)
+        link = self._link(opened, sealed)
+        self._judge(opened, sealed, link)
         self._reader.sealed(sealed.step, sealed.progress)
         files = self._stored(opened)
         if export:
             files["saved_model"] = self._exported(window)
-        link = self._link(opened, sealed, files)
+        link = link.model_copy(update={"files": files, "finished_at": datetime.now(UTC)})
         self._chain.record(link)
         self._standing = link.name
         return link
+
+    def _judge(self, opened: _Open, sealed: Seal, link: Link) -> None:
+        """Let a window become a link; one that may not is begun anew when it is trained again."""
+        learnt = [sums.rows for sums in sealed.seen]
+        if self._learner.paradigms and not opened.request.warm_start:
+            learnt = sealed.learnt[self._learner.paradigms[0]]
+        try:
+            require_agreement(self._chain, opened.plan, link)
+            require_learnt(self._chain, link, learnt)
+        except ForebayError:
+            self._chain.drop_seal(link.window, link.generation)
+            remove_tree(opened.store.folder)
+            raise
 
     def _stored(self, opened: _Open) -> dict[FileKind, Stored]:
         """Bytes first: what the link is going to name is in the store before it."""
@@ -176,9 +199,13 @@ class WindowTrainer:
         with self._progress.phase("load"):
             parent = self._chain.before(window)
             self._copier.bring(window.key, window.generation, store)
-            plan = self._ledger.plan(window.key, window.generation).fingerprint
+            plan = self._ledger.plan(window.key, window.generation)
+            require_heard(self._chain, self._pipeline, self._sources, plan)
             begun = Beginning(
-                plan, _parent_of(parent), self._model_fingerprint, self._seen_by(parent)
+                plan.fingerprint,
+                _parent_of(parent),
+                self._model_fingerprint,
+                self._seen_by(parent),
             )
             store.drop_others(begun)
             seal = store.load(self._learner)
@@ -196,6 +223,7 @@ class WindowTrainer:
             parent=parent,
             base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
             base_seen=seal.base_seen if seal else self._learner.seen(),
+            base_learnt=seal.base_learnt if seal else self._learner.learnt(),
             store=store,
             scores=scores,
             counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
@@ -321,12 +349,14 @@ class WindowTrainer:
                 step=opened.step,
                 window_step=opened.window_step,
                 final=final,
-                plan=opened.plan,
+                plan=opened.plan.fingerprint,
                 parent=_parent_of(opened.parent),
                 model_fingerprint=self._model_fingerprint,
                 progress=self._reader.progress(),
                 base_seen=opened.base_seen,
                 seen=self._learner.seen(),
+                base_learnt=opened.base_learnt,
+                learnt=self._learner.learnt(),
                 scores=opened.scores.seal() if opened.scores is not None else [],
                 sealed_at=datetime.now(UTC),
                 runtime=self._runtime,
@@ -337,7 +367,7 @@ class WindowTrainer:
         self._progress.sealed(sealed)
         return sealed
 
-    def _link(self, opened: _Open, sealed: Seal, files: dict[FileKind, Stored]) -> Link:
+    def _link(self, opened: _Open, sealed: Seal) -> Link:
         trained_rows = int(_rows_of(sealed).sum())
         return Link(
             window=sealed.window,
@@ -350,7 +380,8 @@ class WindowTrainer:
             base_seen=dict(zip(self._names, sealed.base_seen, strict=True)),
             seen=dict(zip(self._names, sealed.seen, strict=True)),
             read=_read_rows(self._names, sealed.progress),
-            files=files,
+            learnt=_learnt_rows(self._names, sealed),
+            files={},
             resumed_from_step=opened.counters.value("resumed_from_step"),
             resumed_from_runtime=opened.resumed_from_runtime,
             reread_rows=opened.counters.value("used_rows")
@@ -394,6 +425,18 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
             first_odd=before.first_odd or at.first_odd,
         )
     return found
+
+
+def _learnt_rows(names: Sequence[str], seal: Seal) -> dict[str, dict[str, int]]:
+    """Rows of the window that each paradigm learnt, by source and paradigm."""
+    return {
+        name: {
+            paradigm: rows[at] - seal.base_learnt[paradigm][at]
+            for paradigm, rows in seal.learnt.items()
+        }
+        for at, name in enumerate(names)
+        if seal.learnt
+    }
 
 
 def _rows_of(seal: Seal) -> Counts:

@@ -39,7 +39,8 @@ class Seal(Message):
     plan is the fingerprint of the window's plan, parent the link that the window was begun from,
     and model_fingerprint says what for. base_seen and seen are the model's row sums at the window's
     start and at this barrier, one for each source index; their difference is what this window
-    trained. runtime: whose it is, see `runtime_of`.
+    trained. base_learnt and learnt are rows that its paradigms have learnt from, see `Learner`.
+    runtime: whose it is, see `runtime_of`.
     """
 
     window: str
@@ -53,6 +54,8 @@ class Seal(Message):
     progress: dict[str, TaskProgress]
     base_seen: list[RowSums]
     seen: list[RowSums]
+    base_learnt: dict[str, list[int]] = Field(default_factory=dict)
+    learnt: dict[str, list[int]] = Field(default_factory=dict)
     scores: list[str]
     sealed_at: datetime
     runtime: str

@@ -196,8 +196,8 @@ links = Table(
     UniqueConstraint("line_id", "window_id", "generation"),
     Index(None, "line_id", "late"),
 )
-# What the model of a link has seen of one source before the window and after it, and what data
-# executors read and refused of it.
+# What the model of a link has seen of one source before the window and after it, what data
+# executors read and refused of it, and how many rows each paradigm learnt (JSON).
 link_rows = Table(
     "link_rows",
     METADATA,
@@ -214,6 +214,7 @@ link_rows = Table(
     _number("late_rows"),
     _number("odd_timestamps"),
     _text("first_odd"),
+    _text("learnt"),
 )
 # What of a link is in the store, by kind: its checkpoint, scores, steps, dead letters and the model
 # that serves.

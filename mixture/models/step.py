@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -14,6 +15,31 @@ from forebay.mixture.models.paradigm import Inputs, ParadigmModel
 Function = Callable[..., tf.Tensor]
 # Nothing in the models branches on a tensor, and rewriting their Python takes a process seconds.
 AUTOGRAPH = False
+
+
+class Counters(NamedTuple):
+    """What steps count in variables of the model.
+
+    row_sums: int64[sources, 3]. learnt: rows by paradigm and source, int64[paradigms, sources].
+    """
+
+    steps: tf.Variable
+    row_sums: tf.Variable
+    learnt: tf.Variable
+
+    @classmethod
+    def of(cls, paradigms: int, sources: int) -> Counters:
+        """Nothing is counted yet."""
+        shapes: tuple[list[int], ...] = ([], [sources, 3], [paradigms, sources])
+        return cls(*(tf.Variable(tf.zeros(shape, tf.int64), trainable=False) for shape in shapes))
+
+    def add(self, takes: Sequence[bool], sources: tf.Tensor, row_ids: tf.Tensor) -> None:
+        """One step of these rows. takes: which paradigms learn from them."""
+        self.steps.assign_add(1)
+        parts = tf.stack([tf.ones_like(row_ids), row_ids, row_ids * row_ids], axis=1)
+        sums = tf.math.unsorted_segment_sum(parts, sources, self.row_sums.shape[0])
+        self.row_sums.assign_add(sums)
+        self.learnt.assign_add(tf.constant(takes, tf.int64, [len(takes), 1]) * sums[:, 0])
 
 
 def feature_signature(layout: FeatureLayout) -> tuple[object, ...]:
@@ -46,16 +72,17 @@ def score_function(
 def learn_function(
     layout: FeatureLayout,
     stacks: Sequence[Stack],
-    learning: Sequence[ParadigmModel],
+    paradigms: Sequence[ParadigmModel],
+    takes: Sequence[bool],
     feed: Feed,
-    row_sums: tf.Variable,
-    steps: tf.Variable,
+    counters: Counters,
 ) -> Function:
     """(dense, ids, lists, labels, sources, row_ids) -> loss of each learning paradigm.
 
     The ids are made distinct once for all paradigms, and the row sums move in the same call as
-    the weights: they are the model's own proof of what it has seen.
+    the weights: they are the model's own proof of what it has seen. takes: which paradigms learn.
     """
+    learning = [one for one, taken in zip(paradigms, takes, strict=True) if taken]
 
     def learn(
         dense: tf.Tensor,
@@ -65,9 +92,7 @@ def learn_function(
         sources: tf.Tensor,
         row_ids: tf.Tensor,
     ) -> tf.Tensor:
-        steps.assign_add(1)
-        parts = tf.stack([tf.ones_like(row_ids), row_ids, row_ids * row_ids], axis=1)
-        row_sums.assign_add(tf.math.unsorted_segment_sum(parts, sources, row_sums.shape[0]))
+        counters.add(takes, sources, row_ids)
         if not learning:
             return tf.zeros([0])
         inputs = Inputs(dense, locate(stacks, ids, lists, distinct=True))

@@ -18,7 +18,7 @@ from forebay.mixture.models.embeddings import stacks_of
 from forebay.mixture.models.identity import ModelIdentity
 from forebay.mixture.models.paradigms import make_paradigm
 from forebay.mixture.models.saved_model import Exporter
-from forebay.mixture.models.step import Function, learn_function, score_function
+from forebay.mixture.models.step import Counters, Function, learn_function, score_function
 from forebay.mixture.row_sums import RowSums
 
 IDENTITY = "identity.json"
@@ -41,14 +41,13 @@ class TowersLearner:
         self._stacks = stacks_of(layout)
         dense = len(layout.dense)
         self._models = [make_paradigm(name, dense, self._stacks, model) for name in paradigms]
-        self._row_sums = tf.Variable(tf.zeros([source_count, 3], tf.int64), trainable=False)
-        self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
-        variables = {"row_sums": self._row_sums, "steps": self._steps}
+        self._counters = Counters.of(len(paradigms), source_count)
+        variables = self._counters._asdict()
         for one in self._models:
             variables |= {f"{one.name}_{name}": v for name, v in one.variables.items()}
         self._checkpoint = tf.train.Checkpoint(variables=variables)
         self._score = score_function(layout, self._stacks, self._models)
-        self._learn: dict[tuple[Feed, tuple[str, ...]], Function] = {}
+        self._learn: dict[tuple[Feed, tuple[bool, ...]], Function] = {}
         self._exporter = Exporter(layout, self._stacks, self._models[0])
         self._warm_start = False
 
@@ -78,14 +77,14 @@ class TowersLearner:
             return {}
         self._require_finite(minibatch)
         feed = minibatch.feed
-        learning = [m for m in self._models if m.takes(feed, warm_start=self._warm_start)]
-        names = tuple(model.name for model in learning)
-        step = self._learn.get((feed, names))
+        takes = tuple(each.takes(feed, warm_start=self._warm_start) for each in self._models)
+        names = [each.name for each, taken in zip(self._models, takes, strict=True) if taken]
+        step = self._learn.get((feed, takes))
         if step is None:
             step = learn_function(
-                self._layout, self._stacks, learning, feed, self._row_sums, self._steps
+                self._layout, self._stacks, self._models, takes, feed, self._counters
             )
-            self._learn[feed, names] = step
+            self._learn[feed, takes] = step
         found = step(
             minibatch.dense,
             minibatch.ids,
@@ -98,7 +97,7 @@ class TowersLearner:
             bad = [name for name, loss in zip(names, found, strict=True) if not np.isfinite(loss)]
             raise TrainingError(
                 f"the loss of paradigm {', '.join(bad)} is not finite at step"
-                f" {int(self._steps.numpy())} ({feed} minibatch)"
+                f" {int(self._counters.steps.numpy())} ({feed} minibatch)"
             )
         return dict(zip(names, found.tolist(), strict=True))
 
@@ -106,8 +105,12 @@ class TowersLearner:
         """Row sums from the model's own variable, by source index."""
         return [
             RowSums(rows=rows, sum=total, sum_of_squares=squares)
-            for rows, total, squares in self._row_sums.numpy().tolist()
+            for rows, total, squares in self._counters.row_sums.numpy().tolist()
         ]
+
+    def learnt(self) -> dict[str, list[int]]:
+        """Rows that each paradigm has learnt from, by source index."""
+        return dict(zip(self.paradigms, self._counters.learnt.numpy().tolist(), strict=True))
 
     def save(self, directory: Path) -> None:
         """Write every variable, optimiser and row sums included, and what model they are of."""
@@ -136,5 +139,5 @@ class TowersLearner:
             ]
             raise TrainingError(
                 f"feature {', '.join(names)} is not finite in a {minibatch.feed} minibatch after"
-                f" step {int(self._steps.numpy())}: repair the rows, or use bucketise"
+                f" step {int(self._counters.steps.numpy())}: repair the rows, or use bucketise"
             )

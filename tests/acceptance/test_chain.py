@@ -1,22 +1,32 @@
-"""The order of the chain and what becomes a part of it."""
+"""The order of the chain and what becomes a part of it: lines, rows that agree, silence."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from support import independent
 from support.projects import (
     DAY,
     FIRST_DAY,
     Project,
+    ads_pipeline,
     ads_project,
+    clicks_source,
+    declared_project,
     history_source,
+    hourly_batches,
     write_history,
 )
 from support.truth_rows import served_of
+
+from forebay.datatasks.sources.log.writer import LogWriter
 
 ROWS = 500
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
@@ -98,3 +108,159 @@ def test_a_dead_letter_says_its_line(tmp_path: Path) -> None:
     done = project.forebay("dead", "ls", "ads", "--output", "json")
     found = [(row["model_line"], row["rows"]) for row in json.loads(done.stdout)]
     assert found == [("b", 1)]
+
+
+# Judged before it is linked ---------------------------------------------------------------------
+
+
+def change_planned_rows(project: Project, window: str, more: int) -> None:
+    """Let the recorded plan of a window promise other rows than its data has."""
+    with closing(sqlite3.connect(project.home / "forebay.db")) as database, database:
+        row = database.execute(
+            "SELECT plans.id, document FROM plans JOIN windows ON windows.id = plans.window_id "
+            "WHERE key = ? ORDER BY generation DESC",
+            (window,),
+        ).fetchone()
+        plan = json.loads(row[1])
+        plan["sources"]["history"]["rows"] += more
+        database.execute("UPDATE plans SET document = ? WHERE id = ?", (json.dumps(plan), row[0]))
+
+
+def test_a_window_whose_rows_disagree_is_no_link(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, days=3, rows=ROWS)
+    project.run(FIRST, FIRST)
+    served = served_of(project.home, "ads")
+    project.forebay("plan", "ads", "--from", SECOND, "--to", THIRD)
+    change_planned_rows(project, SECOND, 7)
+    for _ in range(2):  # it is as red when it is called again
+        code, text = refused(project, SECOND, THIRD)
+        assert code == 3, text
+        counts = f"planned {ROWS + 7}, served {ROWS}, trained {ROWS}, dead 0"
+        assert f"window {SECOND}, source history: {counts}" in text
+        assert f"--from {SECOND} --to {SECOND} --reprocess" in text
+        assert list(models(project)) == [(FIRST, 1)]
+        assert served_of(project.home, "ads") == served
+    project.run(SECOND, SECOND, "--reprocess")  # the way out
+    assert project.run(FIRST, THIRD)["seen"]["history"]["rows"] == 3 * ROWS
+
+
+def test_a_model_that_learnt_nothing_is_no_beginning(tmp_path: Path) -> None:
+    """What `forebay up` did over old data: yesterday is empty, and the past is trained later."""
+    project = ads_project(tmp_path, days=2, rows=ROWS)
+    empty = "2026-03-20"
+    code, text = refused(project, empty, empty)
+    assert code == 2, text
+    assert f"window {empty} cannot begin line 'main'" in text
+    assert models(project) == {}
+    found = project.run(FIRST, SECOND)
+    assert found["published"]["window"] == SECOND
+    assert found["seen"]["clicks"]["rows"] == 2 * ROWS
+
+
+def hourly_project(root: Path, hours: list[int], **ready: Any) -> Project:
+    """Hourly windows of a log alone, with rows in these hours of the first two days."""
+    project = declared_project(root)
+    dataset = project.pipeline["dataset"]
+    dataset["window"] = "1h"
+    dataset["streams"] = {"clicks": {"sources": ["clicks"]}}
+    project.write_pipeline()
+    project.write_source("clicks", clicks_source(ready=ready) if ready else clicks_source())
+    writer = LogWriter(project.log, 0)
+    batches = [each for day in range(3) for each in hourly_batches(day_of(day), ROWS, 1, day)]
+    for hour in hours:
+        rows, commit, _ = batches[hour]
+        writer.append(rows, commit)
+    return project
+
+
+def day_of(number: int) -> Any:
+    return FIRST_DAY + number * DAY
+
+
+def key_of(hour: int) -> str:
+    return (FIRST_DAY + timedelta(hours=hour)).strftime("%Y-%m-%dT%H")
+
+
+def test_a_silent_night_is_trained_and_a_longer_silence_is_late(tmp_path: Path) -> None:
+    project = hourly_project(tmp_path, [0, 1, 8, 40], silent_max="6h")
+    night = project.run(key_of(0), key_of(8))
+    assert len(night["trained_windows"]) == 9
+    rows = [each["sources"]["clicks"]["trained_rows"] for each in night["windows"]]
+    assert [number for number, count in enumerate(rows) if count] == [0, 1, 8]
+    assert f"source clicks: no rows in 6 windows, the first is {key_of(2)}" in night["notes"]
+    code, text = refused(project, key_of(9), key_of(17))
+    assert code == 2, text
+    assert "source 'clicks' is silent: no rows for longer than ready.silent_max (6h)" in text
+    assert "up to 2026-03-01T16:00Z" in text
+    assert list(models(project))[-1] == (key_of(14), 1)
+    project.write_source("clicks", clicks_source(ready={"silent_max": "6h", "late": "skip"}))
+    found = project.run(key_of(9), key_of(17))
+    assert found["trained_windows"] == [key_of(15), key_of(16), key_of(17)]
+
+
+# Learnt rows ----------------------------------------------------------------------------------
+
+
+def test_rows_that_no_paradigm_takes_are_seen_and_not_learnt(tmp_path: Path) -> None:
+    pipeline = ads_pipeline("towers")
+    pipeline["train"] |= {"paradigm": "stream", "compare": ["mixture"]}
+    project = ads_project(tmp_path, days=2, rows=ROWS, pipeline=pipeline)
+    both = project.run(FIRST, FIRST)["windows"][0]["sources"]
+    assert both["history"]["learnt_rows"] == {"stream": 0, "mixture": ROWS}
+    assert both["clicks"]["learnt_rows"] == {"stream": ROWS, "mixture": ROWS}
+    pipeline["train"].pop("compare")
+    project.write_pipeline()
+    alone = project.run(FIRST, SECOND, "--line", "alone")
+    for window in alone["windows"]:
+        assert window["sources"]["history"]["trained_rows"] == ROWS
+        assert window["sources"]["history"]["learnt_rows"] == {"stream": 0}
+        assert window["sources"]["clicks"]["learnt_rows"] == {"stream": ROWS}
+    assert alone["seen"]["history"]["rows"] == 2 * ROWS
+    told = f"source history: {2 * ROWS:,} rows that no paradigm learns from"
+    assert told in alone["notes"]
+
+
+# The order of the chain -------------------------------------------------------------------------
+
+
+def test_a_warm_start_on_the_day_of_the_first_hourly_window(tmp_path: Path) -> None:
+    """Its key sorts after those of the windows that come after it."""
+    project = hourly_project(tmp_path, list(range(10)))
+    dataset = project.pipeline["dataset"]
+    dataset["start"] = "2026-03-01T05:00:00Z"
+    project.pipeline["train"]["warm_start"] = "2026-03-01T00:00:00Z"
+    project.write_pipeline()
+    first = project.run(key_of(5), key_of(6))
+    assert first["warm_start"]["window"] == f"2026-03-01_{key_of(5)}"
+    parents = [each["parent"]["window"] for each in first["windows"]]
+    assert parents == [first["warm_start"]["window"], key_of(5)]
+    found = project.run(key_of(5), key_of(9))
+    assert found["trained_windows"] == [key_of(7), key_of(8), key_of(9)]
+    assert found["stale_windows"] == []
+    begin = int(FIRST_DAY.timestamp() * 1000)
+    assert found["seen"]["clicks"] == independent.log_sums(
+        project.log, begin, begin + 10 * 3_600_000
+    )
+    assert found["published"]["window"] == key_of(9)
+
+
+def test_a_reprocess_after_one_that_failed_reads_again(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, days=1, rows=ROWS)
+    project.run(FIRST, FIRST)
+    path = next(project.files.rglob("*.parquet"))
+    sound = path.read_bytes()
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("clicked")
+    labels = pa.nulls(table.num_rows, pa.int64())
+    pq.write_table(table.set_column(at, "clicked", labels), path)
+    code, text = refused(project, FIRST, FIRST, "--reprocess")
+    assert code == 3, text
+    path.write_bytes(sound)
+    again = project.run(FIRST, FIRST, "--reprocess")
+    assert again["trained_windows"] == [FIRST]
+    assert again["seen"]["history"]["rows"] == ROWS
+    generation = again["windows"][0]["generation"]
+    write_history(project.files, FIRST_DAY - DAY, 2 * ROWS)
+    third = project.run(FIRST, FIRST, "--reprocess")
+    assert third["windows"][0]["generation"] > generation
+    assert third["seen"]["history"]["rows"] == 2 * ROWS

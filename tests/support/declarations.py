@@ -28,7 +28,7 @@ _SOURCE: Value = {
     "event_time": "at",
     "starts": "2026-01-01",
     "ends": "2026-06-01",
-    "ready": {"marker": "_SUCCESS", "wait": "15m", "late": "skip"},
+    "ready": {"marker": "_SUCCESS", "wait": "15m", "late": "skip", "silent_max": "6h"},
     "label_null": "dead_letter",
     "bad_rows": "dead_letter",
     "dead_letter_rows_max": 10,

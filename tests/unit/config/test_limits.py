@@ -74,6 +74,7 @@ NUMBERS = {
     "ProgressDeadlinesSpec.driver": "default 5m",
     "ProgressDeadlinesSpec.trainer": "default 5m",
     "PublishSpec.windows_kept": ">= 1, <= 1000000000",
+    "ReadySpec.silent_max": "default 1d",
     "ReadySpec.wait": "default 0s",
     "RoleSpec.count": "default 1, >= 1, <= 1024",
     "RoleSpec.threads": "default 2, >= 1, <= 256",

@@ -161,6 +161,7 @@ def _make_links() -> None:
         _number("late_rows"),
         _number("odd_timestamps"),
         _text("first_odd"),
+        _text("learnt"),
     )
     _make(
         "link_files",

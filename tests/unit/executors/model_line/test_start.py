@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.links import window_of
+from support.links import link, window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.errors import ConfigError
+from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
-from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
+from forebay.executors.model_line.start import (
+    gap_before,
+    require_agreement,
+    require_compatible,
+    require_heard,
+    require_learnt,
+    warm_start_of,
+)
 from forebay.home.paths import Home
 
 DAYS = WindowGrid(WindowSize.DAY)
@@ -154,3 +164,114 @@ def test_a_line_goes_on_with_the_model_that_it_has(chain: ModelChain) -> None:
         require_compatible(chain, now, SOURCES)
     record(chain, "2026-03-02", fingerprint=model_fingerprint_of(now, SOURCES))
     require_compatible(chain, now, SOURCES)
+
+
+# What may become a link -------------------------------------------------------------------------
+
+
+def planned(window: str, *, rows: int | None = 0, reason: str = "no rows") -> WindowPlan:
+    span = window_of(window)
+    source = SourcePlan(
+        stream="a",
+        source="a",
+        feed="batch",
+        data_from=span.start,
+        data_to=span.end,
+        tasks=0,
+        files=0,
+        rows=rows,
+        reason=reason,
+    )
+    return WindowPlan(
+        window=window,
+        generation=1,
+        start=span.start,
+        end=span.end,
+        sources={"a": source},
+        fingerprint="",
+    )
+
+
+def heard(chain: ModelChain, window: str, reason: str = "no rows", **ready: Any) -> bool:
+    sources = {"a": memory_source("a", ready=ready)}
+    size = WindowSize.HOUR if "T" in window else WindowSize.DAY
+    found = pipeline(("a",), dataset={"window": size.value})
+    with contextlib.suppress(NotReadyError):
+        require_heard(chain, found, sources, planned(window, reason=reason))
+        return True
+    return False
+
+
+def test_a_silent_source_is_named_with_the_ways_out(chain: ModelChain) -> None:
+    record_link(chain, "2026-03-01", {"a": 5})
+    record_link(chain, "2026-03-02", {"a": 0})
+    named = r"window 2026-03-03: source 'a' is silent.*silent_max \(1d\), up to 2026-03-04T00:00Z"
+    with pytest.raises(NotReadyError, match=named):
+        require_heard(chain, spec(), SOURCES, planned("2026-03-03"))
+
+
+def test_a_source_may_be_silent_for_a_day(chain: ModelChain) -> None:
+    record_link(chain, "2026-03-01T22", {"a": 5})
+    for hour in ("2026-03-01T23", *(f"2026-03-02T{hour:02}" for hour in range(23))):
+        assert heard(chain, hour), hour
+        record_link(chain, hour, {"a": 0})
+    late = "2026-03-02T23"
+    assert not heard(chain, late)
+    assert heard(chain, late, late="skip")
+    assert heard(chain, late, silent_max="25h")
+    assert not heard(chain, "2026-03-01T23", silent_max="0s"), "no window may be without rows"
+    for reason in ("", "before start", "after end", "skipped: no marker"):
+        assert heard(chain, late, reason), reason
+
+
+def test_a_window_of_a_day_may_be_without_rows(chain: ModelChain) -> None:
+    record_link(chain, "2026-03-01", {"a": 5})
+    assert heard(chain, "2026-03-02")
+    record_link(chain, "2026-03-02", {"a": 0})
+    assert not heard(chain, "2026-03-03")
+    assert heard(chain, "2026-03-03", silent_max="2d")
+
+
+def test_silence_begins_with_the_line(chain: ModelChain) -> None:
+    assert heard(chain, "2026-03-01"), "nobody knows what was before"
+    assert heard(chain, "2026-02-01_2026-03-01"), "history may be older than the source"
+    record_link(chain, "2026-02-01_2026-03-01", {"a": 0})
+    assert heard(chain, "2026-03-01")
+    record_link(chain, "2026-03-01", {"a": 0})
+    assert not heard(chain, "2026-03-02")
+
+
+@pytest.mark.parametrize(
+    ("rows", "served", "trained", "dead"), [(7, 6, 6, 0), (None, 6, 5, 0), (6, 6, 6, 1)]
+)
+def test_rows_that_do_not_agree_are_named_with_the_way_out(
+    chain: ModelChain, rows: int | None, served: int, trained: int, dead: int
+) -> None:
+    plan = planned("2026-03-01", rows=rows)
+    found = link("2026-03-01", {"a": trained}, read={"a": ReadRows(rows=served, dead=dead)})
+    with pytest.raises(RowsLostError) as raised:
+        require_agreement(ModelChain(chain.home, "ads", "b"), plan, found)
+    counts = f"source a: planned {rows}, served {served}, trained {trained}, dead {dead}"
+    assert counts in str(raised.value)
+    assert "forebay run ads --line b --from 2026-03-01 --to 2026-03-01" in str(raised.value)
+
+
+def test_rows_that_agree_pass(chain: ModelChain) -> None:
+    plan = planned("2026-03-01", rows=7)
+    found = link("2026-03-01", {"a": 6}, read={"a": ReadRows(rows=7, dead=1)})
+    require_agreement(chain, plan, found)
+    require_learnt(chain, found, [6])
+
+
+@pytest.mark.parametrize(
+    ("window", "way"),
+    [("2026-03-01", "forebay preview"), ("2026-02-01_2026-03-01", "train.warm_start")],
+)
+def test_a_model_that_has_learnt_nothing_begins_no_line(
+    chain: ModelChain, window: str, way: str
+) -> None:
+    found = link(window, {"a": 9})
+    with pytest.raises(NotReadyError, match="cannot begin line 'main'") as raised:
+        require_learnt(chain, found, [0])
+    assert "9 rows of a" in str(raised.value)
+    assert way in str(raised.value)

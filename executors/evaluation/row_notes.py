@@ -1,0 +1,66 @@
+"""What a person should know of the rows of a range of windows, in words. Nothing of it is bad."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from forebay.datatasks.plans import NO_ROWS
+
+Json = dict[str, Any]
+
+
+def row_notes(windows: Collection[Json]) -> list[str]:
+    """Notes on rows out of their time, on rows that nobody learns from, and on silent windows.
+
+    windows: as in the summary.
+    """
+    return [*_outside_notes(windows), *_idle_notes(windows), *_silent_notes(windows)]
+
+
+def _outside_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source of a window with rows whose time is not the window's."""
+    notes: list[str] = []
+    for window in windows:
+        for name, source in window["sources"].items():
+            place = f"window {window['window']}, source {name}"
+            late, odd = source["late_rows"], source["odd_timestamps"]
+            if late:
+                notes.append(
+                    f"{place}: {late:,} rows are older than the window; they lie behind its border"
+                )
+            if odd:
+                notes.append(
+                    f"{place}: {odd:,} rows have a time behind the window; the first is "
+                    f"{source['first_odd']}"
+                )
+    return notes
+
+
+def _idle_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source with rows that no paradigm takes."""
+    rows: dict[str, int] = {}
+    for window in windows:
+        for name, source in window["sources"].items():
+            learnt = source["learnt_rows"]
+            if learnt and not any(learnt.values()):
+                rows[name] = rows.get(name, 0) + source["trained_rows"]
+    return [
+        f"source {name}: {count:,} rows that no paradigm learns from"
+        for name, count in rows.items()
+        if count
+    ]
+
+
+def _silent_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source that has no rows in some of the windows."""
+    silent: dict[str, list[str]] = {}
+    for window in windows:
+        for name, source in window["sources"].items():
+            if source["reason"] == NO_ROWS:
+                silent.setdefault(name, []).append(window["window"])
+    return [
+        f"source {name}: no rows in {len(keys)} {'window' if len(keys) == 1 else 'windows'}, "
+        f"the first is {keys[0]}"
+        for name, keys in silent.items()
+    ]

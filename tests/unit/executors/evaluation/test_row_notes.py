@@ -1,0 +1,41 @@
+"""Notes about the rows of a range: out of their time, learnt by nobody, not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forebay.executors.evaluation.row_notes import row_notes
+
+
+def source(**more: Any) -> dict[str, Any]:
+    plain = {"late_rows": 0, "odd_timestamps": 0, "first_odd": "", "learnt_rows": {}, "reason": ""}
+    return plain | more
+
+
+def test_each_source_with_late_rows_has_its_notes() -> None:
+    some = source(late_rows=1500, odd_timestamps=2, first_odd="topic t, partition 0, offset 4")
+    windows = [
+        {"window": "2026-03-01", "sources": {"a": source()}},
+        {"window": "2026-03-02", "sources": {"a": source(), "b": some}},
+    ]
+    place = "window 2026-03-02, source b: "
+    late = "1,500 rows are older than the window; they lie behind its border"
+    odd = "2 rows have a time behind the window; the first is topic t, partition 0, offset 4"
+    assert row_notes(windows) == [place + late, place + odd]
+
+
+def test_rows_that_nobody_learns_are_added_up() -> None:
+    idle = source(trained_rows=1000, learnt_rows={"stream": 0, "batch_then_stream": 0})
+    used = source(trained_rows=7, learnt_rows={"stream": 0, "mixture": 7})
+    counted = source(trained_rows=9)
+    windows = [
+        {"window": key, "sources": {"a": idle, "b": used, "c": counted}} for key in ("1", "2")
+    ]
+    assert row_notes(windows) == ["source a: 2,000 rows that no paradigm learns from"]
+
+
+def test_silent_windows_are_counted() -> None:
+    silent, early = source(reason="no rows"), source(reason="before start")
+    windows = [{"window": key, "sources": {"a": silent, "b": early}} for key in ("1", "2")]
+    assert row_notes(windows) == ["source a: no rows in 2 windows, the first is 1"]
+    assert row_notes(windows[1:]) == ["source a: no rows in 1 window, the first is 2"]
