@@ -114,8 +114,9 @@ class _Submission:
     def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
         before = grid.before(self.window).key
-        if self.window.start <= grid.at(begin).start:
-            before, previous = "", PreviousRun.NONE  # a run from before the dataset's start
+        is_first = self.window.start <= grid.at(begin).start  # a run from before is not counted
+        if is_first or (previous is PreviousRun.FAILED and self._is_first_with_rows()):
+            before, previous = "", PreviousRun.NONE
         link, plan = self.chain.newest(before), self.ledger.latest_plan(before)
         holder = living_holder(self.target.home, self.spec.name, self.target.line)
         job = find_job(self.target.home, holder)
@@ -128,6 +129,16 @@ class _Submission:
             coming=job is not None and job.generation(before) is not None,
         )
         return decide(Situation(self.window.key, before, previous, line=line))
+
+    def _is_first_with_rows(self) -> bool:
+        """Whether the line may begin here: nothing that is planned before has any rows.
+
+        A line does not begin with a window without rows, so the run of such a window is red.
+        """
+        if self.chain.before(self.window) is not None:
+            return False
+        plans = map(self.ledger.latest_plan, self.ledger.windows_before(self.window))
+        return all(plan is not None and plan.rows == 0 for plan in plans)
 
     def _decide_generation(self) -> int:
         """The claim's generation; decided and stored now where it has none."""

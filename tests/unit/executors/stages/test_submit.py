@@ -306,6 +306,26 @@ def test_a_failed_run_stops_the_next_window_unless_its_newest_plan_is_trained(
     assert len(supervisors.started) == 1
 
 
+def test_a_line_begins_after_windows_without_rows_whose_runs_are_red(
+    found: Stages, supervisors: ScriptedSupervisors
+) -> None:
+    MEMORY["a"] = table([noon(2)])
+    for number in range(3):
+        found.source(number)
+        found.sink(number)
+    assert submit(found, 2, previous=FAILED).state == "submitted"
+    assert asked(supervisors.started[0]) == [(THIRD, 1)]
+
+
+def test_a_line_does_not_begin_after_rows_that_are_not_trained(found: Stages) -> None:
+    MEMORY["a"] = table([noon(0), noon(2)])
+    for number in range(3):
+        found.source(number)
+        found.sink(number)
+    with pytest.raises(ConfigError, match=f"the run of window {SECOND}, .* failed"):
+        submit(found, 2, previous=FAILED)
+
+
 @pytest.mark.parametrize("previous", list(PreviousRun))
 def test_no_run_comes_before_the_dataset_s_first_window(
     found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
