@@ -41,13 +41,13 @@ def time_window(target: StageTarget, *, again: bool) -> TimerResult:
     if doubt:
         reason = f"{trained}, but {doubt}"
         return TimerResult(state="open", window=key, generation=generation, reason=reason)
-    stale = chain.stale_reason(link)
+    outdated = chain.stale_reason(link) or ledger.data_changed({key: generation}).get(key)
     Listings(ledger).drop(key)  # no sink will run that would record them
     return TimerResult(
         state="trained",
         window=key,
         generation=generation,
-        reason=f"{trained}, but {stale}" if stale else trained,
+        reason=f"{trained}, but {outdated}" if outdated else trained,
         next='clear this run, or trigger it with the configuration {"reprocess": true}, '
         "to read and train it again",
     )

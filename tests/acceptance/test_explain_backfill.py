@@ -88,8 +88,8 @@ def test_a_reprocess_leaves_later_windows_stale(trained: Project) -> None:
 
 def test_another_line_trains_what_the_first_one_planned(trained: Project) -> None:
     cost = explain(trained, "2026-03-01", "2026-03-02", "--line", "second")
-    assert [each["state"] for each in cost["windows"]] == ["trained", "trained"]
-    assert cost["storage_calls"] == 0
+    assert [each["state"] for each in cost["windows"]] == ["planned", "planned"]
+    assert cost["storage_calls"] > 0, "it looks whether that is still the data"
     assert_came_true(cost, trained.run("2026-03-01", "2026-03-02", "--line", "second"))
 
 

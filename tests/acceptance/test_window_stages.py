@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 from support import independent
 from support.model_lines import replace_link
-from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    ads_pipeline,
+    ads_project,
+    history_source,
+    write_history,
+)
 
 from forebay.config.load import load_project
 from forebay.config.pipelines import PipelineSpec
@@ -207,10 +215,14 @@ def test_rows_that_do_not_agree_are_bad_data(stages: Stages) -> None:
 def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) -> None:
     pipeline = ads_pipeline()
     pipeline["train"]["warm_start"] = "2026-02-28"
-    made = Stages(ads_project(tmp_path, days=2, rows=1_000, pipeline=pipeline))
+    project = ads_project(tmp_path, days=2, rows=1_000, pipeline=pipeline)
+    project.write_source("history", history_source(starts="2026-02-27"))
+    write_history(project.files, FIRST_DAY - 2 * DAY, 300)
+    made = Stages(project)
     made.plan(FIRST)
     assert made.train(FIRST, "run#0").state == "succeeded"
     assert made.chain.windows() == [WARM_START, FIRST]
+    assert made.newest(WARM_START).seen["history"].rows == 300
     assert made.evaluate(FIRST).generation == 1
     made.plan(SECOND)
     assert made.train(SECOND, "run#1").state == "succeeded"

@@ -191,6 +191,19 @@ def test_the_newest_takes_the_place_of_the_one_before_and_the_link_of_all(one: H
     assert one.in_store() == set()
 
 
+def test_a_window_that_may_not_become_a_link_is_begun_anew_everywhere(
+    root: Path, one: Host
+) -> None:
+    one.learn(1, 2)
+    one.seal()
+    one.copied(1)
+    one.chain.drop_seal(KEY, 1)
+    assert one.chain.seal(KEY, 1) is None
+    assert one.in_store() == set()
+    assert Host(root / "other").open() is None
+    one.chain.drop_seal(KEY, 1)  # as where none was copied yet
+
+
 def test_what_is_sealed_here_is_the_truth_here(root: Path, one: Host) -> None:
     one.learn(1)
     one.seal()

@@ -186,6 +186,38 @@ def test_the_newest_trained_generation(ledger: Ledger) -> None:
     ]
 
 
+def test_each_line_keeps_the_plan_of_its_own_model(ledger: Ledger) -> None:
+    key = "2026-03-01"
+    other = Ledger(ledger.home, "ads", "other")
+    record(ledger)
+    mark_trained(ledger, key, 1)
+    record(other, 2)
+    assert (newest(ledger), newest(other)) == (1, 2)
+    assert (ledger.trained(key), other.trained(key)) == (1, None)
+    assert newest(Ledger(ledger.home, "ads", "third")) == 2, "who has no model takes the newest"
+    mark_trained(other, key, 2, "other")
+    record(ledger, 3)
+    assert (newest(ledger), newest(other)) == (3, 2)
+    ledger.forget(key)
+    record(ledger, 4)
+    assert (newest(ledger), newest(other)) == (4, 4), "nobody has a plan any more"
+
+
+def test_a_generation_of_other_data_than_the_newest_is_told(ledger: Ledger) -> None:
+    for generation, fingerprint in enumerate(("one", "one", "two", "one"), start=1):
+        made = window_plan(generation).model_copy(update={"fingerprint": fingerprint})
+        ledger.record_plan(made, {})
+        changed = ledger.data_changed({"2026-03-01": 1, "2026-03-02": 1})
+        assert list(changed) == (["2026-03-01"] if fingerprint == "two" else [])
+    assert ledger.data_changed({"2026-03-01": 9}) == {}
+
+
+def newest(ledger: Ledger) -> int:
+    plan = ledger.latest_plan("2026-03-01")
+    assert plan is not None
+    return plan.generation
+
+
 def test_forgetting_removes_one_window(ledger: Ledger) -> None:
     record(ledger)
     record(ledger, window="2026-03-02")

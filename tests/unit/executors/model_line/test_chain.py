@@ -116,6 +116,15 @@ def test_what_a_window_trained_is_the_difference_of_the_models_sums() -> None:
     assert one.trained("absent") == RowSums()
 
 
+def test_rows_that_paradigms_learnt_are_kept_by_source(chain: ModelChain) -> None:
+    learnt = {"clicks": {"mixture": 10, "batch": 0}}
+    one = link("2026-03-01", 1, None).model_copy(update={"learnt": learnt})
+    record(chain, one)
+    found = chain.newest("2026-03-01")
+    assert found is not None
+    assert found.learnt == learnt
+
+
 def test_a_generation_counts_only_once_it_reached_its_end(chain: ModelChain) -> None:
     three_windows(chain)
     chain.folder("2026-03-03", 4).mkdir(parents=True)

@@ -98,6 +98,25 @@ def test_row_sums_count_rows_that_no_paradigm_takes_too() -> None:
     assert learner.seen() == counting.seen()
 
 
+def test_each_paradigm_counts_the_rows_that_it_learnt(tmp_path: Path) -> None:
+    learner = make_towers("stream", "mixture", sources=3)
+    rows = {"batch": np.zeros(3, np.int64), "stream": np.zeros(3, np.int64)}
+    for seed in range(5):
+        batch = minibatch(feed_of(seed), seed, sources=3)
+        learner.learn(batch)
+        rows[batch.feed] += np.bincount(batch.sources, minlength=3)
+    both = rows["batch"] + rows["stream"]
+    counted = {"stream": rows["stream"].tolist(), "mixture": both.tolist()}
+    assert rows["batch"].any()
+    assert rows["stream"].any()
+    assert learner.learnt() == counted
+    assert [sums.rows for sums in learner.seen()] == counted["mixture"]
+    learner.save(tmp_path)
+    again = make_towers("stream", "mixture", sources=3)
+    again.load(tmp_path)
+    assert again.learnt() == counted
+
+
 def test_scoring_changes_nothing() -> None:
     learner = make_towers(*ALL)
     learner.learn(minibatch("stream", 1))
