@@ -12,13 +12,20 @@ from forebay.config.registry import SourceKind, kind_named
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.borders import Borders
+from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import ConfigError, MissingExtraError
 
 
-def open_source(spec: SourceSpec, root: Path, borders: Borders | None = None) -> Source:
+def open_source(
+    spec: SourceSpec,
+    root: Path,
+    borders: Borders | None = None,
+    cache: PlanCache | None = None,
+) -> Source:
     """Open a declared source; relative paths in its options start at `root`.
 
-    borders: those of the pipeline that plans; without them nothing is decided.
+    borders: those of the pipeline that plans; without them nothing is decided. cache: what earlier
+    plans read; without it nothing is kept.
 
     Raises:
         ConfigError: for an unknown kind, or a declaration that the kind does not take.
@@ -34,6 +41,8 @@ def open_source(spec: SourceSpec, root: Path, borders: Borders | None = None) ->
     source = _source_class(kind)(spec, options, root)
     if borders is not None:
         source.borders = borders
+    if cache is not None:
+        source.cache = cache
     return source
 
 

@@ -26,6 +26,7 @@ from forebay.datatasks.open_source import open_source
 from forebay.datatasks.plans import NO_ROWS, SKIPPED, SourcePlan
 from forebay.datatasks.sources.common.base import Scan, Source
 from forebay.datatasks.sources.common.borders import Borders
+from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import ConfigError, NotReadyError
 
 Clock = Callable[[], datetime]
@@ -127,6 +128,7 @@ class SourceOperation:
     clock: Clock
     ahead: int
     borders: Borders
+    cache: PlanCache
     waiting: Callable[[str, str, str], None] = lambda _window, _source, _reason: None
     sleeps: bool = True
     storage_calls: int = 0
@@ -145,7 +147,7 @@ class SourceOperation:
             DataError: when the storage holds something that cannot be planned.
         """
         if window not in self._found:
-            with closing(open_source(self.spec, self.root, self.borders)) as source:
+            with closing(open_source(self.spec, self.root, self.borders, self.cache)) as source:
                 self._list(source, window)
         return self._found[window]
 

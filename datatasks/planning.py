@@ -26,6 +26,7 @@ from forebay.datatasks.operations import (
 )
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sink import sink_window
+from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import ForebayError, NotReadyError
 
 _THREADS = 8
@@ -85,6 +86,7 @@ def plan_windows(
             clock=clock,
             ahead=pipeline.dataset.plan_ahead_windows,
             borders=DecidedBorders(ledger.database, pipeline.name, name),
+            cache=PlanCache(ledger.home.cache),
             waiting=planner.waiting,
         )
     planner.run(WindowGraph.of(keys, list(shares)))

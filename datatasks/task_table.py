@@ -11,6 +11,7 @@ ROW_RANGE_TYPE = pa.struct(
         ("end", pa.int64()),
         ("rows", pa.int64()),
         ("size_bytes", pa.int64()),
+        ("version", pa.string()),
     ]
 )
 # One row per data task. `span` is the index of the interval that was asked for; `rows` is null

@@ -31,7 +31,8 @@ class Position(NamedTuple):
 class RowRange(Message):
     """Rows [first, end) of a file, or offsets [first, end) of a partition.
 
-    `path` is relative to the source's root (files), or `topic/partition` (Kafka).
+    `path` is relative to the source's root (files), or `topic/partition` (Kafka). `version` is what
+    planning saw of it: other content is not read.
     """
 
     path: str
@@ -39,6 +40,7 @@ class RowRange(Message):
     end: int
     rows: int | None
     size_bytes: int
+    version: str = ""
 
 
 class DataTask(Message):
@@ -79,7 +81,10 @@ class DataTask(Message):
             window=window,
             hour=row["hour"],
             partition=row["partition"],
-            ranges=tuple(RowRange(**row_range) for row_range in row["ranges"]),
+            ranges=tuple(
+                RowRange(**{**row_range, "version": row_range["version"] or ""})
+                for row_range in row["ranges"]
+            ),
             rows=row["rows"],
             cut=row["cut"],
             data_from=span.start,

@@ -20,6 +20,7 @@ from forebay.datatasks.operations import (
     shares_of,
 )
 from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.datatasks.why import why_not_planned
 from forebay.errors import ConfigError, NotReadyError
 from forebay.executors.model_line.start import gap_before, require_compatible, warm_start_of
@@ -223,6 +224,7 @@ class _Scan:
                 borders=DecidedBorders(
                     self._target.ledger.database, pipeline.name, name, only_look=True
                 ),
+                cache=PlanCache(self._target.home.cache, only_look=True),
             )
             late |= {window.key for window in over if not self._list(operation, window.key)}
             self.storage_calls += operation.storage_calls

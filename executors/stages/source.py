@@ -31,6 +31,7 @@ from forebay.datatasks.operations import (
     too_late,
 )
 from forebay.datatasks.sources.common.base import Readiness, Source
+from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.datatasks.window_range import parse_window
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.executors.model_line.start import warm_start_of
@@ -198,7 +199,8 @@ class SourceStage:
         """With the source's lock held, list what nobody has listed meanwhile."""
         key, complete = self._window.key, []
         borders = DecidedBorders(self._ledger.database, self._target.pipeline.name, self._spec.name)
-        with closing(open_source(self._spec, self._target.project.root, borders)) as source:
+        root, cache = self._target.project.root, PlanCache(self._target.home.cache)
+        with closing(open_source(self._spec, root, borders, cache)) as source:
             for each in self._mine(wanted):
                 ready = _readiness(source, each)
                 if ready.ready:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from forebay.config.windows import first_window_key, is_warm_start
+from forebay.datatasks.changes import changes_since
 from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import why_not_planned
@@ -102,7 +103,23 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
         )
     skipped = _skipped_text(plan)
     reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "")
-    return Why(window=key, state="trained", reason=reason, generation=plan.generation)
+    project, pipeline = target.project, target.pipeline
+    changed = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
+    return Why(
+        window=key,
+        state="trained",
+        reason="; ".join([reason, *changed.get(key, [])]),
+        next=_train_again(target) if changed else "",
+        generation=plan.generation,
+    )
+
+
+def _train_again(target: StageTarget) -> str:
+    """How a person has a trained window read anew."""
+    first = first_window_key(target.key)
+    if is_warm_start(target.key):
+        return f"forebay forget {target.pipeline.name} {target.key}, then train it again"
+    return f"{_run_command(target, first, target.key)} --reprocess"
 
 
 def _is_unfinished(job: StoredJob, window: str, plan: WindowPlan | None) -> bool:

@@ -13,6 +13,7 @@ from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, option
 
 if TYPE_CHECKING:
+    from forebay.executors.stages.target import LineTarget
     from forebay.report.facts import Facts
 
 HtmlFile = Annotated[
@@ -68,6 +69,20 @@ def report(
         out.line(f"report  {page}")
 
 
+def _changes(target: LineTarget, keys: list[str]) -> list[str]:
+    """Notes on files that came, changed or went since the windows were planned."""
+    from forebay.datatasks.changes import changes_since
+
+    trained = {key: link.generation for key in keys if (link := target.chain.newest(key))}
+    ledger, project = target.ledger, target.project
+    plans = list(ledger.plans(trained).values())
+    changed = changes_since(project.root, target.pipeline, project.sources, ledger, plans)
+    return [
+        f"window {key}: {'; '.join(texts)} (`forebay why {target.pipeline.name} {key}`)"
+        for key, texts in changed.items()
+    ]
+
+
 def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
     """Facts of windows that anybody trained, and the summary that was written of them."""
     from forebay.datatasks.window_range import parse_range
@@ -80,6 +95,7 @@ def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> 
     target = LineTarget.load(config, pipeline, line)
     keys = [window.key for window in parse_range(target.pipeline, first, last)]
     summary = summarise_windows(target.pipeline, target.chain, keys)
+    summary["notes"] += _changes(target, keys)
     name = range_job_id(pipeline, line, keys[0], keys[-1])
     path = target.home.root / "reports" / f"{name}.json"
     write_atomically(path, json.dumps(summary, indent=1) + "\n")

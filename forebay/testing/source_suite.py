@@ -10,7 +10,7 @@ A kind of another package (docs/write-a-source.md) is tested with
             return {"endpoint": ...}  # options of the kind
 
 Kinds whose stored values may not fit a declared type mix in `BadRowSuite`; kinds whose ranges can
-be damaged mix in `DamageSuite`.
+be damaged mix in `DamageSuite`; kinds whose files can be replaced mix in `ReplanSuite`.
 """
 
 from __future__ import annotations
@@ -332,7 +332,10 @@ class DamageSuite(SourceBase):
 
     @abstractmethod
     def damage(self, place: Path) -> None:
-        """Damage the row range that holds hour 0, whose 40 rows were published as one batch."""
+        """Damage the row range that holds hour 0, whose 40 rows were published as one batch.
+
+        As a bad disk does: what is written anew is other content than the planned one.
+        """
 
     def _planned(
         self,
@@ -362,4 +365,69 @@ class DamageSuite(SourceBase):
         assert set(range(40, 60)) <= set(read)
         if all(task.rows is not None for task in tasks):
             assert len(read) + sum(row.rows for row in dead) == 60
+        source.close()
+
+
+class ChangeSuite(SourceBase):
+    """Kinds whose stored content can be replaced: what is read is what was planned, or an error."""
+
+    @abstractmethod
+    def replace(self, place: Path) -> None:
+        """Replace what holds hour 0, whose 40 rows were published as one batch, by 40 others.
+
+        At once, under the same name: whoever reads it keeps the old content open.
+        """
+
+    def _planned_first(self, place: Path, **more: Any) -> tuple[Source, DataTask]:
+        source = self.opened(place, [batch(0, range(40)), batch(1, range(40, 60))], **more)
+        spans = hours(0, 1)
+        return source, tasks_of(source.scan(spans), spans, 0)[0]
+
+    @pytest.mark.parametrize("policy", ["fail", "dead_letter"])
+    def test_what_was_replaced_since_it_was_planned_is_an_error(
+        self, tmp_path: Path, policy: str
+    ) -> None:
+        source, task = self._planned_first(tmp_path, bad_rows=policy)
+        assert numbers(self.read(source, task))
+        self.replace(tmp_path)
+        with pytest.raises(DataError, match="changed after it was planned"):
+            list(source.open(task, None, [NUMBER], self.chunk_rows))
+        source.close()
+
+    def test_what_is_replaced_while_it_is_read_is_an_error(self, tmp_path: Path) -> None:
+        source, task = self._planned_first(tmp_path)
+        chunks = source.open(task, None, [NUMBER], 7)
+        read = [next(chunks)]
+        self.replace(tmp_path)
+        with pytest.raises(DataError, match="changed after it was planned"):
+            read += chunks
+        source.close()
+
+    def test_nobody_gets_past_content_that_was_not_looked_at_again(self, tmp_path: Path) -> None:
+        """A reader that dies behind the last row of a file leaves nothing to be looked at."""
+        source, task = self._planned_first(tmp_path)
+        done = Position(0, 0)
+        chunks = source.open(task, None, [NUMBER], 7)
+        while done.part == 0:
+            last, done = done, next(chunks).end
+        self.replace(tmp_path)
+        with pytest.raises(DataError, match="changed after it was planned"):
+            list(source.open(task, last, [NUMBER], 7))
+        source.close()
+
+
+class ReplanSuite(ChangeSuite):
+    """Kinds that plan replaced content as it is then."""
+
+    def test_what_was_replaced_is_planned_anew(self, tmp_path: Path) -> None:
+        source, _ = self._planned_first(tmp_path)
+        spans = hours(0, 1)
+        before = source.scan(spans)
+        self.replace(tmp_path)
+        after = source.scan(spans)
+        assert after.fingerprints[0] != before.fingerprints[0]
+        assert after.fingerprints[1] == before.fingerprints[1]
+        read = [n for task in tasks_of(after, spans, 0) for n in numbers(self.read(source, task))]
+        assert len(read) == 40
+        assert not set(read) & set(range(40))
         source.close()

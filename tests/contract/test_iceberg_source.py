@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from support.iceberg_tables import CATALOG, TABLE, append
+from support.parquet_files import rot, write_table
 
-from forebay.testing.source_data import Batch
-from forebay.testing.source_suite import DamageSuite, SourceSuite
+from forebay.testing.source_data import Batch, rows
+from forebay.testing.source_suite import ChangeSuite, DamageSuite, SourceSuite
 
 
-class TestIcebergTable(SourceSuite, DamageSuite):
+class TestIcebergTable(SourceSuite, DamageSuite, ChangeSuite):
     kind = "iceberg"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -21,4 +22,9 @@ class TestIcebergTable(SourceSuite, DamageSuite):
 
     def damage(self, place: Path) -> None:
         oldest = min(place.glob("lake/**/*.parquet"), key=lambda path: path.stat().st_mtime_ns)
-        oldest.write_bytes(b"PAR1 no more" + oldest.read_bytes()[12:-8] + b"gone")
+        rot(oldest, b"PAR1 no more" + oldest.read_bytes()[12:-8] + b"all gone")
+
+    def replace(self, place: Path) -> None:
+        oldest = min(place.glob("lake/**/*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+        write_table(oldest.with_suffix(".new"), rows(0, range(200, 240)))
+        oldest.with_suffix(".new").rename(oldest)

@@ -5,14 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from support.parquet_files import unreadable_numbers
+import pyarrow as pa
+from support.parquet_files import rot, unreadable_numbers
 
 from forebay.datatasks.sources.log.writer import LogWriter
-from forebay.testing.source_data import Batch, batch
-from forebay.testing.source_suite import BadRowSuite, DamageSuite, MissingColumnSuite, SourceSuite
+from forebay.testing.source_data import Batch, batch, rows
+from forebay.testing.source_suite import (
+    BadRowSuite,
+    DamageSuite,
+    MissingColumnSuite,
+    ReplanSuite,
+    SourceSuite,
+)
 
 
-class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):
+class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite):
     kind = "log"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -26,4 +33,13 @@ class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):
 
     def damage(self, place: Path) -> None:
         first = next(iter(sorted((place / "log/0").glob("*.arrow"))))
-        first.write_bytes(first.read_bytes()[:300])
+        content = first.read_bytes()
+        rot(first, content[:300] + bytes(len(content) - 300))
+
+    def replace(self, place: Path) -> None:
+        segment = min((place / "log/0").glob("*.arrow"))
+        other = rows(0, range(200, 240))
+        new = segment.with_suffix(".new")
+        with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_file(sink, other.schema) as writer:
+            writer.write_table(other, max_chunksize=10)
+        new.rename(segment)

@@ -9,11 +9,23 @@ import numpy as np
 import pyarrow as pa
 from support.parquet_files import damage_file, unreadable_numbers, write_table
 
-from forebay.testing.source_data import Batch, batch
-from forebay.testing.source_suite import BadRowSuite, DamageSuite, MissingColumnSuite, SourceSuite
+from forebay.testing.source_data import Batch, batch, rows
+from forebay.testing.source_suite import (
+    BadRowSuite,
+    DamageSuite,
+    MissingColumnSuite,
+    ReplanSuite,
+    SourceSuite,
+)
 
 
-class TestOneFilePerBatch(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):
+def replace_table(path: Path, row_group_size: int = 9) -> None:
+    """Other rows of hour 0 under the same name, at once."""
+    write_table(path.with_suffix(".new"), rows(0, range(200, 240)), row_group_size)
+    path.with_suffix(".new").rename(path)
+
+
+class TestOneFilePerBatch(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -28,6 +40,9 @@ class TestOneFilePerBatch(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSu
 
     def damage(self, place: Path) -> None:
         damage_file(place / "data/part-000.parquet")
+
+    def replace(self, place: Path) -> None:
+        replace_table(place / "data/part-000.parquet")
 
 
 class TestSmallTasksAndWideChunks(TestOneFilePerBatch):
@@ -47,7 +62,7 @@ class TestRowGroupsThatCrossHours(SourceSuite, MissingColumnSuite):
         return {"path": "data/**/*.parquet"}
 
 
-class TestHourInPath(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):
+class TestHourInPath(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -62,7 +77,10 @@ class TestHourInPath(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite):
         return [Batch(good.published, unreadable_numbers(good.table, {11, 12}))]
 
     def damage(self, place: Path) -> None:
-        damage_file(next(iter(sorted((place / "data").rglob("*.parquet")))))
+        damage_file(min((place / "data").rglob("*.parquet")))
+
+    def replace(self, place: Path) -> None:
+        replace_table(min((place / "data").rglob("*.parquet")))
 
 
 class TestHourInPathWithoutEventTime(TestHourInPath):
@@ -81,7 +99,7 @@ class TestDayInPathCutByEventTime(SourceSuite):
         return {"path": "data", "window_path": "{year}/{date:%m%d}/*.parquet"}
 
 
-class TestBehindFsspec(SourceSuite):
+class TestBehindFsspec(SourceSuite, ReplanSuite):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -89,3 +107,6 @@ class TestBehindFsspec(SourceSuite):
         for index, each in enumerate(batches):
             write_table(place / f"data/part-{there + index:03d}.parquet", each.table)
         return {"path": f"file://{place}/data"}
+
+    def replace(self, place: Path) -> None:
+        replace_table(place / "data/part-000.parquet")

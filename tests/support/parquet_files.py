@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,7 +27,18 @@ def damage_file(path: Path) -> None:
     """Overwrite the first bytes of data; the footer stays whole."""
     content = bytearray(path.read_bytes())
     content[4:200] = b"\xff" * 196
+    rot(path, content)
+
+
+def rot(path: Path, content: bytes) -> None:
+    """Other bytes, as a bad disk gives them: nobody wrote the file, so size and time are as before.
+
+    A file that somebody writes is no damaged one: it is another than the planned one.
+    """
+    before = path.stat()
+    assert len(content) == before.st_size
     path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def null_labels(path: Path, every: int, label: str = "clicked") -> int:

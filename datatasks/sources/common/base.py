@@ -18,6 +18,7 @@ from forebay.config.registry import SourceKind
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Borders, Proposed
+from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 
 ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
@@ -100,6 +101,8 @@ class Source(SourceKind, ABC):
     object is used by one thread at a time, and no state may be kept from one to the next. What
     planning has to hand over to reading is written into the tasks.
 
+    A kind that would read the same again at each plan keeps it in `self.cache`.
+
     A kind that cuts a stream by offsets asks `self.borders` where windows begin and end; whoever
     plans sets it to what the pipeline has decided.
     """
@@ -118,6 +121,7 @@ class Source(SourceKind, ABC):
         self.options = options
         self.root = root
         self.borders: Borders = Proposed()
+        self.cache = PlanCache()
 
     @abstractmethod
     def describe(self) -> Description:

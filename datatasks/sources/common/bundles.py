@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.files import Listing
 from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
 
 BUNDLE_ROWS = 64 * 1024
@@ -74,6 +73,7 @@ def to_tasks(
     paths: pa.Array,
     partitions: pa.Array | None = None,
     bundle_hours: int = 1,
+    versions: pa.Array | None = None,
 ) -> pa.Table:
     """A table of TASK_SCHEMA ordered by (span, hour, partition, first path).
 
@@ -83,6 +83,7 @@ def to_tasks(
         partitions: partition of each file index; files of different ones share no task.
         bundle_hours: small files whose hours lie within so many hours may share a task, in the
             order of their hours.
+        versions: what planning saw of each file index; reading compares it.
     """
     if not len(ranges):
         return TASK_SCHEMA.empty_table()
@@ -95,7 +96,9 @@ def to_tasks(
     )
     joined = _merged(ranges.take(order))
     starts = _task_starts(joined, ranks, bundle_hours)
-    table = _table(joined, starts, paths, partitions)
+    if versions is None:
+        versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
+    table = _table(joined, starts, paths, versions, partitions)
     if bundle_hours == 1:
         return table
     hours = table["hour"].to_numpy()
@@ -149,11 +152,17 @@ def _starts(fresh: npt.NDArray[np.bool_], rows: Ints, limit: int) -> Ints:
 
 
 def _table(
-    joined: RowRanges, starts: Ints, paths: pa.Array, partitions: pa.Array | None
+    joined: RowRanges,
+    starts: Ints,
+    paths: pa.Array,
+    versions: pa.Array,
+    partitions: pa.Array | None,
 ) -> pa.Table:
+    file = pa.array(joined.file)
     columns = [
-        paths.take(pa.array(joined.file)),
+        paths.take(file),
         *(pa.array(each) for each in (joined.first, joined.end, joined.rows, joined.size_bytes)),
+        versions.take(file),
     ]
     structs = pa.StructArray.from_arrays(columns, fields=list(ROW_RANGE_TYPE))
     offsets = pa.array(np.append(starts, len(joined)).astype(np.int32))
@@ -176,17 +185,18 @@ def _table(
     )
 
 
-def fingerprints(spans: int, ranges: RowRanges, listing: Listing, salt: str) -> list[str]:
-    """For each span a digest of the files (path, size, version) that hold its rows."""
+def fingerprints(
+    spans: int, ranges: RowRanges, paths: pa.Array, versions: pa.Array, salt: str
+) -> list[str]:
+    """For each span a digest of the files (path, version) that hold its rows."""
     texts = []
     order = np.argsort(ranges.span, kind="stable")
     bounds = np.searchsorted(ranges.span[order], np.arange(spans + 1))
     for span in range(spans):
-        files = np.unique(ranges.file[order[bounds[span] : bounds[span + 1]]])
+        files = pa.array(np.unique(ranges.file[order[bounds[span] : bounds[span + 1]]]))
         digest = hashlib.sha256(salt.encode())
-        part = listing.take(files)
-        for column in (part.paths, part.versions):
+        for column in (paths.take(files), versions.take(files)):
             digest.update("\n".join(column.to_pylist()).encode())
-        digest.update(part.sizes.tobytes())
+            digest.update(b"\n\n")
         texts.append(digest.hexdigest()[:32])
     return texts

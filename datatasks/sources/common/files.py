@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -10,26 +11,43 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.datatasks.sources.common.patterns import glob_regex, split_root
+from forebay.datatasks.sources.common.versions import version_text
 from forebay.errors import DataError, InfrastructureError
 
 _VERSION_KEYS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "created")
+# Of a local file behind fsspec: they change where a copy keeps size and time.
+_STATE_KEYS = ("created", "ino")
 _SHOWN = 5
+
+
+class _Row(NamedTuple):
+    """One file of a listing."""
+
+    path: str
+    size_bytes: int
+    version: str
+    state: str
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Files, sorted by path relative to the folder. `versions` changes when a file does."""
+    """Files, sorted by path relative to the folder.
+
+    versions: see `forebay.datatasks.sources.common.versions`. states: what says that nobody has
+    touched a file since, even where a copy kept its size and time; empty where nothing says it.
+    """
 
     paths: pa.Array
     sizes: npt.NDArray[np.int64]
     versions: pa.Array
+    states: pa.Array
 
     def __len__(self) -> int:
         """Files."""
@@ -38,7 +56,12 @@ class Listing:
     def take(self, indices: npt.NDArray[np.int64]) -> Listing:
         """Some of the files."""
         chosen = pa.array(indices)
-        return Listing(self.paths.take(chosen), self.sizes[indices], self.versions.take(chosen))
+        return Listing(
+            self.paths.take(chosen),
+            self.sizes[indices],
+            self.versions.take(chosen),
+            self.states.take(chosen),
+        )
 
 
 def is_hidden(name: str) -> bool:
@@ -86,6 +109,11 @@ class Files:
         return self._resolved[1]
 
     @property
+    def identity(self) -> str:
+        """Which files these are: place and options, for names of what is kept about them."""
+        return json.dumps([self.folder, self.regex, self._storage], sort_keys=True, default=str)
+
+    @property
     def regex(self) -> str:
         """What relative paths have to match."""
         return self._resolved[2]
@@ -113,7 +141,24 @@ class Files:
             pa.array([row[0] for row in rows], pa.string()),
             np.array([row[1] for row in rows], np.int64),
             pa.array([row[2] for row in rows], pa.string()),
+            pa.array([row[3] for row in rows], pa.string()),
         )
+
+    def version(self, relative: str) -> str:
+        """The version of one file now.
+
+        Raises:
+            DataError: when it is gone.
+            InfrastructureError: when the storage does not answer.
+        """
+        place = self.full(relative)
+        try:
+            if self._fs is None:
+                return _local_version(Path(place).stat())
+            self._fs.invalidate_cache()
+            return _remote_version(self._fs.info(place))
+        except OSError as error:
+            raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
 
     @contextmanager
     def opened(self, relative: str) -> Iterator[Any]:
@@ -133,7 +178,7 @@ class Files:
         more = f" and {len(listing) - _SHOWN} more" if len(listing) > _SHOWN else ""
         return f"below {self.folder} lie {shown}{more}"
 
-    def _walk(self, *, hidden: bool) -> Iterator[tuple[str, int, str]]:
+    def _walk(self, *, hidden: bool) -> Iterator[_Row]:
         pending, seen = [self.folder], set[tuple[int, int]]()
         while pending:
             folder = pending.pop()
@@ -153,16 +198,17 @@ class Files:
                 elif (row := self._local(entry)) is not None:
                     yield row
 
-    def _local(self, entry: os.DirEntry[str]) -> tuple[str, int, str] | None:
+    def _local(self, entry: os.DirEntry[str]) -> _Row | None:
         try:
             info = entry.stat()
         except FileNotFoundError:
             if entry.is_symlink():
                 raise DataError(f"{entry.path} is a link to nothing") from None
             return None  # renamed or removed since the folder was read
-        return entry.path[len(self.folder) :].lstrip("/"), info.st_size, str(info.st_mtime_ns)
+        relative, version = entry.path[len(self.folder) :].lstrip("/"), _local_version(info)
+        return _Row(relative, info.st_size, version, f"{version}|{info.st_ctime_ns}|{info.st_ino}")
 
-    def _find(self, *, hidden: bool) -> Iterator[tuple[str, int, str]]:
+    def _find(self, *, hidden: bool) -> Iterator[_Row]:
         self._fs.invalidate_cache()
         try:
             found = self._fs.find(self.folder, detail=True)
@@ -173,8 +219,22 @@ class Files:
             *folders, name = relative.split("/")
             if any(map(is_hidden, folders)) or (is_hidden(name) and not hidden):
                 continue
-            version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
-            yield relative, int(info.get("size") or 0), version
+            version = _remote_version(info)
+            state = "|".join([version, *(str(info.get(key, "")) for key in _STATE_KEYS)])
+            yield _Row(relative, _size(info), version, state if "=" in version else "")
+
+
+def _local_version(info: os.stat_result) -> str:
+    return version_text(info.st_size, "mtime_ns", info.st_mtime_ns)
+
+
+def _remote_version(info: Mapping[str, Any]) -> str:
+    change = next((key for key in _VERSION_KEYS if info.get(key)), "")
+    return version_text(_size(info), change, info.get(change, ""))
+
+
+def _size(info: Mapping[str, Any]) -> int:
+    return int(info.get("size") or 0)
 
 
 def _is_file(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec ships no types

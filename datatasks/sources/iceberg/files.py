@@ -14,7 +14,13 @@ import pyarrow.parquet as pq
 from forebay.datatasks.sources.common.bundles import SPLIT_ROWS
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.times import Spans
-from forebay.datatasks.sources.parquet.footers import KNOWN, Footer, footer_of
+from forebay.datatasks.sources.parquet.footers import (
+    KNOWN,
+    Footer,
+    arrow_file,
+    footer_of,
+    read_footer,
+)
 from forebay.datatasks.sources.parquet.plan import Opened
 
 _THREADS = 8
@@ -141,10 +147,11 @@ def _footer(file: DataFile, spans: Spans, event_time: str, opened: Opened) -> Fo
         low, high = spans.index(np.array([file.low, file.high]))
         if low == high and low >= 0:
             one = np.array([[file.rows, file.size_bytes, file.low, file.high, KNOWN]], np.int64)
-            return Footer(*(one[:, column] for column in range(5)))
+            rows, size, first, last, state = (one[:, column] for column in range(5))
+            return Footer(rows, size, first, last, state)
     try:
-        with opened(file.path) as handle, pq.ParquetFile(handle, pre_buffer=False) as opened_file:
-            return footer_of(opened_file.metadata, event_time, file.path)
+        with opened(file.path) as handle:
+            return footer_of(*read_footer(arrow_file(handle)), event_time, file.path)
     except READ_ERRORS as error:
         raised = read_failure(error, file.path)
         if raised is not None:

@@ -6,7 +6,7 @@ them: the physical row number where nothing was deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from forebay.datatasks.sources.common.chunks import Ints, Stored, empty_chunk, j
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of
+from forebay.datatasks.sources.common.versions import PlannedFile, version_text
 from forebay.datatasks.sources.iceberg.files import DataFile
-from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import DataError
 from forebay.system.instants import to_us
 
@@ -85,11 +86,25 @@ def _filled(times: Ints, path: str, event_time: str) -> Ints:
 class MergedReader:
     """Reads the ranges of one task through pyiceberg."""
 
-    def __init__(self, spec: SourceSpec, table: Any, scan_tasks: dict[str, Any]) -> None:  # noqa: ANN401
-        """`scan_tasks` holds pyiceberg's task of each relative path."""
+    def __init__(
+        self,
+        spec: SourceSpec,
+        table: Any,  # noqa: ANN401
+        scan_tasks: dict[str, Any],
+        planned: Callable[[str, str], PlannedFile],
+    ) -> None:
+        """Keep the table.
+
+        Args:
+            spec: the declaration.
+            table: pyiceberg's, with the planned snapshot.
+            scan_tasks: pyiceberg's task of each relative path.
+            planned: a file by its path and its planned version.
+        """
         self._spec = spec
         self._table = table
         self._scan_tasks = scan_tasks
+        self._planned = planned
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
@@ -117,10 +132,16 @@ class MergedReader:
                 f"{row_range.path} is not in the planned snapshot any more: plan it again"
             )
         span = (to_us(task.data_from), to_us(task.data_to))
+        scan_task = self._scan_tasks[row_range.path]
+        files = self._files(row_range, scan_task)
+        for each in files:
+            each.require_unchanged()
         whole = [
             (batch, event_times(batch, name))
-            for batch in merged_batches(self._table, self._scan_tasks[row_range.path], wanted)
+            for batch in merged_batches(self._table, scan_task, wanted)
         ]
+        for each in files:
+            each.require_unchanged()
         times = _filled(
             np.concatenate([np.zeros(0, np.int64), *(t for _, t in whole)]), row_range.path, name
         )
@@ -145,3 +166,11 @@ class MergedReader:
                     )
                     yield to_chunk(stored, columns, self._spec.columns, self._spec.bad_rows)
             first += batch.num_rows
+
+    def _files(self, row_range: RowRange, scan_task: Any) -> list[PlannedFile]:  # noqa: ANN401
+        """The data file and its delete files, which the planned snapshot names."""
+        deletes = [
+            self._planned(each.file_path, version_text(each.file_size_in_bytes))
+            for each in scan_task.delete_files
+        ]
+        return [self._planned(row_range.path, row_range.version), *deletes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings, column_problem
 from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.times import Spans
+from forebay.datatasks.sources.common.versions import PlannedFile, version_text
 from forebay.datatasks.sources.iceberg.files import (
     DataFile,
     PlainFiles,
@@ -29,7 +30,7 @@ from forebay.datatasks.sources.iceberg.files import (
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_ranges
 from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError
-from forebay.datatasks.sources.parquet.footers import RowGroups
+from forebay.datatasks.sources.parquet.footers import Footer, RowGroups, with_footers
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
@@ -118,7 +119,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         chooser = PlainFiles(table, self._needed(), self.table.opened)
         plain = [index for index, file in enumerate(files) if chooser.plain(file)]
         merged = sorted(set(range(len(files))) - set(plain))
-        parts = self._plain_ranges(files, plain, bounds)
+        parts, known = self._plain_ranges(files, plain, bounds)
         rest = merged_ranges(
             table, [(index, files[index]) for index in merged], self._event_time, bounds
         )
@@ -130,7 +131,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         ]
         schema_id = table.schema().schema_id
         return Scan(
-            to_tasks(ranges, paths, pa.array(ways, pa.string())),
+            to_tasks(ranges, paths, pa.array(ways, pa.string()), versions=_versions(files, known)),
             [
                 _digest(_held(files, ranges, span, set(merged), schema_id))
                 for span in range(len(spans))
@@ -151,11 +152,20 @@ class IcebergSource(IcebergKind, MarkerSource):
                     table = self._loaded()
                 scan_tasks = self._tasks_of(table, snapshot_id)
         if scan_tasks:
-            return MergedReader(self.spec, table, scan_tasks).read(
+            return MergedReader(self.spec, table, scan_tasks, self._planned_file).read(
                 task, position, columns, chunk_rows
             )
-        reader = ParquetReader(self.spec, self.table.opened, self.table.full)
+        reader = ParquetReader(
+            self.spec,
+            self.table.opened,
+            lambda row_range, _window: self._planned_file(row_range.path, row_range.version),
+        )
         return reader.read(task, position, columns, chunk_rows)
+
+    def _planned_file(self, path: str, version: str) -> PlannedFile:
+        way_out = "files of a table never change: put it back, or commit the other one to the table"
+        place = self.table.full(path)
+        return PlannedFile(place, version, lambda: self.table.version(path), way_out)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """See `Source.location`; rows that pyiceberg merged lie in no row group of their own."""
@@ -193,18 +203,21 @@ class IcebergSource(IcebergKind, MarkerSource):
                 f"source {self.spec.name!r}: {self.table.identifier} cannot be planned: {error}"
             ) from error
 
-    def _plain_ranges(self, files: list[DataFile], plain: list[int], spans: Spans) -> RowRanges:
+    def _plain_ranges(
+        self, files: list[DataFile], plain: list[int], spans: Spans
+    ) -> tuple[RowRanges, dict[int, Footer | str]]:
+        """Row ranges, and what is known of the files' ends."""
         chosen = [files[index] for index in plain]
         planner = ParquetPlanner(
             self.table.opened, self._event_time, self.spec.bad_rows, self.table.full
         )
         if not chosen:
-            return RowRanges.of([])
+            return RowRanges.of([]), {}
         paths = pa.array([file.path for file in chosen], pa.string())
         known = footers(chosen, spans, self._event_time, self.table.opened)
         ranges = planner.ranges(Candidates(paths, known, None, None), spans)
         files_of_table = np.array(plain, np.int64)[ranges.file]
-        return RowRanges(
+        found = RowRanges(
             ranges.span,
             ranges.hour,
             files_of_table,
@@ -213,6 +226,7 @@ class IcebergSource(IcebergKind, MarkerSource):
             ranges.rows,
             ranges.size_bytes,
         )
+        return found, dict(zip(plain, known, strict=True))
 
     def _tasks_of(self, table: Any, snapshot_id: int) -> dict[str, Any]:  # noqa: ANN401
         """Pyiceberg's tasks of one snapshot by relative path; planned once per snapshot."""
@@ -242,6 +256,12 @@ def _partitions(table: Any, files: list[DataFile]) -> list[str]:  # noqa: ANN401
         for file in files
     }
     return sorted(names - {""})
+
+
+def _versions(files: list[DataFile], known: Mapping[int, Footer | str]) -> pa.Array:
+    """Sizes by the manifest, and digests of the footers that planning had to read."""
+    sizes = pa.array([version_text(file.size_bytes) for file in files], pa.string())
+    return with_footers(sizes, [known.get(index, "") for index in range(len(files))])
 
 
 def _held(

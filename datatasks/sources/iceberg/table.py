@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.config.spelling import nearest
+from forebay.datatasks.sources.common.files import read_failure
+from forebay.datatasks.sources.common.versions import version_text
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.system.extras import require_extra
 
@@ -97,6 +99,20 @@ class IcebergTable:
             yield (
                 pa.PythonFile(handle, mode="r") if not isinstance(handle, pa.NativeFile) else handle
             )
+
+    def version(self, relative: str) -> str:
+        """The version of one file now: its size, which is all that manifests say.
+
+        Raises:
+            DataError: when it is gone.
+            InfrastructureError: when the storage does not answer.
+        """
+        place = self.full(relative)
+        self.calls += 1
+        try:
+            return version_text(len(self.load(fresh=False).io.new_input(place)))
+        except OSError as error:
+            raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
 
     def exists(self, relative: str) -> bool:
         """Whether a file lies there."""

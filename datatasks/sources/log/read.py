@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +16,10 @@ from forebay.datatasks.sources.common.chunks import (
     place_text,
     to_chunk,
 )
-from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.files import READ_ERRORS, Files, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import hours_of, outside
+from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
@@ -29,10 +29,10 @@ from forebay.system.instants import to_us
 class LogReader:
     """Reads the segments of tasks below one log folder."""
 
-    def __init__(self, spec: SourceSpec, folder: Path) -> None:
+    def __init__(self, spec: SourceSpec, files: Files) -> None:
         """Keep the declaration and the place."""
         self._spec = spec
-        self._folder = folder
+        self._files = files
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
@@ -47,7 +47,7 @@ class LogReader:
         start = position or Position(0, 0)
         for index in range(start.part, len(task.ranges)):
             row = start.row if index == start.part else 0
-            yield from _Segment(self._spec, self._folder, task, index).chunks(
+            yield from _Segment(self._spec, self._files, task, index).chunks(
                 row, columns, chunk_rows
             )
 
@@ -55,12 +55,19 @@ class LogReader:
 class _Segment:
     """One row range of one task: a whole segment."""
 
-    def __init__(self, spec: SourceSpec, folder: Path, task: DataTask, index: int) -> None:
+    def __init__(self, spec: SourceSpec, files: Files, task: DataTask, index: int) -> None:
         self.spec = spec
         self.index = index
         self.row_range = task.ranges[index]
-        self.path = folder / self.row_range.path
-        self.partition, _, name = self.row_range.path.rpartition("/")
+        path = self.row_range.path
+        self.path = files.full(path)
+        self.planned = PlannedFile(
+            self.path,
+            self.row_range.version,
+            lambda: files.version(path),
+            plan_again(task.window),
+        )
+        self.partition, _, name = path.rpartition("/")
         self.base, self.rows, commit_ms = parse_segment(name)
         time = np.array([commit_ms * 1000], np.int64)
         span = to_us(task.data_from), to_us(task.data_to)
@@ -68,9 +75,16 @@ class _Segment:
         self.outside = outside(time, *span)
 
     def chunks(self, start: int, columns: Sequence[str], chunk_rows: int) -> Iterator[Chunk]:
+        for chunk in self._read(start, columns, chunk_rows):
+            if chunk.end.part > self.index:  # whoever has this reads nothing of it again
+                self.planned.require_unchanged()
+            yield chunk
+
+    def _read(self, start: int, columns: Sequence[str], chunk_rows: int) -> Iterator[Chunk]:
+        self.planned.require_unchanged()
         at = start
         try:
-            with pa.OSFile(str(self.path)) as handle, pa.ipc.open_file(handle) as file:
+            with pa.OSFile(self.path) as handle, pa.ipc.open_file(handle) as file:
                 self._check(file.schema, columns)
                 for stored in self._stored(file, start, chunk_rows):
                     yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
@@ -116,7 +130,8 @@ class _Segment:
                 )
 
     def _dead(self, error: Exception, at: int, columns: Sequence[str]) -> Chunk:
-        raised = read_failure(error, str(self.path))
+        self.planned.require_unchanged()
+        raised = read_failure(error, self.path)
         where = self._location(at)
         if raised is None and self.spec.bad_rows == "fail":
             raised = DataError(

@@ -6,7 +6,6 @@ once they have that name. Offsets of a partition count its rows from 0 without a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,7 @@ from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
-from forebay.datatasks.sources.common.bundles import Ints, RowRanges, to_tasks
+from forebay.datatasks.sources.common.bundles import Ints, RowRanges, fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.markers import MarkerSource
@@ -168,8 +167,9 @@ class LogSource(LogKind, MarkerSource):
             rows=segments.rows[chosen],
             size_bytes=segments.listing.sizes[chosen],
         )
-        tasks = to_tasks(ranges, segments.listing.paths, segments.partitions, BUNDLE_HOURS)
-        texts = [_fingerprint(segments, chosen[span == index]) for index in range(len(spans))]
+        paths, versions = segments.listing.paths, segments.listing.versions
+        tasks = to_tasks(ranges, paths, segments.partitions, BUNDLE_HOURS, versions)
+        texts = fingerprints(len(spans), ranges, paths, versions, self.spec.kind)
         offsets = [
             {partition.name: borders.offsets(partition.name, each) for partition in partitions}
             for each in spans
@@ -180,9 +180,7 @@ class LogSource(LogKind, MarkerSource):
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         """Read segment after segment."""
-        return LogReader(self.spec, Path(self._files.folder)).read(
-            task, position, columns, chunk_rows
-        )
+        return LogReader(self.spec, self._files).read(task, position, columns, chunk_rows)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """File, partition and offset."""
@@ -231,11 +229,3 @@ def _span_of(partition: Partition, borders: LogBorders, spans: Sequence[Interval
         first, end = borders.offsets(partition.name, span)
         found[np.searchsorted(partition.base, first) : np.searchsorted(partition.base, end)] = index
     return found
-
-
-def _fingerprint(segments: _Segments, chosen: Ints) -> str:
-    """Segments never change, so their names and sizes say all."""
-    part = segments.listing.take(chosen)
-    digest = hashlib.sha256("\n".join(part.paths.to_pylist()).encode())
-    digest.update(part.sizes.tobytes())
-    return digest.hexdigest()[:32]

@@ -1,10 +1,9 @@
-"""Parquet footers as columns: rows and event-time bounds of every row group, cached by version."""
+"""Parquet footers as columns: rows and event-time bounds of every row group."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,76 +12,56 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.casting import column_problem, fit
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
 from forebay.datatasks.sources.common.times import UNKNOWN, Times, times_of, to_microseconds
+from forebay.datatasks.sources.common.versions import FOOTER
 from forebay.errors import DataError
 
 KNOWN, TO_READ, ALL_NULL = range(3)
 _DAY_US = 86_400_000_000
-_CACHE_MAX = 200_000
 _THREADS = 8
+_TAIL_BYTES = 64 * 1024  # holds most footers, so that one read is enough
 
 Ints = npt.NDArray[np.int64]
-_Key = tuple[str, int, str, str | None]
 
 
 @dataclass(frozen=True)
 class Footer:
-    """Row groups of one file. `state` says whether `low` and `high` (microseconds) are known."""
+    """Row groups of one file. `state` says whether `low` and `high` (microseconds) are known.
+
+    digest: of the footer's bytes; empty where nobody read them.
+    """
 
     rows: Ints
     size_bytes: Ints
     low: Ints
     high: Ints
     state: Ints
-
-
-_cache: OrderedDict[_Key, Footer] = OrderedDict()
-_cache_lock = threading.Lock()
+    digest: str = ""
 
 
 def read_footers(files: Files, listing: Listing, event_time: str | None) -> list[Footer | str]:
-    """The footer of each file, or the reason why it cannot be read. Unchanged ones are cached.
+    """The footer of each file, or the reason why it cannot be read.
 
     Raises:
         DataError: when a file has no such event-time column.
         InfrastructureError: when the storage does not answer.
     """
     paths = listing.paths.to_pylist()
-    versions = listing.versions.to_pylist()
-    keys = [
-        (files.full(path), int(size), version, event_time)
-        for path, size, version in zip(paths, listing.sizes, versions, strict=True)
-    ]
-    found: dict[int, Footer | str] = {}
-    with _cache_lock:
-        found.update((index, _cache[key]) for index, key in enumerate(keys) if key in _cache)
-    missing = [index for index in range(len(keys)) if index not in found]
-    files.calls += len(missing)
+    files.calls += len(paths)
     with ThreadPoolExecutor(_THREADS) as pool:
-        read = pool.map(lambda index: _read(files, paths[index], event_time), missing)
-        for index, footer in zip(missing, read, strict=True):
-            found[index] = footer
-            if isinstance(footer, Footer):
-                _remember(keys[index], footer)
-    return [found[index] for index in range(len(keys))]
-
-
-def _remember(key: _Key, footer: Footer) -> None:
-    with _cache_lock:
-        _cache[key] = footer
-        while len(_cache) > _CACHE_MAX:
-            _cache.popitem(last=False)
+        return list(pool.map(lambda path: _read(files, path, event_time), paths))
 
 
 def _read(files: Files, path: str, event_time: str | None) -> Footer | str:
     try:
-        with files.opened(path) as handle, pq.ParquetFile(handle, pre_buffer=False) as file:
-            return footer_of(file.metadata, event_time, files.full(path))
+        with files.opened(path) as handle:
+            return footer_of(*read_footer(arrow_file(handle)), event_time, files.full(path))
     except READ_ERRORS as error:
         raised = read_failure(error, files.full(path))
         if raised is not None:
@@ -90,7 +69,26 @@ def _read(files: Files, path: str, event_time: str | None) -> Footer | str:
         return str(error).strip()
 
 
-def footer_of(metadata: pq.FileMetaData, event_time: str | None, place: str) -> Footer:
+def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file object
+    """What a storage opened, as Arrow reads it."""
+    if isinstance(opened, str):
+        return pa.OSFile(opened, "rb")
+    return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
+
+
+def read_footer(file: pa.NativeFile) -> tuple[pq.FileMetaData, str]:
+    """A file's metadata, and a digest of the bytes that they were read from."""
+    size = file.size()
+    tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+    footer = int.from_bytes(tail[-8:-4], "little") + 8
+    if len(tail) < footer <= size:
+        tail = file.read_at(footer, size - footer)
+    # Whatever is wrong with these bytes, Arrow says it.
+    metadata = pq.read_metadata(pa.BufferReader(tail))
+    return metadata, hashlib.blake2b(tail[-footer:], digest_size=8).hexdigest()
+
+
+def footer_of(metadata: pq.FileMetaData, digest: str, event_time: str | None, place: str) -> Footer:
     """Read the row groups of one file's metadata.
 
     Raises:
@@ -109,7 +107,14 @@ def footer_of(metadata: pq.FileMetaData, event_time: str | None, place: str) -> 
         stored = schema.field(event_time).type
         bounds = [_bounds(group.column(column).statistics, stored) for group in groups]
     table = np.array(bounds, np.int64).reshape(len(groups), 3)
-    return Footer(rows, size, table[:, 0], table[:, 1], table[:, 2])
+    return Footer(rows, size, table[:, 0], table[:, 1], table[:, 2], digest)
+
+
+def with_footers(versions: pa.Array, footers: Sequence[Footer | str]) -> pa.Array:
+    """Versions of files with the digests of their footers, where these are known."""
+    digests = [each.digest if isinstance(each, Footer) else "" for each in footers]
+    texts = pa.array([f"|{FOOTER}={digest}" if digest else "" for digest in digests], pa.string())
+    return pc.binary_join_element_wise(versions, texts, "")
 
 
 def group_ends(metadata: pq.FileMetaData) -> Ints:

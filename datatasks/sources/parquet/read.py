@@ -25,7 +25,13 @@ from forebay.datatasks.sources.common.chunks import (
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import UNKNOWN, Times, hours_within, times_of
-from forebay.datatasks.sources.parquet.footers import group_ends, group_times
+from forebay.datatasks.sources.common.versions import PlannedFile
+from forebay.datatasks.sources.parquet.footers import (
+    arrow_file,
+    group_ends,
+    group_times,
+    read_footer,
+)
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError
 from forebay.system.instants import to_us
@@ -60,7 +66,8 @@ class _UnreadableError(Exception):
 class ParquetReader:
     """Reads ranges of Parquet files.
 
-    opened: opens the path of a row range for Arrow; place: its full name for error texts.
+    opened: opens the path of a row range for Arrow.
+    planned: the file of a row range as it was planned, in a task of a window.
     bounds: the span in microseconds that a path names, or None where paths are mute.
     """
 
@@ -68,13 +75,13 @@ class ParquetReader:
         self,
         spec: SourceSpec,
         opened: Callable[[str], AbstractContextManager[Any]],
-        place: Callable[[str], str],
+        planned: Callable[[RowRange, str], PlannedFile],
         bounds: Callable[[str], Bounds | None] = lambda _path: None,
     ) -> None:
-        """Keep how to open and name files."""
+        """Keep how to open files."""
         self._spec = spec
         self._opened = opened
-        self._place = place
+        self.planned = planned
         self._bounds = bounds
 
     def read(
@@ -96,14 +103,13 @@ class ParquetReader:
         """The declaration."""
         return self._spec
 
-    def open_file(self, path: str, stack: ExitStack) -> pq.ParquetFile:
-        """Open one file; the stack closes it."""
-        handle = stack.enter_context(self._opened(path))
-        return stack.enter_context(pq.ParquetFile(handle, pre_buffer=False))
-
-    def place(self, path: str) -> str:
-        """Full name of a path."""
-        return self._place(path)
+    def open_file(self, path: str, stack: ExitStack) -> tuple[pq.ParquetFile, str]:
+        """Open one file, which the stack closes; the digest of its footer."""
+        handle = arrow_file(stack.enter_context(self._opened(path)))
+        stack.callback(handle.close)
+        metadata, digest = read_footer(handle)
+        file = pq.ParquetFile(handle, metadata=metadata, pre_buffer=False)
+        return stack.enter_context(file), digest
 
     def bounds(self, path: str) -> Bounds | None:
         """The span that the path names."""
@@ -129,6 +135,7 @@ class _RangeReader:
         self.chunk_rows = chunk_rows
         self.span = (to_us(task.data_from), to_us(task.data_to))
         self.bounds = reader.bounds(self.row_range.path)
+        self.planned = reader.planned(self.row_range, task.window)
         self.path_time = self.bounds[0] if self.bounds else self.span[0]
         # An empty range with rows stands for a file that could not be read when it was planned.
         self.lost = self.row_range.end == self.row_range.first and bool(self.row_range.rows)
@@ -142,9 +149,16 @@ class _RangeReader:
         start = max(first, position.row) if self.index == position.part else first
         if start >= self.row_range.end and not self.lost:
             return
+        for chunk in self._read(start):
+            if chunk.end.part > self.index:  # whoever has this reads nothing of the file again
+                self.planned.require_unchanged()
+            yield chunk
+
+    def _read(self, start: int) -> Iterator[Chunk]:
+        self.planned.require_unchanged()
         with ExitStack() as stack:
             try:
-                file = self.reader.open_file(self.row_range.path, stack)
+                file, digest = self.reader.open_file(self.row_range.path, stack)
             except READ_ERRORS as error:
                 yield self._dead(error, start, self.row_range.end, self._rest(start), {})
                 return
@@ -152,12 +166,13 @@ class _RangeReader:
                 reason = pa.ArrowInvalid("its rows could not be read when the window was planned")
                 yield self._dead(reason, start, self.row_range.end, self.row_range.rows or 0, {})
                 return
+            self.planned.require_footer(digest)
             self._check(file)
             for groups, low, high in self._runs(file, start):
                 yield from self._run(file, groups, low, max(low, start), high)
 
     def _check(self, file: pq.ParquetFile) -> None:
-        schema, place = file.schema_arrow, self.reader.place(self.row_range.path)
+        schema, place = file.schema_arrow, self.planned.place
         wanted = {name: self.spec.columns[name] for name in self.columns}
         if self.spec.event_time is not None:
             wanted.setdefault(self.spec.event_time, ColumnType.TIMESTAMP)
@@ -300,17 +315,15 @@ class _RangeReader:
         if start == self.row_range.first:
             return self.row_range.rows or 0
         if self.cut:
-            raise DataError(
-                f"{self.reader.place(self.row_range.path)} became unreadable while it was "
-                "being read"
-            )
+            raise DataError(f"{self.planned.place} became unreadable while it was being read")
         return self.row_range.end - start
 
     def _dead(
         self, error: Exception, start: int, stop: int, rows: int, more: dict[str, str | int]
     ) -> Chunk:
         """Rows [start, stop) as one dead row, or the error that stops the job."""
-        place = self.reader.place(self.row_range.path)
+        self.planned.require_unchanged()
+        place = self.planned.place
         raised = read_failure(error, place)
         if raised is None and self.spec.bad_rows == "fail":
             where = place_text({"row": start, **more})

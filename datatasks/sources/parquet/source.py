@@ -22,11 +22,19 @@ from forebay.datatasks.sources.common.markers import Markers, MarkerSource
 from forebay.datatasks.sources.common.path_times import matching, path_times
 from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
 from forebay.datatasks.sources.common.times import Spans, Times
-from forebay.datatasks.sources.parquet.footers import KNOWN, Footer, RowGroups, read_footers
+from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
+from forebay.datatasks.sources.parquet.footer_cache import FooterCache
+from forebay.datatasks.sources.parquet.footers import (
+    KNOWN,
+    Footer,
+    RowGroups,
+    read_footers,
+    with_footers,
+)
 from forebay.datatasks.sources.parquet.kind import ParquetKind
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
-from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import DataError
 from forebay.system.instants import from_us
 
@@ -104,15 +112,18 @@ class ParquetSource(ParquetKind, MarkerSource):
             self._refuse_nothing(listing)
         bounds = Spans(spans)
         chosen, low, high = self._near(matched, bounds)
-        footers = read_footers(self._files, chosen, self.spec.event_time)
+        footers = FooterCache(self.cache, self._files, self.spec.event_time).footers(
+            matched, chosen
+        )
         planner = ParquetPlanner(
             self._files.opened, self.spec.event_time, self.spec.bad_rows, self._files.full
         )
         ranges = planner.ranges(Candidates(chosen.paths, footers, low, high), bounds)
         self._files.calls += planner.reads
+        versions = with_footers(chosen.versions, footers)
         return Scan(
-            to_tasks(ranges, chosen.paths),
-            fingerprints(len(spans), ranges, chosen, self._salt),
+            to_tasks(ranges, chosen.paths, versions=versions),
+            fingerprints(len(spans), ranges, chosen.paths, versions, self._salt),
             self._files.calls - before,
         )
 
@@ -120,12 +131,21 @@ class ParquetSource(ParquetKind, MarkerSource):
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         """Read row group after row group."""
-        reader = ParquetReader(self.spec, self._files.opened, self._files.full, self._bounds)
+        reader = ParquetReader(self.spec, self._files.opened, self._planned_file, self._bounds)
         return reader.read(task, position, columns, chunk_rows)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """File, row group and row."""
         return self._row_groups.location(task.ranges[position.part].path, position.row)
+
+    def _planned_file(self, row_range: RowRange, window: str) -> PlannedFile:
+        path = row_range.path
+        return PlannedFile(
+            self._files.full(path),
+            row_range.version,
+            lambda: self._files.version(path),
+            plan_again(window),
+        )
 
     @property
     def _salt(self) -> str:

@@ -38,9 +38,9 @@ def tasks(hours: list[int], prefix: str = "f") -> pa.Table:
 def many_tasks(names: list[str], hours: np.ndarray) -> pa.Table:
     count = len(names)
     ten = pa.array(np.full(count, 10))
+    zeros, versions = pa.array(np.zeros(count, np.int64)), pa.repeat("", count)
     ranges = pa.StructArray.from_arrays(
-        [pa.array(names), pa.array(np.zeros(count, np.int64)), ten, ten, ten],
-        fields=list(ROW_RANGE_TYPE),
+        [pa.array(names), zeros, ten, ten, ten, versions], fields=list(ROW_RANGE_TYPE)
     )
     offsets = pa.array(np.arange(count + 1, dtype=np.int32))
     return pa.table(

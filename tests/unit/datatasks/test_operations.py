@@ -25,6 +25,7 @@ from forebay.datatasks.operations import (
 from forebay.datatasks.plans import SourcePlan
 from forebay.datatasks.sources.common.base import Scan
 from forebay.datatasks.sources.common.borders import Proposed
+from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.errors import ConfigError, DataError, NotReadyError
@@ -121,6 +122,7 @@ def operation(found: Any, windows: int, ahead: int = 99) -> SourceOperation:
         clock=lambda: found.now,
         ahead=ahead,
         borders=Proposed(),
+        cache=PlanCache(),
     )
 
 
@@ -188,7 +190,13 @@ def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path
         shares = shares_of(found.pipeline, found.sources, [found.window(0)])
         listed = [
             SourceOperation(
-                found.sources[name], tmp_path, shares[name], lambda: found.now, 9, Proposed()
+                found.sources[name],
+                tmp_path,
+                shares[name],
+                lambda: found.now,
+                9,
+                Proposed(),
+                PlanCache(),
             ).list_window(found.window(0).key)
             for name in ("a", "b", "c")
         ]

@@ -14,7 +14,6 @@ from forebay.datatasks.sources.common.bundles import (
     fingerprints,
     to_tasks,
 )
-from forebay.datatasks.sources.common.files import Listing
 from forebay.datatasks.task_table import TASK_SCHEMA
 
 
@@ -93,19 +92,18 @@ def test_neighbours_of_one_row_are_joined_and_ranges_without_rows_are_not() -> N
 
 def test_a_fingerprint_changes_with_the_files_of_its_span() -> None:
     ranges = RowRanges.of([(1, 0, 1, 0, 9, 9, 1), (0, 0, 0, 0, 9, 9, 1)])
-    sizes = np.array([5, 6])
-    listing = Listing(paths(2), sizes, pa.array(["1", "1"]))
-    before = fingerprints(3, ranges, listing, "")
+    versions = pa.array(["5|mtime_ns=1", "6|mtime_ns=1"])
+    before = fingerprints(3, ranges, paths(2), versions, "")
     assert [len(each) for each in before] == [32, 32, 32]
     assert len(set(before)) == 3
     for other in (
-        Listing(paths(2), sizes, pa.array(["1", "2"])),
-        Listing(paths(2), np.array([5, 7]), listing.versions),
-        Listing(pa.array(["f00000", "g"]), sizes, listing.versions),
+        (paths(2), pa.array(["5|mtime_ns=1", "6|mtime_ns=2"])),
+        (paths(2), pa.array(["5|mtime_ns=1", "7|mtime_ns=1"])),
+        (pa.array(["f00000", "g"]), versions),
     ):
-        after = fingerprints(3, ranges, other, "")
+        after = fingerprints(3, ranges, *other, "")
         assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
-    assert not set(before) & set(fingerprints(3, ranges, listing, "salt"))
+    assert not set(before) & set(fingerprints(3, ranges, paths(2), versions, "salt"))
 
 
 @settings(max_examples=60)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forebay.config.sources import SourceSpec
+from forebay.datatasks.sources.common.versions import PlannedFile
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import DataError
@@ -71,7 +72,13 @@ def reader(root: Path, bounds: Bounds | None = None, **more: Any) -> ParquetRead
         "event_time": "at",
     }
     spec = SourceSpec.model_validate(fields | more)
-    return ParquetReader(spec, lambda path: (root / path).open("rb"), str, lambda _path: bounds)
+    return ParquetReader(
+        spec, lambda path: (root / path).open("rb"), unversioned, lambda _path: bounds
+    )
+
+
+def unversioned(row_range: RowRange, _window: str) -> PlannedFile:
+    return PlannedFile(row_range.path, row_range.version, str, "")
 
 
 def damage(path: Path, group: int, column: int) -> None:
