@@ -94,12 +94,49 @@ class DataTask(Message):
         )
 
 
+class OffsetsRead(Message):
+    """What offsets of a stream turned out to be.
+
+    records: messages, whose rows are served or dead. control: markers of transactions. aborted:
+    messages of transactions that were. compacted: those that the topic's cleanup has removed.
+    """
+
+    records: int = 0
+    control: int = 0
+    aborted: int = 0
+    compacted: int = 0
+
+    @property
+    def total(self) -> int:
+        """Offsets of any kind."""
+        return self.records + self.control + self.aborted + self.compacted
+
+    @property
+    def text(self) -> str:
+        """How many there are of each kind."""
+        found = [f"{count:,} {name}" for name, count in self.model_dump().items() if count]
+        return " + ".join(found) or "none"
+
+    def plus(self, other: OffsetsRead) -> OffsetsRead:
+        """Those of both."""
+        return OffsetsRead(
+            records=self.records + other.records,
+            control=self.control + other.control,
+            aborted=self.aborted + other.aborted,
+            compacted=self.compacted + other.compacted,
+        )
+
+
+NO_OFFSETS = OffsetsRead()
+
+
 class TaskProgress(Message):
     """How far a task got: next unread row, rows counted so far, and whether it is at its end.
 
     The counts are cumulative from the task's start, never from a lease's start.
     late_rows: served rows whose time is before the task's span; odd_timestamps: behind it, the
-    first of them at `first_odd`.
+    first of them at `first_odd`. offsets: those before `position`, where only reading can tell the
+    rows of a stream.
     """
 
     position: Position
@@ -108,6 +145,7 @@ class TaskProgress(Message):
     late_rows: int = 0
     odd_timestamps: int = 0
     first_odd: str = ""
+    offsets: OffsetsRead = NO_OFFSETS
     ended: bool = False
 
 
@@ -145,6 +183,8 @@ class Chunk:
     dead: rows of the same stretch that could not be decoded, by position.
     outside: int8[N], where a stream is cut by offsets: -1 for a row whose time is before the span,
         1 for one behind it, 0 for the others; None where all are in it.
+    runs: what each offset from the chunk before to `end` is (`offset_runs`), where planning counts
+        offsets because only reading can tell the rows; else None.
     """
 
     batch: pa.RecordBatch
@@ -155,6 +195,7 @@ class Chunk:
     end: Position
     dead: tuple[DeadRow, ...] = ()
     outside: npt.NDArray[np.int8] | None = None
+    runs: npt.NDArray[np.int64] | None = None
 
     def position(self, row: int) -> Position:
         """The position of row number `row`, or the end of the chunk behind its last row."""

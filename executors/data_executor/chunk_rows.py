@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.datatasks.sources.common.chunks import place_text
+from forebay.datatasks.sources.common.offset_runs import offsets_read
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
 from forebay.mixture.queue.buffer import BufferedChunk
@@ -55,6 +56,7 @@ class ServedChunk:
         else:
             position, dead = self.chunk.end, self._counts[-1]
         late, odd = self._outside_of(served)
+        offsets = offsets_read(self.chunk.runs, position.part)
         return TaskProgress(
             position=position,
             rows_read=self.before.rows_read + served + dead,
@@ -62,6 +64,7 @@ class ServedChunk:
             late_rows=self.before.late_rows + late,
             odd_timestamps=self.before.odd_timestamps + odd,
             first_odd=self.before.first_odd or (self.first_odd if odd else ""),
+            offsets=self.before.offsets.plus(offsets),
         )
 
     def _outside_of(self, served: int) -> tuple[int, int]:

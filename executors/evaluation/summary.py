@@ -8,6 +8,7 @@ from typing import Any
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
 from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
 from forebay.executors.evaluation.row_notes import row_notes
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
@@ -36,6 +37,8 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
             "odd_timestamps": read.odd_timestamps,
             "first_odd": read.first_odd,
             "offsets": source.offsets,
+            "planned_offsets": rows.planned_offsets,
+            "read_offsets": rows.read_offsets.model_dump(),
             "reason": source.reason,
         }
     return {
@@ -126,6 +129,7 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
     """Whether all counts agree, and the line that says so or names the first that do not."""
     totals = {"planned": 0, "served": 0, "trained": 0, "dead": 0}
     unknown = 0
+    offsets = NO_OFFSETS
     for window in windows:
         for name, source in window["sources"].items():
             rows = SourceRows(
@@ -133,10 +137,13 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
                 source["served_rows"],
                 source["trained_rows"],
                 source["dead_letter_rows"],
+                source["planned_offsets"],
+                OffsetsRead(**source["read_offsets"]),
             )
             if not rows.agree:
                 return False, rows.difference(window["window"], name)
-            unknown += rows.planned is None
+            unknown += rows.planned is None and rows.planned_offsets is None
+            offsets = offsets.plus(rows.read_offsets)
             totals["planned"] += rows.served if rows.planned is None else rows.planned
             totals["served"] += rows.served
             totals["trained"] += rows.trained
@@ -146,6 +153,8 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
         f"({totals['planned']:,} = {totals['served']:,} = {totals['trained']:,} + "
         f"{totals['dead']:,})"
     )
+    if offsets.total:
+        line += f"; {offsets.total:,} planned offsets = {offsets.text}"
     if unknown:
         line += f"; {unknown} plans could not count rows before reading and count what was served"
     return True, line

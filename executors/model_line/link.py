@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from forebay.datatasks.plans import SourcePlan
+from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
 from forebay.home.store import Stored
 from forebay.mixture.row_sums import RowSums
 from forebay.system.message import Message
@@ -37,7 +38,8 @@ class ReadRows(Message):
     """Rows of one source as data executors counted them: read, and of these refused as dead.
 
     late: served rows that came too late for the window of their time. odd_timestamps: those whose
-    time is behind their window, the first of them at `first_odd`.
+    time is behind their window, the first of them at `first_odd`. offsets: of a stream whose plan
+    counts them.
     """
 
     rows: int = 0
@@ -45,6 +47,7 @@ class ReadRows(Message):
     late: int = 0
     odd_timestamps: int = 0
     first_odd: str = ""
+    offsets: OffsetsRead = NO_OFFSETS
 
 
 FileKind = Literal["checkpoint", "scores", "steps", "dead_letters", "saved_model"]
@@ -109,30 +112,50 @@ class SourceRows(NamedTuple):
 
     planned: what planning read off the storage (None: unknown before reading).
     served: rows that data executors handed out. trained: the model's own count. dead: letters.
+    planned_offsets: of a stream whose rows are unknown before reading; else None. read_offsets:
+    those of them that data executors read, and what they are.
     """
 
     planned: int | None
     served: int
     trained: int
     dead: int
+    planned_offsets: int | None = None
+    read_offsets: OffsetsRead = NO_OFFSETS
 
     @property
     def agree(self) -> bool:
-        """Planned = served = trained + dead."""
-        return self.served == self.trained + self.dead and self.planned in {None, self.served}
+        """Planned = served = trained + dead, and each planned offset was read."""
+        return (
+            self.served == self.trained + self.dead
+            and self.planned in {None, self.served}
+            and self.planned_offsets in {None, self.read_offsets.total}
+        )
 
     def difference(self, window: str, source: str) -> str:
         """What is said of rows that do not agree."""
+        planned, read = self.planned_offsets, self.read_offsets
+        offsets = ""
+        if planned not in {None, read.total}:
+            offsets = f"; {planned:,} planned offsets, but {read.total:,} were read: {read.text}"
         return (
             f"rows DISAGREE in window {window}, source {source}: planned {self.planned}, "
-            f"served {self.served}, trained {self.trained}, dead {self.dead}"
+            f"served {self.served}, trained {self.trained}, dead {self.dead}{offsets}"
         )
 
 
 def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
     """Collect the three counts of one source."""
     read = link.read.get(plan.source, ReadRows())
-    return SourceRows(plan.rows, read.rows, link.trained(plan.source).rows, read.dead)
+    trained = link.trained(plan.source).rows
+    return SourceRows(plan.rows, read.rows, trained, read.dead, _offsets(plan), read.offsets)
+
+
+def _offsets(plan: SourcePlan) -> int | None:
+    """How many were planned, where rows could not be counted."""
+    if plan.rows is not None or not plan.offsets:
+        return None
+    return sum(end - first for first, end in plan.offsets.values())
 
 
 class StoredSeal(Message):

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from forebay.config.windows import Spanned, order_of
+from forebay.datatasks.tasks import OffsetsRead
 from forebay.datatasks.window_order import (
     AFTER,
     BEFORE,
@@ -384,6 +385,12 @@ def _read(row: Row[Any]) -> ReadRows:
         late=row.late_rows,
         odd_timestamps=row.odd_timestamps,
         first_odd=row.first_odd,
+        offsets=OffsetsRead(
+            records=row.record_offsets,
+            control=row.control_offsets,
+            aborted=row.aborted_offsets,
+            compacted=row.compacted_offsets,
+        ),
     )
 
 
@@ -403,6 +410,10 @@ def _row_of(link: Link, source: str) -> dict[str, int | str]:
         "odd_timestamps": read.odd_timestamps,
         "first_odd": read.first_odd,
         "learnt": json.dumps(link.learnt.get(source, {})),
+        "record_offsets": read.offsets.records,
+        "control_offsets": read.offsets.control,
+        "aborted_offsets": read.offsets.aborted,
+        "compacted_offsets": read.offsets.compacted,
     }
 
 

@@ -423,6 +423,7 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
             late=before.late + at.late_rows,
             odd_timestamps=before.odd_timestamps + at.odd_timestamps,
             first_odd=before.first_odd or at.first_odd,
+            offsets=before.offsets.plus(at.offsets),
         )
     return found
 

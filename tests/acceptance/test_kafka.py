@@ -243,7 +243,8 @@ def test_json_of_every_type_in_hourly_windows_by_record_timestamp(returns: Proje
         )
         assert sums["rows"] == 100 + 50 * hour
         source = window["sources"]["orders"]
-        assert source["planned_rows"] == source["trained_rows"] == sums["rows"]
+        assert source["planned_offsets"] == source["trained_rows"] == sums["rows"]
+        assert source["read_offsets"]["records"] == sums["rows"], "a message is a row"
         every.append(sums)
     assert summary["seen"]["orders"] == independent.added(*every)
 

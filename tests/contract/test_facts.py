@@ -12,6 +12,7 @@ from support.model_lines import export, plan_empty
 from support.task_tables import record_tasks
 
 from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.tasks import OffsetsRead
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
@@ -85,13 +86,14 @@ def test_a_claim_keeps_its_generation(ledger: Ledger) -> None:
 def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) -> None:
     plan_empty(ledger, "2026-03-04")
     largest = RowSums(rows=2**63 - 1, sum=-(2**63), sum_of_squares=2**63 - 1)
+    offsets = OffsetsRead(records=5, control=4, aborted=2, compacted=2**40)
     recorded = link("2026-03-04", parent=(THIRD, 1)).model_copy(
         update={
             "base_seen": {"clicks": RowSums(rows=10), "history": RowSums()},
             "seen": {"clicks": largest, "history": RowSums(rows=3)},
             "read": {
                 "clicks": ReadRows(rows=9, dead=2, late=3, odd_timestamps=1, first_odd="row 7"),
-                "history": ReadRows(rows=3),
+                "history": ReadRows(rows=3, offsets=offsets),
             },
             "files": {
                 "steps": Stored(name="models/steps", checksum="a" * 64, size_bytes=2**40),

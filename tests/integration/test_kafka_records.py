@@ -5,22 +5,20 @@ The hook is private API: this comparison is what allows it.
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
+from support.projects import Topic
+from support.topic_changes import transactions
 
+from forebay.datatasks.sources.common.offset_runs import ABORTED, CONTROL, RECORDS
 from forebay.datatasks.sources.kafka import records as kafka_records
-from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import publish
-from forebay.datatasks.sources.kafka.read import (
-    Access,
-    Stretch,
-    partitions_with_gaps,
-    read_messages,
-)
+from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
+from forebay.errors import ConfigError, DataError
 
 pytestmark = pytest.mark.kafka
 NewTopic = Callable[..., str]
@@ -39,15 +37,46 @@ def fill(bootstrap: str, topic: str, compression: str | None = None) -> None:
     publish(bootstrap, topic, messages, compression=compression)
 
 
-def records(
-    bootstrap: str, stretch: Stretch, *, stock: bool = False
-) -> list[tuple[int, int, bytes | None]]:
-    batches = read_messages(Access(bootstrap, {}, 20.0), stretch, stock=stock)
+Record = tuple[int, int, bytes | None]
+
+
+def records(bootstrap: str, stretch: Stretch) -> list[Record]:
+    batches = read_messages(Access(bootstrap, {}, 20.0), stretch)
     return [
         record
         for batch in batches
         for record in zip(batch.offsets, batch.timestamps, batch.values, strict=True)
     ]
+
+
+def stock(bootstrap: str, stretch: Stretch) -> list[Record]:
+    """The same by kafka-python's own path, which passes over what is no record."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    place = TopicPartition(stretch.topic, stretch.partition)
+    found: list[Record] = []
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, group_id=None, isolation_level="read_committed"
+    )
+    with closing(consumer):
+        consumer.assign([place])
+        consumer.seek(place, stretch.first)
+        while consumer.position(place) < stretch.end:
+            polled = consumer.poll(500).get(place, [])
+            found += [(each.offset, each.timestamp, each.value) for each in polled]
+    return [record for record in found if record[0] < stretch.end]
+
+
+def kinds(bootstrap: str, stretch: Stretch) -> list[tuple[int, int, int]]:
+    """What the offsets are, in runs as long as they are."""
+    found: list[tuple[int, int, int]] = []
+    for messages in read_messages(Access(bootstrap, {}, 20.0), stretch):
+        for run in messages.runs:
+            if found and found[-1][1:] == (run.first, run.kind):
+                found[-1] = (found[-1][0], run.end, run.kind)
+            else:
+                found.append(tuple(run))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -67,7 +96,7 @@ def test_batches_equal_the_stock_path(
     for first, end in ((0, MESSAGES), (1, 2), (777, 1333), (1999, 2000)):
         stretch = Stretch(topic, 0, first, end)
         ours = records(kafka_bootstrap, stretch)
-        assert ours == records(kafka_bootstrap, stretch, stock=True)
+        assert ours == stock(kafka_bootstrap, stretch)
         assert [offset for offset, _, _ in ours] == list(range(first, end))
         assert [value for _, _, value in ours] == [value_of(n) for n in range(first, end)]
 
@@ -83,63 +112,46 @@ def test_codecs_that_the_client_has_no_library_for(
     assert [value for _, _, value in found] == [value_of(n) for n in range(MESSAGES)]
 
 
-def test_without_the_hook_messages_come_one_by_one_and_it_is_said_once(
-    kafka_bootstrap: str,
-    new_topic: NewTopic,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+def test_without_the_hook_nothing_is_read(
+    kafka_bootstrap: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nobody could tell a marker from a lost record then."""
     topic = new_topic(1)
-    fill(kafka_bootstrap, topic)
+    publish(kafka_bootstrap, topic, [(b"x", START, 0)])
 
     def gone() -> type:
         raise AttributeError("type object 'Fetcher' has no attribute 'PartitionRecords'")
 
     monkeypatch.setattr(kafka_records, "_hook_class", gone)
-    kafka_records._say_once.cache_clear()
-    stretch = Stretch(topic, 0, 0, MESSAGES)
-    with caplog.at_level(logging.WARNING, logger=kafka_records.__name__):
-        first = records(kafka_bootstrap, stretch)
-        second = records(kafka_bootstrap, stretch)
-    assert first == second
-    assert [value for _, _, value in first] == [value_of(n) for n in range(MESSAGES)]
-    assert len(caplog.records) == 1
+    with pytest.raises(ConfigError, match=r"PartitionRecords.*forebay\[kafka\]"):
+        records(kafka_bootstrap, Stretch(topic, 0, 0, 1))
 
 
-def transactional_producer(bootstrap: str, name: str) -> Any:
-    from kafka import KafkaProducer
+def test_what_offsets_of_transactions_are(kafka_bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic(1)
+    with transactions(Topic(kafka_bootstrap, topic)) as writer:
+        for number in range(4):
+            values = [(b"%d.%d" % (number, each), 0) for each in range(3)]
+            writer.write(values, abort=number % 2 == 1)
+    publish(kafka_bootstrap, topic, [(b"x", START, 0)])
+    whole = [
+        *((0, 3, RECORDS), (3, 4, CONTROL), (4, 7, ABORTED), (7, 8, CONTROL)),
+        *((8, 11, RECORDS), (11, 12, CONTROL), (12, 15, ABORTED), (15, 16, CONTROL)),
+    ]
+    for first, end in ((0, 16), (2, 13), (5, 6), (3, 4), (6, 9), (15, 16)):
+        stretch = Stretch(topic, 0, first, end)
+        cut = [(max(a, first), min(b, end), kind) for a, b, kind in whole]
+        assert kinds(kafka_bootstrap, stretch) == [run for run in cut if run[0] < run[1]]
+        assert records(kafka_bootstrap, stretch) == stock(kafka_bootstrap, stretch)
 
-    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
-    producer.init_transactions()
-    return producer
 
-
-@pytest.mark.parametrize("stock", [False, True])
-def test_transactions_aborted_ones_are_left_out_and_markers_end_the_stretch(
-    kafka_bootstrap: str, new_topic: NewTopic, stock: bool
+def test_a_partition_that_ends_too_early_is_told_at_once(
+    kafka_bootstrap: str, new_topic: NewTopic
 ) -> None:
-    topic = new_topic(2)
-    producer = transactional_producer(kafka_bootstrap, topic)
-    try:
-        for number, ending in enumerate(["commit", "abort", "commit", "abort"]):
-            producer.begin_transaction()
-            for each in range(3):
-                producer.send(topic, value=b"%d.%d" % (number, each), partition=0)
-            producer.flush()
-            if ending == "commit":
-                producer.commit_transaction()
-            else:
-                producer.abort_transaction()
-    finally:
-        producer.close()
-    fill_plain = [(b"x", START, 1)]
-    publish(kafka_bootstrap, topic, fill_plain)
-    with Cluster(kafka_bootstrap) as cluster:
-        found = cluster.topic(topic)
-        assert found is not None
-        ends = cluster.end_offsets(found)
-    assert ends == {0: 16, 1: 1}
-    values = [v for _, _, v in records(kafka_bootstrap, Stretch(topic, 0, 0, 16), stock=stock)]
-    assert values == [b"0.0", b"0.1", b"0.2", b"2.0", b"2.1", b"2.2"]
-    every = [Stretch(topic, partition, 0, end) for partition, end in ends.items()]
-    assert partitions_with_gaps(Access(kafka_bootstrap, {}, 20.0), every) == {0}
+    topic = new_topic(1)
+    publish(kafka_bootstrap, topic, [(b"x", START, 0)] * 5)
+    for first, told in ((2, "up to 9 were planned, and it ends at 5 now"), (7, "truncated")):
+        started = time.monotonic()
+        with pytest.raises(DataError, match=f"partition 0: .*{told}"):
+            records(kafka_bootstrap, Stretch(topic, 0, first, 9))
+        assert time.monotonic() - started < 5

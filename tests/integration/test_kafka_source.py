@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.projects import Topic
+from support.topic_changes import recreate
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
@@ -27,7 +29,7 @@ from forebay.datatasks.sources.kafka.producer import (
 )
 from forebay.datatasks.sources.kafka.read import Access
 from forebay.datatasks.sources.kafka.source import KafkaSource
-from forebay.datatasks.tasks import Position
+from forebay.datatasks.tasks import DataTask, Position
 from forebay.embedded.kafka.broker import Broker
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.home.paths import Home
@@ -106,20 +108,53 @@ def test_row_ids_follow_the_definition(
     assert found == wanted.tolist()
 
 
-def test_rows_of_json_are_counted_before_reading(
+def test_planning_counts_offsets(
     kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
 ) -> None:
     topic = new_topic(1)
     publish(kafka_bootstrap, topic, [(b'{"id": %d}' % n, START + n * HOUR, 0) for n in range(30)])
     scan = opened(topic, options={"format": "json"}).scan(DAYS)
-    assert scan.tasks["rows"].to_pylist() == [24, 6]
-    compacted = new_topic(1, cleanup_policy="compact,delete")
-    from kafka import KafkaProducer
+    assert scan.tasks["rows"].to_pylist() == [None, None], "only reading can tell"
+    assert scan.offsets == [{"0": (0, 24)}, {"0": (24, 30)}, {"0": (30, 30)}]
 
-    with KafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:
-        producer.send(compacted, key=b"k", value=b"{}", timestamp_ms=1370044800000).get(10)
-    scan = opened(compacted, options={"format": "json"}).scan(DAYS)
-    assert scan.tasks["rows"].to_pylist() == [None], "compaction leaves gaps"
+
+def task_of(source: KafkaSource, end: int) -> DataTask:
+    """The first day's task, as if it had been planned up to another offset."""
+    (task,) = tasks_of(source.scan(DAYS), DAYS, 0)
+    (row_range,) = task.ranges
+    return task.model_copy(update={"ranges": (row_range.model_copy(update={"end": end}),)})
+
+
+def test_a_truncated_partition_is_red_at_once(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    publish_batches(kafka_bootstrap, topic, [(batch_of(0, 3), START, 0)] * 3)
+    source = opened(topic)
+    started = time.monotonic()
+    with pytest.raises(DataError, match=f"topic {topic}, partition 0: offsets up to 5 .* at 3 now"):
+        ids(source, task_of(source, 5))
+    assert time.monotonic() - started < 10
+
+
+def test_a_topic_made_anew_while_it_is_read_is_red(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(1)
+    sent = [(batch_of(n, n + 1), START, 0) for n in range(600)]  # more than are decoded at once
+    publish_batches(kafka_bootstrap, topic, sent)
+    source = opened(topic)
+    (task,) = tasks_of(source.scan(DAYS), DAYS, 0)
+    reading = source.open(task, None, ["id"], 10)
+    next(reading)
+    before, after = recreate(Topic(kafka_bootstrap, topic))
+    publish_batches(kafka_bootstrap, topic, sent)
+    with pytest.raises(DataError, match=f"{before} .* {after} now: it was deleted"):
+        list(reading)
+    with Cluster(kafka_bootstrap) as cluster:
+        cluster.delete_topic(topic)
+    with pytest.raises(DataError, match="is deleted: create and fill it"):
+        ids(source, task)
 
 
 def test_poison_stops_the_job_or_becomes_a_dead_letter(
@@ -291,6 +326,7 @@ def test_a_restart_of_the_broker_does_not_stop_a_reader(tmp_path: Path) -> None:
         )
         source = KafkaSource(spec, _options(spec), tmp_path)
         source.access = Access(bootstrap, {}, 20.0)
+        other_leaders = task_of(source, 201)
         (task,) = tasks_of(source.scan(DAYS), DAYS, 0)
         reading = source.open(task, None, ["id", "text"], 1000)
         rows = len(next(reading).rows)
@@ -301,6 +337,9 @@ def test_a_restart_of_the_broker_does_not_stop_a_reader(tmp_path: Path) -> None:
             time.sleep(0.02)
         restart.join()
         assert rows == 40_000
+        publish_batches(bootstrap, "clicks", [(wide, START, 0)])
+        with pytest.raises(DataError, match=r"200 to 201 .* leader epoch was \d+, .* in epoch \d+"):
+            ids(source, other_leaders)
         source.commit(GROUP, {task.task_id: (task, Position(200, 0))})
         source.access = Access(bootstrap, {}, 2.0)
         reading = source.open(task, None, ["id"], 1000)

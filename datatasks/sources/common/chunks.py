@@ -14,6 +14,7 @@ import pyarrow as pa
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.datatasks.sources.common.casting import fit
+from forebay.datatasks.sources.common.offset_runs import joined_runs
 from forebay.datatasks.tasks import Chunk, DeadRow, Position
 from forebay.errors import DataError
 
@@ -155,8 +156,9 @@ def _rising(chunk: Chunk, hour: int) -> Chunk:
 def _join(chunks: list[Chunk]) -> Chunk:
     full = [chunk for chunk in chunks if len(chunk.rows)]
     dead = tuple(row for chunk in chunks for row in chunk.dead)
+    runs = joined_runs(chunk.runs for chunk in chunks)
     if len(full) <= 1:
-        return replace((full or chunks)[0], end=chunks[-1].end, dead=dead)
+        return replace((full or chunks)[0], end=chunks[-1].end, dead=dead, runs=runs)
     return Chunk(
         _concatenate([chunk.batch for chunk in full]),
         np.concatenate([chunk.row_ids for chunk in full]),
@@ -166,6 +168,7 @@ def _join(chunks: list[Chunk]) -> Chunk:
         chunks[-1].end,
         dead,
         _joined_outside(full),
+        runs,
     )
 
 

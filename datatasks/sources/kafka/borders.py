@@ -18,6 +18,7 @@ from forebay.datatasks.sources.common.stream_borders import StreamBorders
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
 from forebay.datatasks.sources.kafka.read import Access, Stretch
 from forebay.datatasks.sources.kafka.times import RecordTimes
+from forebay.datatasks.sources.kafka.topic_version import TopicVersion
 from forebay.system.instants import to_us
 
 
@@ -49,14 +50,14 @@ class TopicBorders(StreamBorders):
         super().__init__(borders, topic.topic_id, names, spans, f"topic {topic.name}")
         self.topic = topic
         # After what is decided, which lies before these; what arrives later is in a later window.
-        self.ends = cluster.stable_offsets(topic)
+        self.ends = cluster.stable_ends(topic)
         self.firsts = cluster.first_offsets(topic)
         self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in self.instants}
         self.calls = 2 + len(self.instants)
         self._jump_ms = jump // timedelta(milliseconds=1)
         self._before = self._shortly_before(cluster)
         for partition, first in self.firsts.items():
-            whole = Stretch(topic.name, partition, first, self.ends[partition])
+            whole = Stretch(topic.name, partition, first, self.ends[partition].offset)
             times = RecordTimes(access, whole, self._jump_ms, _ms(now))
             self.propose(str(partition), first, whole.end, partial(self._reached, times, whole))
             self.calls += times.calls
@@ -68,6 +69,10 @@ class TopicBorders(StreamBorders):
     def stretch(self, partition: int, span: Interval) -> Stretch:
         """Offsets of the span."""
         return Stretch(self.topic.name, partition, *self.offsets(str(partition), span))
+
+    def version(self, partition: int) -> TopicVersion:
+        """Which topic and partition was asked."""
+        return TopicVersion(self.topic.topic_id, self.ends[partition].leader_epoch)
 
     def _shortly_before(self, cluster: Cluster) -> dict[datetime, dict[int, OffsetAt | None]]:
         """For each answer of the broker the first record that is not far older than it."""

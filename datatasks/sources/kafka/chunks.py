@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -13,17 +14,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.datatasks.sources.common.chunks import Ints, place_text, without_columns
+from forebay.datatasks.sources.common.offset_runs import RECORDS, Run, Runs, as_runs, between
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
 from forebay.datatasks.sources.common.times import hours_of, outside
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
+from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Stretch
-from forebay.datatasks.sources.kafka.records import MessageBatch
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
 from forebay.system.instants import to_us
 
 _GROUP_MESSAGES = 512
 _GROUP_BYTES = 4 << 20
+_GROUP_RUNS = 4096
 _TEXT_MAX = 2000
 # Producers stamp what they like; later ones would not fit in microseconds.
 _LATEST_MS = np.iinfo(np.int64).max // 1000
@@ -31,29 +34,42 @@ _LATEST_MS = np.iinfo(np.int64).max // 1000
 
 @dataclass
 class Group:
-    """Neighbouring messages that are decoded together."""
+    """Neighbouring messages that are decoded together. runs: what each offset is."""
 
     offsets: list[int] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
 
 
-def groups(batches: Iterable[MessageBatch], messages_max: int) -> Iterator[Group]:
-    """Record batches joined or cut to groups of bounded count and size."""
+def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
+    """Messages joined or cut to groups of bounded count and size."""
     group, size = Group(), 0
-    for batch in batches:
-        for offset, timestamp, value in zip(
-            batch.offsets, batch.timestamps, batch.values, strict=True
-        ):
-            group.offsets.append(offset)
-            group.timestamps.append(timestamp)
-            group.values.append(value)
-            size += len(value or b"")
-            if len(group.offsets) >= messages_max or size >= _GROUP_BYTES:
+    for messages in found:
+        each = zip(messages.offsets, messages.timestamps, messages.values, strict=True)
+        for run in messages.runs:
+            first = run.first
+            for offset, timestamp, value in islice(each, _length(run)):
+                group.offsets.append(offset)
+                group.timestamps.append(timestamp)
+                group.values.append(value)
+                size += len(value or b"")
+                if len(group.offsets) >= messages_max or size >= _GROUP_BYTES:
+                    group.runs.append(run._replace(first=first, end=offset + 1))
+                    yield group
+                    group, size, first = Group(), 0, offset + 1
+            if first < run.end:
+                group.runs.append(run._replace(first=first))
+            if len(group.runs) >= _GROUP_RUNS:
                 yield group
                 group, size = Group(), 0
-    if group.offsets:
+    if group.runs:
         yield group
+
+
+def _length(run: Run) -> int:
+    """How many messages it stands for."""
+    return run.end - run.first if run.kind == RECORDS else 0
 
 
 @dataclass(frozen=True)
@@ -67,10 +83,10 @@ class ChunkMaker:
     policy: Literal["fail", "dead_letter"]
     chunk_rows: int
 
-    def chunks(self, batches: Iterable[MessageBatch]) -> Iterator[Chunk]:
+    def chunks(self, found: Iterable[Messages]) -> Iterator[Chunk]:
         """All chunks; none is larger than `chunk_rows` rows."""
         messages_max = self.chunk_rows if self.decoder.one_row else _GROUP_MESSAGES
-        for group in groups(batches, max(1, messages_max)):
+        for group in groups(found, max(1, messages_max)):
             yield from self._split(group, self.decoder.decode(group.values))
 
     def _split(self, group: Group, decoded: Decoded) -> Iterator[Chunk]:
@@ -93,10 +109,10 @@ class ChunkMaker:
             parts=parts,
             rows=rows,
             hours=hours_of(stamps, start, end),
-            end=Position(group.offsets[-1] + 1, 0),
+            end=Position(group.runs[-1].end, 0),
             outside=outside(stamps, start, end),
         )
-        yield from _pieces(whole, dead, self.chunk_rows)
+        yield from _pieces(whole, as_runs(group.runs), dead, self.chunk_rows)
 
     def _row_ids(self, parts: Ints, rows: Ints) -> Ints:
         messages = row_ids(self.stretch.path, parts)
@@ -146,10 +162,10 @@ def _text_of(value: bytes | None) -> str | None:
     return text
 
 
-def _pieces(whole: Chunk, dead: list[DeadRow], chunk_rows: int) -> Iterator[Chunk]:
-    """Cut a chunk; each piece takes the dead rows that lie before its end."""
+def _pieces(whole: Chunk, runs: Runs, dead: list[DeadRow], chunk_rows: int) -> Iterator[Chunk]:
+    """Cut a chunk; each piece takes the dead rows and the offsets that lie before its end."""
     positions = [row.position for row in dead]
-    taken = 0
+    taken, begin = 0, 0
     for first in range(0, max(len(whole.parts), 1), chunk_rows):
         last = first + chunk_rows
         end = whole.position(last)
@@ -163,5 +179,6 @@ def _pieces(whole: Chunk, dead: list[DeadRow], chunk_rows: int) -> Iterator[Chun
             end,
             tuple(dead[taken:until]),
             None if whole.outside is None else whole.outside[first:last],
+            between(runs, begin, end.part),
         )
-        taken = until
+        taken, begin = until, end.part

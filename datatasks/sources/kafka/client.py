@@ -44,6 +44,14 @@ class OffsetAt:
     timestamp_ms: int
 
 
+@dataclass(frozen=True)
+class PartitionEnd:
+    """The offset behind a partition's last record, and the newest leader epoch; -1: unknown."""
+
+    offset: int
+    leader_epoch: int
+
+
 def kafka_library() -> Any:  # noqa: ANN401 - kafka-python ships no types
     """The module `kafka`.
 
@@ -218,10 +226,13 @@ class Cluster:
         found = self._special(topic, "LATEST")
         return {partition: at.offset for partition, at in found.items()}
 
-    def stable_offsets(self, topic: Topic) -> dict[int, int]:
+    def stable_ends(self, topic: Topic) -> dict[int, PartitionEnd]:
         """For each partition the last stable offset: no transaction is open before it."""
         found = self._special(topic, "LATEST", committed=True)
-        return {partition: at.offset for partition, at in found.items()}
+        return {
+            partition: PartitionEnd(at.offset, -1 if at.leader_epoch is None else at.leader_epoch)
+            for partition, at in found.items()
+        }
 
     def newest_ms(self, topic: Topic) -> int | None:
         """The largest record timestamp of the topic; None when it is empty."""
@@ -229,27 +240,27 @@ class Cluster:
         stamps = [at.timestamp for at in found.values() if at.offset >= 0]
         return max(stamps, default=None)
 
-    def compacted(self, topic: Topic) -> bool:
-        """Whether the topic's cleanup removes single records, so that offsets have gaps."""
-        return "compact" in self._settings(topic)["cleanup.policy"]
+    def cleanup_policy(self, name: str) -> str:
+        """How records of a topic are removed: `delete`, `compact` or both."""
+        return self._settings(name)["cleanup.policy"]
 
     def kept_since(self, topic: Topic) -> datetime | None:
         """The instant since which retention has deleted nothing; None when nobody can tell."""
-        settings = self._settings(topic)
+        settings = self._settings(topic.name)
         limit_ms = int(settings["retention.ms"])
         if limit_ms < 0 or int(settings["retention.bytes"]) >= 0:
             return None
         return datetime.now(UTC) - timedelta(milliseconds=limit_ms)
 
-    def _settings(self, topic: Topic) -> dict[str, str]:
+    def _settings(self, name: str) -> dict[str, str]:
         from kafka.admin import ConfigResource, ConfigResourceType
 
-        resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
+        resource = ConfigResource(ConfigResourceType.TOPIC, name)
         found = self.call(
             "reading a topic's settings",
             lambda admin: admin.describe_configs([resource], config_filter="all"),
         )
-        return {name: str(each["value"]) for name, each in found["topic"][topic.name].items()}
+        return {key: str(each["value"]) for key, each in found["topic"][name].items()}
 
     def committed(self, group: str, topic: Topic) -> dict[int, int]:
         """The offsets that a consumer group has committed, by partition."""

@@ -16,7 +16,8 @@ from forebay.datatasks.sources.kafka.client import (
     new_client,
     wait_for_port,
 )
-from forebay.datatasks.sources.kafka.records import MessageBatch, batches_of, hand_out_batches
+from forebay.datatasks.sources.kafka.messages import Messages, messages_within
+from forebay.datatasks.sources.kafka.records import MessageBatch, hand_out_batches
 from forebay.errors import DataError, InfrastructureError
 
 FETCH_SECONDS = 60.0  # a broker restart fits in, and so does an open transaction's time limit
@@ -50,20 +51,17 @@ class Access:
     fetch_seconds: float = FETCH_SECONDS
 
 
-def read_messages(
-    access: Access, stretch: Stretch, *, stock: bool = False
-) -> Iterator[MessageBatch]:
-    """Messages of the stretch in offset order; offsets without a record are passed over.
+def read_messages(access: Access, stretch: Stretch) -> Iterator[Messages]:
+    """Messages of the stretch in offset order, and what each offset without one is.
 
-    The end is reached when the position is: control records and compacted offsets before it
-    never come as messages. Records of open transactions are waited for, aborted ones left out.
-    `stock` reads through kafka-python's own path.
+    No transaction may be open in it.
 
     Raises:
-        DataError: when records of the stretch were deleted or are corrupt.
+        DataError: when records of the stretch were deleted, or the partition ends before it does,
+            or they are corrupt.
         InfrastructureError: when nothing comes for `fetch_seconds`.
     """
-    reading = _Reading(access, stretch, stock=stock)
+    reading = _Reading(access, stretch)
     while reading.position < stretch.end:
         with _named_errors(access, stretch):
             yield from reading.session()
@@ -72,44 +70,57 @@ def read_messages(
 class _Reading:
     """How far a stretch was read; outlives the connections that are lost on the way."""
 
-    def __init__(self, access: Access, stretch: Stretch, *, stock: bool) -> None:
+    def __init__(self, access: Access, stretch: Stretch) -> None:
         self.position = stretch.first
         self._access = access
         self._stretch = stretch
-        self._stock = stock
         self._heard = time.monotonic()
         self._connected = False
 
-    def session(self) -> Iterator[MessageBatch]:
+    def session(self) -> Iterator[Messages]:
         """Read with one consumer until the end, or until its connection is lost."""
         library = kafka_library()
         partition = library.TopicPartition(self._stretch.topic, self._stretch.partition)
         left = self._heard + self._access.fetch_seconds - time.monotonic()
         patience = max(left, 1.0) if self._connected else CONNECT_SECONDS
         wait_for_port(self._access.bootstrap, patience)
-        with _consumer(self._access, patience, stock=self._stock) as consumer:
+        with _consumer(self._access, patience) as consumer:
             self._connected = True
             consumer.assign([partition])
             consumer.seek(partition, self.position)
             while self.position < self._stretch.end:
                 try:
                     found = consumer.poll(_POLL_MS, max_records=_BATCHES_PER_POLL)
-                    reached = consumer.position(partition, timeout_ms=_POLL_MS)
+                    if not found:
+                        ends = consumer.end_offsets([partition], timeout_ms=_POLL_MS)
+                        self._require_end(ends[partition])
                 except library.errors.KafkaError as error:
                     if not error.retriable:
                         raise
                     self._give_up_when_silent(str(error))
                     return  # a broker that restarts: connect again, go on from the position
-                for batch in batches_of(found.get(partition, [])):
-                    if trimmed := _inside(batch, self._stretch):
-                        yield trimmed
-                self._moved(reached)
+                yield from self._within(found.get(partition, []))
 
-    def _moved(self, reached: int | None) -> None:
-        if reached is not None and reached > self.position:
-            self.position, self._heard = reached, time.monotonic()
+    def _within(self, batches: list[MessageBatch]) -> Iterator[Messages]:
+        before = self.position
+        for batch in batches:
+            messages = messages_within(batch, self.position, self._stretch.end)
+            if messages is not None and self.position < self._stretch.end:
+                yield messages
+                self.position = messages.end
+        if self.position > before:
+            self._heard = time.monotonic()
         else:
-            self._give_up_when_silent("a transaction stays open, or the broker is down")
+            self._give_up_when_silent("the broker is down, or compaction left nothing there")
+
+    def _require_end(self, end: int) -> None:
+        if end < self._stretch.end:
+            raise DataError(
+                f"topic {self._stretch.topic}, partition {self._stretch.partition}: offsets up to "
+                f"{self._stretch.end} were planned, and it ends at {end} now: it was truncated (an "
+                "unclean leader election does that), and what was planned is lost. Declare it as "
+                "a new source, under another name, with `starts`"
+            )
 
     def _give_up_when_silent(self, reason: str) -> None:
         if time.monotonic() - self._heard > self._access.fetch_seconds:
@@ -120,37 +131,8 @@ class _Reading:
             )
 
 
-def partitions_with_gaps(access: Access, stretches: list[Stretch]) -> set[int]:
-    """Partitions that transactions write to: there are fewer records than offsets.
-
-    Looks at the last offset of each stretch: a transaction leaves its marker or its mark there.
-    """
-    found = set()
-    for stretch in stretches:
-        last = Stretch(stretch.topic, stretch.partition, stretch.end - 1, stretch.end)
-        batches = list(read_messages(access, last))
-        if not batches or any(batch.transactional for batch in batches):
-            found.add(stretch.partition)
-    return found
-
-
-def _inside(batch: MessageBatch, stretch: Stretch) -> MessageBatch | None:
-    """The part of a batch that the stretch covers; its borders may lie inside a batch."""
-    if batch.offsets[0] >= stretch.first and batch.offsets[-1] < stretch.end:
-        return batch
-    kept = [n for n, offset in enumerate(batch.offsets) if stretch.first <= offset < stretch.end]
-    if not kept:
-        return None
-    chosen = slice(kept[0], kept[-1] + 1)
-    return batch._replace(
-        offsets=batch.offsets[chosen],
-        timestamps=batch.timestamps[chosen],
-        values=batch.values[chosen],
-    )
-
-
 @contextmanager
-def _consumer(access: Access, patience_seconds: float, *, stock: bool) -> Iterator[Any]:
+def _consumer(access: Access, patience_seconds: float) -> Iterator[Any]:
     """No group: positions are ours to keep, and nothing is committed behind our back."""
     consumer = new_client(
         kafka_library().KafkaConsumer,
@@ -168,8 +150,7 @@ def _consumer(access: Access, patience_seconds: float, *, stock: bool) -> Iterat
     )
     try:
         _hasten_metadata(consumer)
-        if not stock:
-            hand_out_batches(consumer)
+        hand_out_batches(consumer)
         yield consumer
     finally:
         consumer.close(autocommit=False)
@@ -189,10 +170,16 @@ def _named_errors(access: Access, stretch: Stretch) -> Iterator[None]:
     errors = kafka_library().errors
     try:
         yield
-    except (errors.OffsetOutOfRangeError, errors.NoOffsetForPartitionError) as error:
+    except (
+        errors.OffsetOutOfRangeError,
+        errors.NoOffsetForPartitionError,
+        errors.LogTruncationError,
+    ) as error:
         raise DataError(
-            f"topic {stretch.topic}, partition {stretch.partition}: records from offset "
-            f"{stretch.first} on were planned and are deleted (retention): {error}"
+            f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
+            f"{stretch.end} were planned, and records of them are deleted (retention, or a "
+            f"truncated log): {error}. Forget the window, and declare `starts` behind it in the "
+            "source"
         ) from error
     except errors.CorruptRecordError as error:
         raise DataError(f"topic {stretch.topic}, partition {stretch.partition}: {error}") from error

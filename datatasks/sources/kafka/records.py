@@ -2,21 +2,21 @@
 
 kafka-python builds two objects and calls seven functions per message. Its fetcher looks up the
 class `PartitionRecords` through the instance, so a subclass set there can hand out batches. That
-is private API of kafka-python 3.0 (pinned in pyproject.toml); a test compares it with the stock
-path on a real broker, and where the attribute is missing the stock path is used, said once.
+is private API of kafka-python 3.0 (pinned in pyproject.toml), and a test compares it with the stock
+path on a real broker. The stock path cannot stand in for it: it passes over markers and aborted
+messages without a word, so that nobody could tell them from lost ones.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from forebay.datatasks.sources.common.offset_runs import ABORTED, CONTROL, RECORDS
 from forebay.datatasks.sources.kafka.codecs import CodecError, decompress
-
-log = logging.getLogger(__name__)
+from forebay.errors import ConfigError
 
 _fetcher_of = attrgetter("_fetcher")
 _buffer_of = attrgetter("_buffer")
@@ -25,51 +25,34 @@ _buffer_of = attrgetter("_buffer")
 class MessageBatch(NamedTuple):
     """Messages of one record batch, in offset order.
 
-    offset: the last offset that the batch stands for, compacted ones included; the fetcher
-        compares it with the position to skip what lies behind.
-    transactional: whether a transaction wrote them, so that the offsets after them have a gap
-        (unknown, hence False, on the stock path).
+    first, offset: the first and the last offset that the batch stands for, compacted ones included;
+        the fetcher compares the last one with the position to skip what lies behind.
+    kind: of its offsets. A batch of control records, or of aborted ones, has no messages.
+    leader_epoch: of the partition's leader that wrote it.
     """
 
+    first: int
     offset: int
     offsets: list[int]
     timestamps: list[int]
     values: list[bytes | None]
-    transactional: bool = False
+    kind: int
+    leader_epoch: int
 
 
-def hand_out_batches(consumer: Any) -> bool:  # noqa: ANN401 - kafka-python ships no types
-    """Make `consumer.poll` return a `MessageBatch` per record batch; False: the hook is gone."""
+def hand_out_batches(consumer: Any) -> None:  # noqa: ANN401 - kafka-python ships no types
+    """Make `consumer.poll` return a `MessageBatch` for each record batch.
+
+    Raises:
+        ConfigError: when this version of kafka-python has no place for it.
+    """
     try:
-        fetcher = _fetcher_of(consumer)
-        hook = _hook_class()
-        fetcher.PartitionRecords = hook
+        _fetcher_of(consumer).PartitionRecords = _hook_class()
     except AttributeError as error:
-        _say_once(str(error))
-        return False
-    return True
-
-
-def batches_of(records: list[Any]) -> Iterator[MessageBatch]:
-    """What `poll` returned for one partition, by the hook or by the stock path, as batches."""
-    if records and isinstance(records[0], MessageBatch):
-        yield from records
-    elif records:
-        yield MessageBatch(
-            records[-1].offset,
-            [record.offset for record in records],
-            [record.timestamp for record in records],
-            [record.value for record in records],
-        )
-
-
-@functools.cache
-def _say_once(reason: str) -> None:
-    log.warning(
-        "kafka-python has no record batch hook any more (%s): messages are read one by one, "
-        "which costs about 10 times the CPU",
-        reason,
-    )
+        raise ConfigError(
+            f"this version of kafka-python cannot hand out record batches ({error}): install the "
+            "one that forebay[kafka] asks for"
+        ) from error
 
 
 @functools.cache
@@ -95,25 +78,30 @@ def _unpack_records(self: Any, topic_partition: Any, records: Any, *_: object) -
             yield from _old_format(self, batch)
             continue
         self.leader_epoch = batch.leader_epoch
-        found = None if _left_out(self, batch) else _parse(batch)
+        left_out = _left_out(self, batch)
+        found = _parse(batch) if left_out is None else _without_messages(batch, left_out)
         # Set before the yield: the fetcher reads it as soon as it has taken the item. The next
         # offset of the header also covers messages that compaction removed.
         self.next_fetch_offset = batch.next_offset
-        if found is not None and found.offsets:
-            self.records_read += len(found.offsets)
-            self.bytes_read += batch.size_in_bytes
-            yield found
+        self.records_read += len(found.offsets)
+        self.bytes_read += batch.size_in_bytes
+        yield found
     self.drain()
 
 
 def _old_format(self: Any, batch: Any) -> Iterator[MessageBatch]:  # noqa: ANN401
     for record in batch:
         self.next_fetch_offset = record.offset + 1
-        yield MessageBatch(record.offset, [record.offset], [record.timestamp], [record.value])
+        at, stamp, value = record.offset, record.timestamp, record.value
+        yield MessageBatch(at, at, [at], [stamp], [value], RECORDS, -1)
 
 
-def _left_out(self: Any, batch: Any) -> bool:  # noqa: ANN401
-    """Control batches, and batches of transactions that were aborted (read_committed)."""
+def _without_messages(batch: Any, kind: int) -> MessageBatch:  # noqa: ANN401
+    return MessageBatch(batch.base_offset, batch.last_offset, [], [], [], kind, batch.leader_epoch)
+
+
+def _left_out(self: Any, batch: Any) -> int | None:  # noqa: ANN401
+    """The kind of a control batch, or of one whose transaction was aborted (read_committed)."""
     from kafka.protocol.consumer import IsolationLevel
 
     if self.isolation_level == IsolationLevel.READ_COMMITTED and batch.has_producer_id():
@@ -121,8 +109,8 @@ def _left_out(self: Any, batch: Any) -> bool:  # noqa: ANN401
         if attrgetter("_contains_abort_marker")(self)(batch):
             self.aborted_producer_ids.discard(batch.producer_id)
         elif attrgetter("_is_batch_aborted")(self)(batch):
-            return True
-    return bool(batch.is_control_batch)
+            return ABORTED
+    return CONTROL if batch.is_control_batch else None
 
 
 def _parse(batch: Any) -> MessageBatch:  # noqa: ANN401
@@ -166,6 +154,6 @@ def _walk(batch: Any, body: bytes) -> tuple[MessageBatch, int, int]:  # noqa: AN
     if batch.timestamp_type == batch.LOG_APPEND_TIME:
         timestamps = [batch.max_timestamp] * len(timestamps)
     found = MessageBatch(
-        batch.last_offset, offsets, timestamps, values, bool(batch.is_transactional)
+        base, batch.last_offset, offsets, timestamps, values, RECORDS, batch.leader_epoch
     )
     return found, position, len(body)

@@ -15,6 +15,7 @@ from forebay.datatasks.sources.common.stream_borders import time_text
 from forebay.datatasks.sources.common.times import hours_within
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.read import Stretch
+from forebay.datatasks.sources.kafka.topic_version import TopicVersion
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.system.instants import to_us
 
@@ -44,8 +45,8 @@ def require_kept(
         )
 
 
-def task_table(borders: TopicBorders, spans: Sequence[Interval], uncounted: set[int]) -> pa.Table:
-    """The tasks of all spans. `uncounted` partitions have fewer rows than offsets, or others."""
+def task_table(borders: TopicBorders, spans: Sequence[Interval]) -> pa.Table:
+    """The tasks of all spans. Only reading can tell how many rows their offsets hold."""
     found: list[tuple[int, int, Stretch]] = []
     for number, span in enumerate(spans):
         start, end = to_us(span.start), to_us(span.end)
@@ -58,18 +59,25 @@ def task_table(borders: TopicBorders, spans: Sequence[Interval], uncounted: set[
                 hour = int(hours_within(np.array([stamp]), start, end)[0])
                 found.append((number, hour, stretch))
     found.sort(key=lambda task: (task[0], task[1], task[2].path))
-    return pa.Table.from_pylist([_row(*task, uncounted) for task in found], schema=TASK_SCHEMA)
+    rows = [_row(*task, borders.version(task[2].partition)) for task in found]
+    return pa.Table.from_pylist(rows, schema=TASK_SCHEMA)
 
 
-def _row(span: int, hour: int, stretch: Stretch, uncounted: set[int]) -> dict[str, object]:
-    rows = None if stretch.partition in uncounted else stretch.end - stretch.first
-    row_range = {"path": stretch.path, "first": stretch.first, "end": stretch.end}
+def _row(span: int, hour: int, stretch: Stretch, version: TopicVersion) -> dict[str, object]:
+    row_range = {
+        "path": stretch.path,
+        "first": stretch.first,
+        "end": stretch.end,
+        "rows": None,
+        "size_bytes": 0,
+        "version": version.text,
+    }
     return {
         "span": span,
         "hour": hour,
         "partition": str(stretch.partition),
-        "ranges": [{**row_range, "rows": rows, "size_bytes": 0}],
-        "rows": rows,
+        "ranges": [row_range],
+        "rows": None,
         "size_bytes": 0,
         "cut": False,
     }

@@ -24,13 +24,9 @@ from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
 from forebay.datatasks.sources.kafka.kind import KafkaKind
-from forebay.datatasks.sources.kafka.read import (
-    Access,
-    Stretch,
-    partitions_with_gaps,
-    read_messages,
-)
+from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
 from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
+from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 from forebay.system.instants import from_us
@@ -124,11 +120,10 @@ class KafkaSource(KafkaKind, Source):
         for span in spans:
             require_kept(borders, span, self.spec.starts, kept_since)
         borders.decide()
-        uncounted, calls = self._uncounted(borders, spans)
         return Scan(
-            task_table(borders, spans, uncounted),
+            task_table(borders, spans),
             [fingerprint(borders, span) for span in spans],
-            1 + borders.calls + calls,
+            1 + borders.calls,
             [offsets(borders, span) for span in spans],
         )
 
@@ -149,7 +144,10 @@ class KafkaSource(KafkaKind, Source):
             chunk_rows=chunk_rows,
         )
         last = empty_chunk(columns, self.spec.columns, Position(row_range.end, 0))
-        yield from joined(maker.chunks(read_messages(self.access, stretch)), chunk_rows, last)
+        version = TopicVersion.of_text(row_range.version)
+        planned = PlannedStretch(self._cluster, stretch, version)
+        found = planned.checked(read_messages(self.access, stretch))
+        yield from joined(maker.chunks(found), chunk_rows, last)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """See `Source.location`."""
@@ -177,31 +175,18 @@ class KafkaSource(KafkaKind, Source):
         """See `Source.close`."""
         self._cluster.close()
 
-    def _uncounted(self, borders: TopicBorders, spans: Sequence[Interval]) -> tuple[set[int], int]:
-        """Partitions where only reading can count the rows, and how many calls that took."""
-        topic = borders.topic
-        if not decoder_named(self.options.format, [], {}).one_row:
-            return set(topic.partitions), 0
-        if self._cluster.compacted(topic):
-            return set(topic.partitions), 1
-        newest: dict[int, Stretch] = {}
-        for span in spans:
-            for partition in topic.partitions:
-                stretch = borders.stretch(partition, span)
-                if stretch.first < stretch.end:
-                    newest[partition] = stretch
-        return partitions_with_gaps(self.access, list(newest.values())), 1 + len(newest)
-
     def _sample(self, topic: Topic) -> list[bytes]:
         """The newest messages of the first partition that has some."""
-        firsts, ends = self._cluster.first_offsets(topic), self._cluster.end_offsets(topic)
+        firsts, ends = self._cluster.first_offsets(topic), self._cluster.stable_ends(topic)
         for partition in topic.partitions:
-            first = max(firsts[partition], ends[partition] - _SAMPLE_MESSAGES)
-            stretch = Stretch(topic.name, partition, first, ends[partition])
+            end = ends[partition].offset
+            stretch = Stretch(
+                topic.name, partition, max(firsts[partition], end - _SAMPLE_MESSAGES), end
+            )
             values = [
                 value
-                for batch in read_messages(self.access, stretch)
-                for value in batch.values
+                for messages in read_messages(self.access, stretch)
+                for value in messages.values
                 if value is not None
             ]
             if values:

@@ -87,9 +87,9 @@ class RecordTimes:
         where = Stretch(self._stretch.topic, self._stretch.partition, offset, self._stretch.end)
         offsets: list[int] = []
         times: list[int] = []
-        for batch in read_messages(self._access, where):
-            offsets += batch.offsets
-            times += batch.timestamps
+        for messages in read_messages(self._access, where):
+            offsets += messages.offsets
+            times += messages.timestamps
             if len(times) > 2 * _LOOKED_AT:
                 kept = slice(0, 2 * _LOOKED_AT)
                 return _Block(np.array(offsets[kept]), np.array(times[kept]), is_last=False)

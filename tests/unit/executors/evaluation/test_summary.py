@@ -45,6 +45,8 @@ def told(window: str, planned: int | None, served: int, trained: int, dead: int)
         "served_rows": served,
         "trained_rows": trained,
         "dead_letter_rows": dead,
+        "planned_offsets": None,
+        "read_offsets": {},
     }
     return {"window": window, "sources": {"a": counts}}
 
@@ -64,6 +66,21 @@ def test_the_first_disagreement_is_named() -> None:
     agree, line = rows_verdict(windows)
     assert not agree
     assert "window 2, source a: planned 5, served 4, trained 3, dead 1" in line
+
+
+def test_each_planned_offset_has_to_be_read() -> None:
+    read = {"records": 5, "control": 2, "aborted": 3, "compacted": 1}
+    window = told("1", None, 50, 49, 1)
+    window["sources"]["a"] |= {"planned_offsets": 11, "read_offsets": read}
+    agree, line = rows_verdict([window])
+    assert agree
+    told_offsets = "11 planned offsets = 5 records + 2 control + 3 aborted + 1 compacted"
+    assert line.endswith(told_offsets)
+    window["sources"]["a"]["read_offsets"] = read | {"records": 4}
+    agree, line = rows_verdict([window])
+    assert not agree
+    assert "window 1, source a" in line
+    assert "11 planned offsets, but 10 were read: 4 records + 2 control" in line
 
 
 def target(home: Home, line: str, key: str) -> StageTarget:
