@@ -48,9 +48,11 @@ class RolesSpec(Spec):
 class BuffersSpec(Spec):
     """Bounds of the data path."""
 
-    rows_max: int = Field(default=32_768, ge=1, description="Rows in one source's serving buffer")
-    bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Bytes in one serving buffer")
-    chunk_rows: int = Field(default=8_192, ge=1, description="Rows decoded at a time")
+    rows_max: int = Field(
+        default=32_768, ge=1, description="Rows of one source, decoded and not sent"
+    )
+    bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Bytes of these rows")
+    chunk_rows: int = Field(default=8_192, ge=1, description="Most rows decoded at a time")
     credits: int = Field(default=4, ge=1, description="Minibatches in flight per data executor")
     flush_seconds: float = Field(default=0.2, gt=0, description="Oldest age of a partial minibatch")
     align_hours: int = Field(

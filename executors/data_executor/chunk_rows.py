@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.chunks import place_text
+from forebay.datatasks.sources.common.chunks import place_text, without_columns
 from forebay.datatasks.sources.common.offset_runs import offsets_read
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
@@ -26,8 +26,8 @@ NULL_LABEL = "the label is null"
 class ServedChunk:
     """Rows of one chunk that are served, and rows of it that are not.
 
-    kept: index in the chunk of each served row. dead: by position. first_odd: the place of the
-    first served row whose time is behind the span.
+    kept: index in the chunk of each served row. dead: by position. chunk: its positions, without
+    what was stored. first_odd: the place of the first served row whose time is behind the span.
     """
 
     batch: pa.RecordBatch
@@ -82,7 +82,12 @@ class ServedChunk:
     def buffered(self, hour: int) -> BufferedChunk:
         """The served rows for a buffer; `hour` is the latest hour before them."""
         hours = np.maximum.accumulate(np.maximum(self.chunk.hours[self.kept], np.int32(hour)))
-        return BufferedChunk(self.batch, hours, self.progress)
+        return BufferedChunk(self.batch, hours, self.progress, self._token_bytes())
+
+    def _token_bytes(self) -> int:
+        """What `progress` keeps in memory."""
+        arrays = (self.chunk.parts, self.chunk.rows, self.chunk.outside, self.kept)
+        return sum(each.nbytes for each in arrays if each is not None)
 
 
 def served_chunk(
@@ -92,13 +97,22 @@ def served_chunk(
     if not encoded.null_label.any():
         every = np.arange(len(chunk.parts))
         odd = _first_odd(chunk, every, locate)
-        return ServedChunk(encoded.batch, every, list(chunk.dead), chunk, before, odd)
+        positions = _positions(chunk)
+        return ServedChunk(encoded.batch, every, list(chunk.dead), positions, before, odd)
     unlabelled = np.flatnonzero(encoded.null_label)
     kept = np.flatnonzero(~encoded.null_label)
     dead = [*chunk.dead, *_dead_rows(chunk, unlabelled, locate)]
     dead.sort(key=lambda row: row.position)
     odd = _first_odd(chunk, kept, locate)
-    return ServedChunk(encoded.batch.take(pa.array(kept)), kept, dead, chunk, before, odd)
+    batch = encoded.batch.take(pa.array(kept))
+    return ServedChunk(batch, kept, dead, _positions(chunk), before, odd)
+
+
+def _positions(chunk: Chunk) -> Chunk:
+    """A chunk without its rows: they and the arrays that these are cut from can go."""
+    return replace(
+        chunk, batch=without_columns(0), parts=chunk.parts.copy(), rows=chunk.rows.copy(), dead=()
+    )
 
 
 def _first_odd(chunk: Chunk, kept: npt.NDArray[np.int64], locate: Locate) -> str:

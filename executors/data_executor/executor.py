@@ -145,7 +145,7 @@ class DataExecutor:
         return ServingEpoch(
             reply.epoch,
             self._index,
-            PrioritisedQueue(self._queue_sources, limits_of(self._pipeline)),
+            PrioritisedQueue(self._queue_sources, limits_of(self._pipeline), reply.readers),
             self._readers,
             DeadLetterWriter(folder),
             # One for each epoch: a read that hangs in a lost one must not hold up the next.

@@ -34,5 +34,6 @@ def limits_of(pipeline: PipelineSpec) -> Limits:
         minibatch_rows=pipeline.train.minibatch_rows,
         rows_max=buffers.rows_max,
         bytes_max=buffers.bytes_max,
+        chunk_rows=buffers.chunk_rows,
         flush_seconds=buffers.flush_seconds,
     )

@@ -26,7 +26,7 @@ from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 from forebay.system.activities import Activity, progressed, waiting
 from forebay.system.error_report import ErrorReport
 
-PUT_SECONDS = 1.0
+WAIT_SECONDS = 1.0  # for room; then again, since it comes whenever rows leave
 RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0
 _LOG = logging.getLogger(__name__)
 
@@ -39,7 +39,6 @@ class Readers:
         pipeline = request.pipeline_spec()
         self.names = pipeline.source_names
         self.specs = request.source_specs()
-        self.chunk_rows = pipeline.job.buffers.chunk_rows
         self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self.specs))
         self.encoders = {
             name: Encoder(pipeline.dataset, self.specs[name], self.layout) for name in self.names
@@ -153,19 +152,34 @@ class TaskRunner:
         progress = self._grant.progress
         position = progress.position if progress else None
         columns = self._readers.layout.stored_columns
-        chunks = source.open(self._task, position, columns, self._readers.chunk_rows)
+        chunks = source.open(self._task, position, columns, self._queue.chunk_rows(self._index))
         done = progress or TaskProgress(position=Position(0, 0))
         try:
-            while (found := self._decode(chunks, source, done)) is not None:
-                done = found.after
-                self._serve(found)
+            while (after := self._serve_next(chunks, source, done)) is not None:
+                done = after
         finally:
             if isinstance(chunks, Generator):
                 chunks.close()
         end = done.model_copy(update={"ended": True})
         self._queue.end_task(self._index, self._task.task_id, end)
-        while not self._queue.settle(self._index, PUT_SECONDS):
+        while not self._queue.settle(self._index, self._task.task_id, WAIT_SECONDS):
             progressed()  # it waits for room; the queue raises when its epoch ends
+
+    def _serve_next(
+        self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
+    ) -> TaskProgress | None:
+        """Serve the next chunk once there is room for it; nothing of it is kept here."""
+        while not self._queue.reserve(self._index, self._task.task_id, WAIT_SECONDS):
+            progressed()  # it waits for room; the queue raises when its epoch ends
+        found = self._decode(chunks, source, done)
+        if found is None:
+            return None
+        self._set_aside(found)
+        chunk = found.buffered(self._hour)
+        if len(found.kept):
+            self._hour = int(chunk.hours[-1])
+        self._queue.put(self._index, self._task.task_id, chunk)
+        return found.after
 
     def _decode(
         self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
@@ -177,19 +191,11 @@ class TaskRunner:
             if chunk is None:
                 return None
             chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
-            encoded = self._readers.encoders[self._task.source].encode(chunk.batch, chunk.row_ids)
+            row_ids = chunk.row_ids.copy()  # it may be a part of a larger array
+            encoded = self._readers.encoders[self._task.source].encode(chunk.batch, row_ids)
             return served_chunk(chunk, encoded, done, lambda at: source.location(self._task, at))
         finally:
             self._decoding.release()
-
-    def _serve(self, found: ServedChunk) -> None:
-        self._set_aside(found)
-        if not len(found.kept):
-            return
-        chunk = found.buffered(self._hour)
-        self._hour = int(chunk.hours[-1])
-        while not self._queue.put(self._index, self._task.task_id, chunk, PUT_SECONDS):
-            progressed()  # the buffer is full; the queue raises when its epoch ends
 
     def _set_aside(self, found: ServedChunk) -> None:
         """Write dead letters, unless the declaration wants none of them."""

@@ -83,7 +83,7 @@ class LeaseTable:
         self.failures: Counter[int] = Counter()
         self.progress: dict[int, TaskProgress] = {}
         self._rules = rules
-        self._reading_max = [
+        self.reading_max = [
             max(rules.reading_max, min(count, _PARTITIONS_MAX))
             for count in partitions or [1] * source_count
         ]
@@ -122,7 +122,7 @@ class LeaseTable:
         rows: list[int] = []
         for source in range(len(self._queues)):
             waiting = self._waiting(source, horizon)
-            free = self._reading_max[source] - self.reading(epoch)[source]
+            free = self.reading_max[source] - self.reading(epoch)[source]
             share = min(free, math.ceil(waiting / max(1, executors)))
             rows += [self._pull(source) for _ in range(share)]
         for row in rows:

@@ -183,4 +183,5 @@ def _nothing_new(call: LeaseCall, member: RegisteredExecutor) -> LeaseReply:
         generation=known.generation if known else 0,
         grants=[],
         last=call.last,
+        readers=known.readers if known else {},
     )

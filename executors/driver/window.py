@@ -104,6 +104,11 @@ class ServedWindow:
         """The row of a task in the lease table."""
         return self._rows_of([task_id])[0]
 
+    @property
+    def readers(self) -> dict[str, int]:
+        """By source, how many of its tasks one executor reads at a time, at most."""
+        return dict(zip(self._names, self.leases.reading_max, strict=True))
+
     def reading(self, epoch: int) -> dict[str, int]:
         """Tasks that an epoch reads now, by source."""
         return {self._names[n]: count for n, count in self.leases.reading(epoch).items()}

@@ -98,18 +98,18 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             window=key,
             state="data changed",
             reason=f"it is trained, but its {changed}",
-            next=f"{_run_command(target, key, key)} --reprocess",
+            next=_train_again(target),
             generation=link.generation,
         )
     skipped = _skipped_text(plan)
     reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "")
     project, pipeline = target.project, target.pipeline
-    changed = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
+    since = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
     return Why(
         window=key,
         state="trained",
-        reason="; ".join([reason, *changed.get(key, [])]),
-        next=_train_again(target) if changed else "",
+        reason="; ".join([reason, *since.get(key, [])]),
+        next=_train_again(target) if since else "",
         generation=plan.generation,
     )
 

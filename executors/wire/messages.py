@@ -66,13 +66,17 @@ class Grant(Message):
 
 
 class LeaseReply(Message):
-    """Grants under `epoch` (0: no window is open). `last`: no task is waiting for anyone now."""
+    """Grants under `epoch` (0: no window is open). `last`: no task is waiting for anyone now.
+
+    readers: by source, how many of its tasks one executor reads at a time, at most.
+    """
 
     epoch: int
     window: str
     generation: int
     grants: list[Grant]
     last: bool
+    readers: dict[str, int]
 
 
 class ExecutorBeat(Message):

@@ -1,8 +1,9 @@
 """Serving buffer: decoded rows of one source, waiting for their turn; bounded in rows and bytes.
 
 Rows of one task keep their order in a task queue. The buffer's head is the task queue with the
-earliest hour, so that a task that is ahead cannot block an earlier one. Not thread-safe:
-`PrioritisedQueue` guards all buffers of an executor with one lock.
+earliest hour, so that a task that is ahead cannot block an earlier one. No chunk is decoded before
+there is room for it. Not thread-safe: `PrioritisedQueue` guards all buffers of an executor with one
+lock.
 """
 
 from __future__ import annotations
@@ -15,29 +16,43 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from forebay.mixture.queue.room import NOTHING, Room, Size
+
 
 @dataclass(frozen=True, eq=False)
 class BufferedChunk:
     """Consecutive rows of one task.
 
     hours: int32[N], never descending. token(k): the task's position after the first k rows, opaque
-    here.
+    here. token_bytes: what the tokens take as long as the chunk is here.
     """
 
     batch: pa.RecordBatch
     hours: npt.NDArray[np.int32]
     token: Callable[[int], object]
+    token_bytes: int = 0
+
+    @property
+    def size(self) -> Size:
+        """All that the chunk keeps in memory."""
+        size: int = self.batch.get_total_buffer_size()
+        return Size(self.batch.num_rows, size + self.hours.nbytes + self.token_bytes)
 
 
 @dataclass(frozen=True, eq=False)
 class TakenRows:
-    """Rows taken from a buffer: a slice without copy, and its task's position after them."""
+    """Rows taken from a buffer: a slice without copy, and its task's position after them.
+
+    bytes: what may be given back once the rows are sent; 0 before a chunk's last row, since a slice
+    keeps all of its chunk in memory.
+    """
 
     task: Hashable
     batch: pa.RecordBatch | None
     rows: int
     hour: int
     token: object
+    bytes: int = 0
 
 
 @dataclass
@@ -63,46 +78,45 @@ class TaskQueue:
 class ServingBuffer:
     """Waiting rows of one source."""
 
-    def __init__(self, rows_max: int, bytes_max: int) -> None:
-        """Set the bounds.
-
-        A task whose queue is empty may always add one chunk: others may wait for it. A chunk's
-        bytes count until its last row is taken: a slice keeps its parent alive.
-        """
+    def __init__(self, room: Room) -> None:
+        """Nothing waits; `room` is for this source alone."""
         self.rows = 0
-        self.bytes = 0
-        self._rows_max = rows_max
-        self._bytes_max = bytes_max
+        self.room = room
         self._queues: dict[Hashable, TaskQueue] = {}
+        self._waiting: set[Hashable] = set()  # tasks that ask for room
 
     def open_task(self, task: Hashable, hour: int) -> None:
         """Expect chunks of a task whose first row has this hour or a later one."""
         self._queues[task] = TaskQueue(hour)
+        self.room.open(task)
 
-    def has_room(self, task: Hashable, chunk: BufferedChunk) -> bool:
-        """Whether the chunk may be added now."""
-        if not self._queues[task].chunks:
-            return True
-        fits_rows = self.rows + chunk.batch.num_rows <= self._rows_max
-        return fits_rows and self.bytes + _size(chunk) <= self._bytes_max
+    def ask(self, task: Hashable) -> None:
+        """The task's next chunk wants room."""
+        self._waiting.add(task)
+
+    def begin(self, task: Hashable) -> bool:
+        """Take the room that the task has asked for; False when there is none yet."""
+        if not self._may_begin(task):
+            return False
+        self._waiting.discard(task)
+        self.room.begin(task)
+        return True
 
     def put(self, task: Hashable, chunk: BufferedChunk) -> None:
-        """Append rows to their task's queue."""
+        """Append rows to their task's queue; there may be none of them."""
+        self.room.arrived(task, chunk.size if chunk.batch.num_rows else NOTHING)
+        if not chunk.batch.num_rows:
+            return
         queue = self._queues[task]
         if not queue.chunks:
             queue.hour = int(chunk.hours[0])
         queue.chunks.append(chunk)
         self.rows += chunk.batch.num_rows
-        self.bytes += _size(chunk)
 
     def end_task(self, task: Hashable, token: object) -> None:
         """No further chunk comes; `token` says that the task is at its end."""
+        self.room.arrived(task, NOTHING)
         self._queues[task].end = token
-
-    @property
-    def is_within_bounds(self) -> bool:
-        """Whether no task had to exceed the bounds."""
-        return self.rows <= self._rows_max and self.bytes <= self._bytes_max
 
     @property
     def open_tasks(self) -> int:
@@ -114,8 +128,16 @@ class ServingBuffer:
         return {task: queue.hour for task, queue in self._queues.items() if queue.end is None}
 
     def hour(self) -> int | None:
-        """The earliest hour that is waiting here or may still come; None when nothing is open."""
-        hours = [queue.hour for queue in self._queues.values() if queue.chunks or queue.end is None]
+        """The earliest hour that is waiting here or may still come; None when nothing is open.
+
+        Tasks for whose rows there can be no room before others have left do not count.
+        """
+        behind = self._held_up()
+        hours = [
+            queue.hour
+            for task, queue in self._queues.items()
+            if queue.chunks or (queue.end is None and task not in behind)
+        ]
         return min(hours, default=None)
 
     def available(self, hour: int) -> int:
@@ -135,14 +157,17 @@ class ServingBuffer:
         queue.cursor += rows
         token = chunk.token(queue.cursor)
         self.rows -= rows
+        self.room.leave(task, Size(rows, 0))
+        size = 0
         if queue.cursor == chunk.batch.num_rows:
+            size = chunk.size.bytes
             self._drop_chunk(queue)
             if queue.end is not None and not queue.chunks:
                 token = queue.end
                 del self._queues[task]
         else:
             queue.hour = int(chunk.hours[queue.cursor])
-        return TakenRows(task, batch, rows, hour, token)
+        return TakenRows(task, batch, rows, hour, token, size)
 
     def take_ended(self) -> list[TakenRows]:
         """Remove tasks that ended and have no row waiting."""
@@ -161,14 +186,26 @@ class ServingBuffer:
                 return task, queue
         return None
 
-    def _drop_chunk(self, queue: TaskQueue) -> None:
+    def _may_begin(self, task: Hashable) -> bool:
+        """Whether there is room; among tasks without rows, the earliest hour comes first."""
+        if not self.room.may_begin(task):
+            return False
+        hour = self._queues[task].hour
+        return bool(self._queues[task].chunks) or all(
+            self._queues[other].chunks or self._queues[other].hour >= hour
+            for other in self._waiting
+        )
+
+    def _held_up(self) -> frozenset[Hashable]:
+        """Tasks without rows that can have room only once rows of others have left."""
+        if not self._waiting or self.room.is_decoding:
+            return frozenset()
+        empty = frozenset(task for task in self._waiting if not self._queues[task].chunks)
+        return frozenset() if any(map(self._may_begin, empty)) else empty
+
+    @staticmethod
+    def _drop_chunk(queue: TaskQueue) -> None:
         chunk = queue.chunks.popleft()
-        self.bytes -= _size(chunk)
         queue.cursor = 0
         # Without a next chunk the last row's hour is the earliest that may still come.
         queue.hour = int(queue.chunks[0].hours[0] if queue.chunks else chunk.hours[-1])
-
-
-def _size(chunk: BufferedChunk) -> int:
-    size: int = chunk.batch.get_total_buffer_size()
-    return size

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from forebay.config.datasets import Feed
 from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer, TakenRows
 from forebay.mixture.queue.floor import FlooredPriority
+from forebay.mixture.queue.room import Room, Size
 
 
 class QueueClosedError(Exception):
@@ -39,11 +40,16 @@ class QueueSources:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of the queue; `flush_seconds` is how long a partial minibatch may wait for rows."""
+    """Bounds of the queue: `rows_max` and `bytes_max` of each source, from before decoding on.
+
+    chunk_rows: the most rows that are decoded at a time. flush_seconds: how long a partial
+    minibatch may wait for rows.
+    """
 
     minibatch_rows: int
     rows_max: int
     bytes_max: int
+    chunk_rows: int
     flush_seconds: float
 
 
@@ -76,6 +82,7 @@ class _Assembly:
     segments: list[tuple[int, int]] = field(default_factory=list)
     batches: list[pa.RecordBatch] = field(default_factory=list)
     tokens: dict[Hashable, object] = field(default_factory=dict)
+    left: list[tuple[int, Hashable, int]] = field(default_factory=list)  # source, task, bytes
 
     def add(self, source: int, taken: TakenRows, now: float) -> None:
         if not self.rows:
@@ -84,6 +91,7 @@ class _Assembly:
         if taken.batch is None:
             return
         self.rows += taken.rows
+        self.left.append((source, taken.task, taken.bytes))
         self.batches.append(taken.batch)
         if self.segments and self.segments[-1][0] == source:
             self.segments[-1] = (source, self.segments[-1][1] + taken.rows)
@@ -95,14 +103,25 @@ class PrioritisedQueue:
     """Buffers of all sources under one lock. Task runners put, one server thread pops."""
 
     def __init__(
-        self, sources: QueueSources, limits: Limits, clock: Callable[[], float] = time.monotonic
+        self,
+        sources: QueueSources,
+        limits: Limits,
+        readers: Mapping[str, int],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Empty buffers, no open task."""
+        """Empty buffers, no open task. `readers`: how many tasks of a source are read at once."""
         self._sources = sources
         self._limits = limits
         self._clock = clock
-        self._changed = threading.Condition()
-        self._buffers = [ServingBuffer(limits.rows_max, limits.bytes_max) for _ in sources.names]
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        # Who waits for room, each alone: all of many threads would wake up for every frame.
+        self._asking: dict[tuple[int, Hashable], threading.Condition] = {}
+        bound = Size(limits.rows_max, limits.bytes_max)
+        self._buffers = [
+            ServingBuffer(Room(bound, limits.chunk_rows, readers.get(name, 1)))
+            for name in sources.names
+        ]
         self._priority = FlooredPriority(
             sources.weights, sources.groups, sources.floors, sources.queue_unit
         )
@@ -119,41 +138,63 @@ class PrioritisedQueue:
             self._check_open()
             self._buffers[source].open_task(task, hour)
 
-    def put(
-        self, source: int, task: Hashable, chunk: BufferedChunk, timeout_seconds: float
-    ) -> bool:
-        """Add rows; blocks while the source's buffer is full. False when it stayed full.
+    def chunk_rows(self, source: int) -> int:
+        """The most rows that a chunk of the source may have.
 
         Raises:
             QueueClosedError: when the epoch ended.
         """
         with self._changed:
-            free = self._wait_open(
-                lambda: self._buffers[source].has_room(task, chunk), timeout_seconds
+            self._check_open()
+            return self._buffers[source].room.chunk_rows
+
+    def reserve(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
+        """Take room for the task's next chunk, before it is decoded. False when there was none.
+
+        Raises:
+            QueueClosedError: when the epoch ended.
+        """
+        with self._changed:
+            self._check_open()
+            buffer = self._buffers[source]
+            buffer.ask(task)
+            if buffer.begin(task):
+                return True
+            self._changed.notify_all()  # rows of others may have to leave before it
+            granted = self._asking[source, task] = threading.Condition(self._lock)
+            is_granted = granted.wait_for(
+                lambda: (source, task) not in self._asking, timeout_seconds
             )
-            if free:
-                self._buffers[source].put(task, chunk)
-                self._changed.notify_all()
-            return free
+            self._asking.pop((source, task), None)
+            self._check_open()
+            return is_granted
+
+    def put(self, source: int, task: Hashable, chunk: BufferedChunk) -> None:
+        """Add the rows that room was reserved for; there may be none.
+
+        Raises:
+            QueueClosedError: when the epoch ended.
+        """
+        with self._changed:
+            self._check_open()
+            self._buffers[source].put(task, chunk)
+            self._grant()
 
     def end_task(self, source: int, task: Hashable, token: object) -> None:
         """A task was read to its end."""
         with self._changed:
             self._check_open()
             self._buffers[source].end_task(task, token)
-            self._changed.notify_all()
+            self._grant()
 
-    def settle(self, source: int, timeout_seconds: float) -> bool:
-        """Wait until the source's buffer is within its bounds again; False when it is not.
-
-        A task that others wait for may exceed the bounds by one chunk. The next task of its source
-        starts after that is over: otherwise many small tasks would fill the memory.
+    def settle(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
+        """Wait until another task may be read in place of one that ended; False when none may.
 
         Raises:
             QueueClosedError: when the epoch ended.
         """
         with self._changed:
-            return self._wait_open(lambda: self._buffers[source].is_within_bounds, timeout_seconds)
+            return self._wait_open(lambda: self._buffers[source].room.settle(task), timeout_seconds)
 
     # For the server -------------------------------------------------------------------------
 
@@ -167,10 +208,11 @@ class PrioritisedQueue:
         with self._changed:
             while True:
                 self._check_open()
-                self._fill()
+                moved = self._fill()
                 frame = self._next_frame()
+                if moved or frame is not None:
+                    self._grant()
                 if frame is not None:
-                    self._changed.notify_all()
                     return frame
                 now = self._clock()
                 if now >= deadline:
@@ -191,6 +233,9 @@ class PrioritisedQueue:
             self._closed = True
             self._buffers = []
             self._assemblies = {}
+            for granted in self._asking.values():
+                granted.notify_all()
+            self._asking.clear()
             self._changed.notify_all()
 
     def queued(self) -> dict[str, int]:
@@ -224,6 +269,14 @@ class PrioritisedQueue:
         self._check_open()
         return found
 
+    def _grant(self) -> None:
+        """Something has changed: give room to those who wait for it, as far as there is some."""
+        for (source, task), granted in list(self._asking.items()):
+            if self._buffers[source].begin(task):
+                del self._asking[source, task]
+                granted.notify_all()
+        self._changed.notify_all()
+
     def _check_open(self) -> None:
         if self._closed:
             raise QueueClosedError
@@ -236,10 +289,10 @@ class PrioritisedQueue:
         hour = min(hours)
         return hour, [buffer.available(hour) for buffer in self._buffers]
 
-    def _fill(self) -> None:
-        """Move rows to the assemblies until one is full or no row may leave."""
-        now = self._clock()
-        while (room := self._room()) > 0:
+    def _fill(self) -> bool:
+        """Move rows to the assemblies until one is full or no row may leave; whether some moved."""
+        now, moved_some = self._clock(), False
+        while (room := self._rows_wanted()) > 0:
             hour, available = self._candidates()
             if not any(available):
                 break
@@ -256,13 +309,15 @@ class PrioritisedQueue:
                 available[source] -= moved
                 if moved < rows or not available[source]:
                     break  # the heads have changed: look again
+            moved_some = True
             self._priority.served(queued, runs)
             self._count_passed_over(queued, runs)
         for source, buffer in enumerate(self._buffers):
             for ended in buffer.take_ended():
                 self._assemblies[self._sources.feeds[source]].add(source, ended, now)
+        return moved_some
 
-    def _room(self) -> int:
+    def _rows_wanted(self) -> int:
         return self._limits.minibatch_rows - max(a.rows for a in self._assemblies.values())
 
     def _count_passed_over(self, queued: Sequence[int], runs: list[tuple[int, int]]) -> None:
@@ -276,6 +331,8 @@ class PrioritisedQueue:
         for feed, assembly in sorted(self._assemblies.items(), key=lambda item: item[1].since):
             if self._is_due(feed, assembly):
                 self._assemblies[feed] = _Assembly()
+                for source, task, size in assembly.left:
+                    self._buffers[source].room.leave(task, Size(0, size))
                 return FrameRows(
                     feed, assembly.hour, assembly.segments, assembly.batches, assembly.tokens
                 )

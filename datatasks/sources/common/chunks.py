@@ -119,9 +119,15 @@ def empty_chunk(
     return Chunk(batch, none, none, none, none.astype(np.int32), end, dead)
 
 
+def stored_rows(chunk_rows: int) -> int:
+    """How many rows to read at a time, so that `joined` reads nothing ahead."""
+    return max(1, chunk_rows * 3 // 4)
+
+
 def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Chunk]:
     """Chunks of up to `chunk_rows` rows with hours that never fall; small ones are joined.
 
+    Where they come with `stored_rows` at most, all that was read is given out before more is read.
     `last` (without rows) says where the task ends and is given out when nothing else got there.
     """
     waiting: list[Chunk] = []
@@ -135,7 +141,7 @@ def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Ch
             waiting = []
         waiting.append(chunk)
         end = chunk.end
-        if _rows(waiting) * 2 >= chunk_rows:
+        if _rows(waiting) * 4 >= chunk_rows:
             yield _join(waiting)
             waiting = []
     if end != last.end:

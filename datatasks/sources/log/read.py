@@ -14,6 +14,7 @@ from forebay.datatasks.sources.common.chunks import (
     empty_chunk,
     joined,
     place_text,
+    stored_rows,
     to_chunk,
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, read_failure
@@ -84,9 +85,10 @@ class _Segment:
         self.planned.require_unchanged()
         at = start
         try:
-            with pa.OSFile(self.path) as handle, pa.ipc.open_file(handle) as file:
+            # Mapped: a part of a record batch does not bring the rest into memory.
+            with pa.memory_map(self.path) as handle, pa.ipc.open_file(handle) as file:
                 self._check(file.schema, columns)
-                for stored in self._stored(file, start, chunk_rows):
+                for stored in self._stored(file, start, stored_rows(chunk_rows)):
                     yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
                     at = int(stored.rows[-1]) + 1
         except READ_ERRORS as error:

@@ -20,6 +20,7 @@ from forebay.datatasks.sources.common.chunks import (
     empty_chunk,
     joined,
     place_text,
+    stored_rows,
     to_chunk,
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
@@ -266,7 +267,10 @@ class _RangeReader:
         at = run.first
         try:
             for batch in file.iter_batches(
-                self.chunk_rows, row_groups=list(run.groups), columns=names, use_threads=False
+                stored_rows(self.chunk_rows),
+                row_groups=list(run.groups),
+                columns=names,
+                use_threads=False,
             ):
                 yield batch
                 at += batch.num_rows

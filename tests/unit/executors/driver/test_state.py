@@ -331,7 +331,7 @@ def test_a_task_of_no_plan_is_refused_and_tasks_are_told_apart_by_source(driver:
 
 def test_an_executor_without_an_epoch_is_told_so(driver: Driver) -> None:
     member = driver.executor()
-    nothing = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
+    nothing = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True, readers={})
     assert driver.lease(member, epoch=7) == nothing
 
 

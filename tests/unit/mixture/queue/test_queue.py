@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from forebay.mixture.queue.queue import (
     QueueClosedError,
     QueueSources,
 )
+from forebay.mixture.queue.room import Room, Size
 
 
 def chunk(hours: list[int], first: int = 0) -> BufferedChunk:
@@ -33,7 +35,24 @@ def queue(
     floors: tuple[float, float] = (0.0, 0.0),
 ) -> PrioritisedQueue:
     sources = QueueSources(["old", "new"], ["batch", "stream"], weights, [0, 1], floors)
-    return PrioritisedQueue(sources, Limits(minibatch_rows, rows_max, 1 << 20, flush_seconds))
+    return made(sources, minibatch_rows, rows_max, flush_seconds)
+
+
+def made(
+    sources: QueueSources,
+    minibatch_rows: int,
+    rows_max: int = 100,
+    flush_seconds: float = 30.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> PrioritisedQueue:
+    """Chunks of up to a quarter of the bound, from two readers of each source."""
+    limits = Limits(minibatch_rows, rows_max, 1 << 20, rows_max, flush_seconds)
+    return PrioritisedQueue(sources, limits, dict.fromkeys(sources.names, 2), clock)
+
+
+def put(served: PrioritisedQueue, source: int, task: str, rows: BufferedChunk) -> None:
+    assert served.reserve(source, task, 1)
+    served.put(source, task, rows)
 
 
 def popped(found: FrameRows | None) -> tuple[str, int, list[tuple[int, int]], dict[object, object]]:
@@ -46,22 +65,23 @@ def test_rows_go_out_in_time_order_whatever_the_weight() -> None:
     served = queue(weights=(1.0, 100.0))
     served.open_task(0, "a", 0)
     served.open_task(1, "b", 1)
-    served.put(1, "b", chunk([1] * 4), 1)
+    put(served, 1, "b", chunk([1] * 4))
     assert served.pop(0) is None  # task a is at hour 0 and may still bring rows of it
-    served.put(0, "a", chunk([0] * 4 + [1] * 4), 1)
+    put(served, 0, "a", chunk([0] * 4 + [1] * 4))
     assert popped(served.pop(0)) == ("batch", 0, [(0, 4)], {"a": 4})
     assert popped(served.pop(0)) == ("stream", 1, [(1, 4)], {"b": 4})
     assert popped(served.pop(0)) == ("batch", 1, [(0, 4)], {"a": 8})
 
 
 def test_a_task_that_is_ahead_does_not_hold_up_an_earlier_one() -> None:
-    served = queue(rows_max=4)
+    served = queue(rows_max=16)
     served.open_task(0, "late", 5)
     served.open_task(0, "early", 0)
-    assert served.put(0, "late", chunk([5] * 4), 1)
-    assert not served.put(0, "late", chunk([5] * 4, 4), 0.01)  # the buffer is full
-    assert served.queued()["old"] == 4
-    assert served.put(0, "early", chunk([0] * 4, 100), 0.01)  # and yet it may bring what is due
+    for first in (0, 4, 8):
+        put(served, 0, "late", chunk([5] * 4, first))
+    assert not served.reserve(0, "late", 0.01), "what is left is kept for the other task"
+    assert served.queued()["old"] == 12
+    put(served, 0, "early", chunk([0] * 4, 100))
     assert popped(served.pop(0))[3] == {"early": 104}
     served.end_task(0, "early", "end")
     assert popped(served.pop(0)) == ("batch", 5, [(0, 4)], {"late": 4, "early": "end"})
@@ -70,7 +90,7 @@ def test_a_task_that_is_ahead_does_not_hold_up_an_earlier_one() -> None:
 def test_tokens_follow_the_rows_and_the_end_comes_last() -> None:
     served = queue(minibatch_rows=3)
     served.open_task(0, "a", 0)
-    served.put(0, "a", chunk([0, 0, 0, 0]), 1)
+    put(served, 0, "a", chunk([0, 0, 0, 0]))
     assert popped(served.pop(0))[3] == {"a": 3}
     served.end_task(0, "a", "end")
     assert served.pop(0) is None  # one row waits for company
@@ -88,7 +108,7 @@ def test_tokens_follow_the_rows_and_the_end_comes_last() -> None:
 def test_a_partial_minibatch_waits_no_longer_than_it_may() -> None:
     served = queue(minibatch_rows=100, flush_seconds=0.1)
     served.open_task(1, "b", 0)
-    served.put(1, "b", chunk([0] * 7), 1)
+    put(served, 1, "b", chunk([0] * 7))
     started = time.monotonic()
     assert popped(served.pop(5))[2] == [(1, 7)]
     assert 0.05 < time.monotonic() - started < 2
@@ -100,7 +120,7 @@ def test_priority_decides_inside_a_hour_and_the_floor_corrects_it() -> None:
     for each in (served, floored):
         for source, task in ((0, "a"), (1, "b")):
             each.open_task(source, task, 0)
-            each.put(source, task, chunk([0] * 40), 1)
+            put(each, source, task, chunk([0] * 40))
     order = [popped(served.pop(0))[0] for _ in range(8)]
     assert order == ["stream"] * 4 + ["batch"] * 4
     assert served.passed_over()["old"] >= 40 > served.passed_over().get("new", 0)
@@ -108,59 +128,83 @@ def test_priority_decides_inside_a_hour_and_the_floor_corrects_it() -> None:
     assert mixed[:4].count("batch") == 2
 
 
-def test_puts_wait_for_room_and_closing_lets_everyone_go() -> None:
-    served = queue(minibatch_rows=4, rows_max=8)
+def test_rows_wait_for_room_and_closing_lets_everyone_go() -> None:
+    served = queue(minibatch_rows=4, rows_max=16)
     served.open_task(0, "a", 0)
-    for first in (0, 4):
-        assert served.put(0, "a", chunk([0] * 4, first), 1)
+    for first in (0, 4, 8):
+        put(served, 0, "a", chunk([0] * 4, first))
     threading.Timer(0.1, served.pop, [1.0]).start()
-    assert served.put(0, "a", chunk([0] * 4, 8), 5)
-    assert served.queued() == {"old": 8, "new": 0}
+    assert served.reserve(0, "a", 5)
+    served.put(0, "a", chunk([0] * 4, 12))
+    assert served.queued() == {"old": 12, "new": 0}
     threading.Timer(0.1, served.close).start()
     with pytest.raises(QueueClosedError):
-        served.put(0, "a", chunk([0] * 4, 12), 5)
-    with pytest.raises(QueueClosedError):
-        served.pop(1)
-    with pytest.raises(QueueClosedError):
-        served.settle(0, 1)
+        served.reserve(0, "a", 5)
+    for late in (
+        lambda: served.pop(1),
+        lambda: served.settle(0, "a", 1),
+        lambda: served.put(0, "a", chunk([0])),
+        lambda: served.chunk_rows(0),
+    ):
+        with pytest.raises(QueueClosedError):
+            late()
 
 
-def test_bytes_are_counted_until_the_last_row_of_a_piece_left() -> None:
-    buffer = ServingBuffer(rows_max=1_000, bytes_max=2_000)
-    buffer.open_task("a", 0)
-    first, second = chunk([0] * 200), chunk([0] * 200, 200)
-    buffer.put("a", first)
-    assert buffer.bytes >= 1_600
-    assert not buffer.has_room("a", second)
-    buffer.take(0, 199)
-    assert buffer.rows == 1
-    assert not buffer.has_room("a", second)  # a slice of one row keeps the whole chunk alive
-    buffer.take(0, 1)
-    assert buffer.bytes == 0
-    assert buffer.has_room("a", second)
-
-
-def test_small_tasks_cannot_pile_up_beyond_the_bounds() -> None:
-    served = queue(rows_max=10)
+def test_bytes_are_given_back_when_the_last_rows_of_a_chunk_are_sent() -> None:
+    served = queue(minibatch_rows=150, rows_max=1_600)
     served.open_task(0, "a", 0)
-    served.put(0, "a", chunk([0] * 9), 1)
-    served.open_task(0, "b", 0)
-    served.put(0, "b", chunk([0] * 9, 9), 1)  # over the bound, since its queue was empty
-    served.end_task(0, "b", "end")
-    assert not served.settle(0, 0.05)
+    put(served, 0, "a", chunk([0] * 400))
+    room = served._buffers[0].room
+    taken = room.held.bytes
+    assert taken >= 400 * 12
+    held = []
     for _ in range(2):
         served.pop(0)
-    assert served.settle(0, 0.05)
+        held.append(room.held)
+    assert served.pop(0) is None
+    assert held == [(250, taken), (100, taken)]
+    assert room.held == (0, taken), "a hundred rows wait for company"
+    put(served, 0, "a", chunk([0] * 50, 400))
+    served.pop(0)
+    assert room.held == (0, 0)
+
+
+def test_a_task_that_ended_makes_way_once_the_next_one_finds_room() -> None:
+    served = queue(minibatch_rows=1, rows_max=16)
+    for task in ("a", "b"):
+        served.open_task(0, task, 0)
+        put(served, 0, task, chunk([0] * 4))
+    put(served, 0, "b", chunk([0] * 4, 4))
+    put(served, 0, "b", chunk([0] * 4, 8))
+    served.end_task(0, "a", "end")
+    assert not served.settle(0, "a", 0.05), "16 rows are held"
+    for _ in range(4):
+        served.pop(0)
+    assert served.settle(0, "a", 0.05)
+
+
+def test_memory_is_stronger_than_order() -> None:
+    """Two tasks of which only one can hold a chunk: rows leave late, and all of them leave."""
+    served = queue(minibatch_rows=2, rows_max=2)
+    for task, hour in (("a", 0), ("b", 0), ("c", 0)):
+        served.open_task(0, task, hour)
+    put(served, 0, "a", chunk([7]))
+    put(served, 0, "b", chunk([8]))
+    assert served.pop(0) is None, "rows of task c may be earlier"
+    assert not served.reserve(0, "c", 0.01)
+    assert served.pop(0) is None, "one row waits for company"
+    assert served.reserve(0, "c", 0.01)
+    assert served.queued()["old"] == 1
 
 
 def test_rows_of_one_source_in_a_row_are_one_segment() -> None:
     served = queue(minibatch_rows=6)
     for task, count in (("a", 3), ("b", 2)):
         served.open_task(0, task, 0)
-        served.put(0, task, chunk([0] * count), 1)
+        put(served, 0, task, chunk([0] * count))
         served.end_task(0, task, f"end of {task}")
     served.open_task(0, "c", 0)
-    served.put(0, "c", chunk([0]), 1)
+    put(served, 0, "c", chunk([0]))
     assert popped(served.pop(0)) == (
         "batch",
         0,
@@ -171,10 +215,10 @@ def test_rows_of_one_source_in_a_row_are_one_segment() -> None:
 
 def test_segments_of_several_sources_stand_in_row_order() -> None:
     sources = QueueSources(["x", "y"], ["batch", "batch"], (1.0, 1.0), [0, 1], (0.0, 0.0))
-    served = PrioritisedQueue(sources, Limits(6, 100, 1 << 20, 30.0))
+    served = made(sources, 6)
     for source, task in ((0, "a"), (1, "b")):
         served.open_task(source, task, 0)
-        served.put(source, task, chunk([0] * 3), 1)
+        put(served, source, task, chunk([0] * 3))
     feed, _, segments, _ = popped(served.pop(0))
     assert feed == "batch"
     assert [source for source, _ in segments] == [0, 1] * (len(segments) // 2)
@@ -184,14 +228,14 @@ def test_segments_of_several_sources_stand_in_row_order() -> None:
 def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
     now = [0.0]
     sources = QueueSources(["old", "new"], ["batch", "stream"], (100.0, 1.0), [0, 1], (0.0, 0.0))
-    served = PrioritisedQueue(sources, Limits(4, 100, 1 << 20, 30.0), lambda: now[0])
+    served = made(sources, 4, clock=lambda: now[0])
     for source, task in enumerate("ab"):
         served.open_task(source, task, 0)
-    served.put(1, "b", chunk([0]), 1)
+    put(served, 1, "b", chunk([0]))
     assert served.pop(0) is None
     now[0] = 31.0
-    served.put(0, "a", chunk([0] * 4), 1)
-    served.put(1, "b", chunk([0] * 2, 1), 1)
+    put(served, 0, "a", chunk([0] * 4))
+    put(served, 1, "b", chunk([0] * 2, 1))
     assert popped(served.pop(0))[0] == "batch"  # more stream rows are there: they may join
     assert popped(served.pop(0))[2] == [(1, 3)]
 
@@ -199,15 +243,15 @@ def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
 def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> None:
     now = [0.0]
     sources = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
-    served = PrioritisedQueue(sources, Limits(4, 100, 1 << 20, 30.0), lambda: now[0])
+    served = made(sources, 4, clock=lambda: now[0])
     for source, task in enumerate("ab"):
         served.open_task(source, task, 0)
-    served.put(1, "b", chunk([0]), 1)
+    put(served, 1, "b", chunk([0]))
     assert served.pop(0) is None
     now[0] = 29.9
     assert served.pop(0) is None
     now[0] = 30.0
-    served.put(0, "a", chunk([0] * 8), 1)
+    put(served, 0, "a", chunk([0] * 8))
     assert popped(served.pop(0))[2] == [(1, 1)]
     assert popped(served.pop(0))[2] == [(0, 4)]
 
@@ -217,7 +261,7 @@ def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
     tasks = [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
     for source, task, rows in tasks:
         served.open_task(source, task, 0)
-        served.put(source, task, chunk([0] * rows), 1)
+        put(served, source, task, chunk([0] * rows))
         served.end_task(source, task, "end")
     served.set_last(True)
     frames = [served.pop(0), served.pop(0)]
@@ -226,7 +270,7 @@ def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
 
 
 def test_what_a_task_may_still_bring_is_not_earlier_than_its_last_row() -> None:
-    buffer = ServingBuffer(rows_max=10, bytes_max=2_000)
+    buffer = ServingBuffer(Room(Size(10, 2_000), 10, 1))
     buffer.open_task("a", 0)
     buffer.put("a", chunk([0, 0, 2]))
     assert buffer.take(0, 9).rows == 2
@@ -243,7 +287,7 @@ def test_an_empty_queue_looks_again_only_when_something_may_have_changed() -> No
         return looks[-1]
 
     sources = QueueSources(["old"], ["batch"], (1.0,), [0], (0.0,))
-    served = PrioritisedQueue(sources, Limits(4, 100, 1 << 20, 30.0), clock)
+    served = made(sources, 4, clock=clock)
     assert served.pop(0.2) is None
     assert looks[-1] - looks[0] >= 0.2
     assert len(looks) < 20
@@ -253,5 +297,5 @@ def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
     served = queue(minibatch_rows=1, weights=(1.0, 1.2))
     for source, task, rows in ((0, "a", 2), (1, "b", 1)):
         served.open_task(source, task, 0)
-        served.put(source, task, chunk([0] * rows), 1)
+        put(served, source, task, chunk([0] * rows))
     assert popped(served.pop(0))[0] == "batch", "of two units the other would be first"

@@ -11,6 +11,7 @@ import pytest
 from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer
 from forebay.mixture.queue.floor import FlooredPriority
 from forebay.mixture.queue.priority import next_buffer, priority, take
+from forebay.mixture.queue.room import Room, Size
 
 
 def test_equation_four() -> None:
@@ -72,7 +73,7 @@ def chunk(hours: list[int], first: int = 0) -> BufferedChunk:
 
 
 def test_a_buffer_knows_the_hour_of_every_task_s_next_row() -> None:
-    buffer = ServingBuffer(100, 1 << 20)
+    buffer = ServingBuffer(Room(Size(100, 1 << 20), 100, 2))
     assert (buffer.hour(), buffer.reading(), buffer.open_tasks) == (None, {}, 0)
     buffer.open_task("a", 3)
     buffer.open_task("b", 1)
@@ -92,13 +93,13 @@ def test_a_buffer_knows_the_hour_of_every_task_s_next_row() -> None:
     assert buffer.reading()["b"] == 6, "of the next chunk"
     buffer.take(6, 1)
     assert buffer.reading()["b"] == 6, "no row earlier than the last one can come"
-    assert (buffer.rows, buffer.bytes) == (0, 0)
+    assert buffer.rows == 0
     with pytest.raises(LookupError):
         buffer.take(6, 1)
 
 
 def test_a_task_that_ended_leaves_with_its_last_row_or_alone() -> None:
-    buffer = ServingBuffer(100, 1 << 20)
+    buffer = ServingBuffer(Room(Size(100, 1 << 20), 100, 2))
     for task in ("a", "b", "c"):
         buffer.open_task(task, 4)
     buffer.put("a", chunk([4, 4]))
@@ -114,21 +115,3 @@ def test_a_task_that_ended_leaves_with_its_last_row_or_alone() -> None:
     buffer.end_task("c", "end of c")
     assert buffer.hour() is None, "nothing can come any more"
     assert [taken.token for taken in buffer.take_ended()] == ["end of c"]
-
-
-def test_the_bounds_of_a_buffer_are_inclusive() -> None:
-    one = chunk([0] * 10)
-    size = one.batch.get_total_buffer_size()
-    by_rows, by_bytes = ServingBuffer(20, 1 << 20), ServingBuffer(1_000, 2 * size)
-    for buffer in (by_rows, by_bytes):
-        buffer.open_task("a", 0)
-        assert buffer.has_room("a", chunk([0] * 50)), "an empty queue may always add one chunk"
-        buffer.put("a", one)
-        assert buffer.has_room("a", chunk([0] * 10))
-        assert not buffer.has_room("a", chunk([0] * 11))
-        buffer.put("a", chunk([0] * 10))
-        assert buffer.is_within_bounds
-        assert buffer.bytes == 2 * size
-        buffer.open_task("b", 0)
-        buffer.put("b", chunk([0]))
-        assert not buffer.is_within_bounds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from forebay.datatasks.sources.common.chunks import (
     empty_chunk,
     joined,
     place_text,
+    stored_rows,
     to_chunk,
 )
 from forebay.datatasks.tasks import Chunk, DeadRow, Position
@@ -65,12 +66,29 @@ def test_every_row_once_in_order(sizes: Sizes, chunk_rows: int) -> None:
     counts = [len(each.rows) + len(each.dead) for each in found]
     largest = max([len(each.rows) + len(each.dead) for each in given_chunks], default=0)
     assert all(count <= max(chunk_rows, largest) for count in counts)
-    small = [count * 2 < chunk_rows for count in counts[:-1]]
+    small = [count * 4 < chunk_rows for count in counts[:-1]]
     following = [len(each.rows) + len(each.dead) for each in found[1:]]
     assert not any(
-        is_small and count + after <= chunk_rows and after * 2 < chunk_rows
+        is_small and count + after <= chunk_rows and after * 4 < chunk_rows
         for is_small, count, after in zip(small, counts, following, strict=False)
     )
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(1, 12))
+def test_nothing_is_read_ahead(sizes: list[int], chunk_rows: int) -> None:
+    read = [0]
+
+    def chunks() -> Iterator[Chunk]:
+        for size in sizes:
+            rows = min(size, stored_rows(chunk_rows))
+            read[0] += rows
+            yield chunk([0] * rows, read[0] - rows)
+
+    given_out = 0
+    for each in joined(chunks(), chunk_rows, empty_chunk(["n"], COLUMNS, Position(1, 0))):
+        given_out += len(each.rows)
+        assert len(each.rows) <= chunk_rows
+        assert read[0] == given_out, "more is read than was given out"
 
 
 def test_an_end_that_was_reached_is_not_told_twice() -> None:
@@ -128,11 +146,11 @@ def test_the_first_row_that_does_not_fit_is_an_error() -> None:
     assert place_text({"a": 1, "b": "c"}) == "a 1, b c"
 
 
-def test_small_chunks_are_joined_until_they_fill_half() -> None:
+def test_small_chunks_are_joined_until_they_fill_a_quarter() -> None:
     last = empty_chunk(["n"], COLUMNS, Position(0, 9))
     small = [chunk([0, 0, 0], first) for first in (0, 3, 6)]
-    assert [len(each.rows) for each in joined(iter(small), 10, last)] == [6, 3]
-    fitting = [chunk([0] * 4, 0), chunk([0] * 6, 4)]
+    assert [len(each.rows) for each in joined(iter(small), 20, last)] == [6, 3]
+    fitting = [chunk([0] * 2, 0), chunk([0] * 8, 2)]
     full = empty_chunk(["n"], COLUMNS, Position(0, 10))
     assert [len(each.rows) for each in joined(iter(fitting), 10, full)] == [10]
     halves = [chunk([0] * 5, 0), chunk([0] * 5, 5)]

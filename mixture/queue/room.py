@@ -1,0 +1,139 @@
+"""Room for the rows of one source: asked for before rows are decoded, given back as they leave.
+
+Tasks are read side by side, and rows leave in time order, so each task must be able to hold a
+chunk at any moment: else those that are ahead would fill the room with rows that wait for others.
+So a chunk is no larger than `rows_max` allows for all of them, and what a task lacks to one chunk
+is kept free for it. Bytes are only known once a chunk is decoded: until then it counts as twice
+what the largest rows so far would take, and the first chunk of a source as all of its room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+_AHEAD = 2  # chunks beside one for each task
+
+
+class Size(NamedTuple):
+    """Rows and the bytes that they take."""
+
+    rows: int
+    bytes: int
+
+    def plus(self, other: Size) -> Size:
+        """Both."""
+        return Size(self.rows + other.rows, self.bytes + other.bytes)
+
+    def minus(self, other: Size) -> Size:
+        """What is left without the other; never below nothing."""
+        return Size(max(0, self.rows - other.rows), max(0, self.bytes - other.bytes))
+
+    def times(self, count: int) -> Size:
+        """As often."""
+        return Size(self.rows * count, self.bytes * count)
+
+    def is_within(self, bound: Size) -> bool:
+        """Whether neither is larger."""
+        return self.rows <= bound.rows and self.bytes <= bound.bytes
+
+
+NOTHING = Size(0, 0)
+
+
+class Room:
+    """Who holds how much of it. Not thread-safe, as the buffer that it belongs to."""
+
+    def __init__(self, bound: Size, chunk_rows: int, readers: int) -> None:
+        """`readers`: the most tasks that are read at a time; a chunk has `chunk_rows` at most."""
+        self.held = NOTHING
+        self.chunk_rows = max(1, min(chunk_rows, bound.rows // (readers + _AHEAD)))
+        self._bound = bound
+        self._readers = readers
+        self._row_bytes: float | None = None  # of the chunk with the largest rows so far
+        self._shares: dict[Hashable, Size] = {}
+        self._places: set[Hashable] = set()  # tasks that are read
+        self._decoding: dict[Hashable, Size] = {}
+        self._lacking: Size | None = None  # None: to be added up anew
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether a chunk is on its way."""
+        return bool(self._decoding)
+
+    def open(self, task: Hashable) -> None:
+        """A task is read from now on."""
+        self._places.add(task)
+        self._lacking = None
+
+    def share(self, task: Hashable) -> Size:
+        """What a task holds, with the chunk that is decoded."""
+        return self._shares.get(task, NOTHING)
+
+    def may_begin(self, task: Hashable) -> bool:
+        """Whether a chunk of the task may be decoded now.
+
+        A task without rows may take what is kept free: others may wait for them. Where
+        nothing at all is held, a chunk may be larger than the room.
+        """
+        if self.held == NOTHING:
+            return True
+        wanted = self.held.plus(self._chunk())
+        if self.share(task).rows:
+            wanted = wanted.plus(self._kept_free().minus(self._lack(task)))
+        return wanted.is_within(self._bound)
+
+    def begin(self, task: Hashable) -> None:
+        """A chunk is decoded from now on."""
+        self._decoding[task] = self._chunk()
+        self._hold(task, self._decoding[task])
+
+    def arrived(self, task: Hashable, size: Size) -> None:
+        """The chunk is there, with what it really takes: nothing, where it has no rows."""
+        self.leave(task, self._decoding.pop(task, NOTHING))
+        self._hold(task, size)
+        if size.rows:
+            self._row_bytes = max(self._row_bytes or 0.0, size.bytes / size.rows)
+
+    def leave(self, task: Hashable, size: Size) -> None:
+        """Rows or bytes of a task have left."""
+        self.held = self.held.minus(size)
+        self._shares[task] = self.share(task).minus(size)
+        if self._shares[task] == NOTHING:
+            del self._shares[task]
+        self._lacking = None
+
+    def settle(self, task: Hashable) -> bool:
+        """Give a task's place to the next one, if there is room for a chunk of it."""
+        more = self._chunk().minus(self._lack(task))
+        after = self.held.plus(self._kept_free()).plus(more)
+        if self.share(task) != NOTHING and not after.is_within(self._bound):
+            return False
+        self._places.discard(task)
+        self._lacking = None
+        return True
+
+    def _hold(self, task: Hashable, size: Size) -> None:
+        self.held = self.held.plus(size)
+        if size != NOTHING:
+            self._shares[task] = self.share(task).plus(size)
+        self._lacking = None
+
+    def _chunk(self) -> Size:
+        """How much a chunk is expected to take."""
+        if self._row_bytes is None:
+            return Size(self.chunk_rows, self._bound.bytes)
+        expected = int(2 * self._row_bytes * self.chunk_rows)
+        return Size(self.chunk_rows, min(expected, self._bound.bytes))
+
+    def _lack(self, task: Hashable) -> Size:
+        return self._chunk().minus(self.share(task))
+
+    def _kept_free(self) -> Size:
+        """What all tasks that are read, and those that may come, lack to one chunk each."""
+        if self._lacking is None:
+            vacant = max(0, self._readers - len(self._places))
+            self._lacking = self._chunk().times(vacant)
+            for task in self._places:
+                self._lacking = self._lacking.plus(self._lack(task))
+        return self._lacking
