@@ -18,7 +18,9 @@ def odd_times(times: Ticks, jump: int, now: int | None) -> npt.NDArray[np.bool_]
     """Which of these are more than `jump` after both their neighbours.
 
     A run ends where times fall, and what they fall to has to stay for as long as the run, or to the
-    end. So one late time makes nothing odd that came before it.
+    end. So one late time makes nothing odd that came before it. Where there is nothing before a
+    run, more times have to follow than it has: otherwise the last one being late would make all of
+    them odd, and no window would have them.
 
     Args:
         times: in the order of offsets.
@@ -43,6 +45,8 @@ def _run_before(times: Ticks, last: int, jump: int) -> int:
         after = times[last + 1 : last + 1 + length].max()
         if times[first : last + 1].min() <= after + jump:
             return 0
-        if first == 0 or times[first : last + 1].min() > times[first - 1] + jump:
+        if first == 0:
+            return length if len(times) - length > length else 0
+        if times[first : last + 1].min() > times[first - 1] + jump:
             return length
     return 0

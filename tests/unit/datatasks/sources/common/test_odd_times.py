@@ -18,6 +18,11 @@ from forebay.datatasks.sources.common.odd_times import odd_times
         ([1, 50, 60, 2, 3], [1, 2]),
         ([1, 50, 60, 2], [1, 2]),
         ([50, 1, 2], [0]),
+        # With nothing before them, the last one is late: the first ones are not odd.
+        ([50, 51, 52, 1], []),
+        ([50, 1], []),
+        ([50, 51, 1, 2], []),
+        ([50, 51, 1, 2, 3], [0, 1]),
         # One that is late makes nothing odd that came before it.
         ([1, 30, 31, 2, 32], []),
         ([10, 15, 20, 25, 30, 1, 33], []),

@@ -150,6 +150,13 @@ def test_one_late_segment_moves_no_border(planner: Planner) -> None:
     assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]]
 
 
+def test_a_young_partition_whose_last_segment_is_late_keeps_its_first_window(
+    planner: Planner,
+) -> None:
+    planner.send(*minutes(0), START - 2 * HOUR)
+    assert planner.ids(0, 1) == [[0, 1, 2, 3], []]
+
+
 def test_what_nobody_had_seen_of_a_planned_window_is_in_the_next(planner: Planner) -> None:
     (planner.root / "log").mkdir()
     assert planner.ids(0) == [[]]
