@@ -60,9 +60,14 @@ def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock
 
 
 def install(recorded: Recorded) -> None:
-    """From now on jobs of this process run in it."""
+    """From now on jobs of this process run in it, and train recorded frames."""
     ReplayedReader.recorded = recorded
-    loop.RemoteReader = ReplayedReader  # type: ignore[misc,assignment]
+    run_jobs_here(ReplayedReader)
+
+
+def run_jobs_here(reader: type) -> None:
+    """From now on jobs of this process run in it. reader: hands their trainers frames."""
+    loop.RemoteReader = reader  # type: ignore[misc]
     submit._start = _start
     # No process is waited for.
     supervisor._TICK_SECONDS = 0.001

@@ -1,0 +1,1 @@
+"""Sequences of everything that happens to a pipeline, and an independent count after each step."""

@@ -1,0 +1,63 @@
+"""What a home says of itself, as plain values: borders, plans, links, dead letters, faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from forebay.datatasks.plans import WindowPlan
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
+from forebay.executors.window_files.dead_letters import gathered_letters
+from forebay.home.database import database_of
+from forebay.home.home_check import HomeCheck
+from forebay.home.paths import Home
+from forebay.home.store import store_of
+from forebay.home.tables import borders, plans
+from support.sequences.declared import PIPELINE
+
+LINES = ("main", "b")
+Facts = dict[str, Any]
+
+
+def facts_of(home: Home) -> Facts:
+    """All of it."""
+    database = database_of(home)
+    database.prepare()
+    return database.read(_rows) | {
+        "lines": {line: _line(ModelChain(home, PIPELINE, line)) for line in LINES},
+        "faults": [str(fault) for fault in HomeCheck(home).faults()],
+    }
+
+
+def _rows(rows: Connection) -> Facts:
+    found = rows.execute(select(borders.c.partition, borders.c.instant, borders.c.offset))
+    documents = rows.scalars(select(plans.c.document))
+    return {
+        "borders": [list(each) for each in found],
+        "plans": [
+            WindowPlan.of_document(each, "a plan").model_dump(mode="json") for each in documents
+        ],
+    }
+
+
+def _line(chain: ModelChain) -> Facts:
+    links = chain.links()
+    order = chain.windows()
+    newest = chain.newest_of(order)
+    return {
+        "order": order,
+        "newest": {window: link.generation for window, link in newest.items()},
+        "links": [_link(chain, link) for link in links],
+    }
+
+
+def _link(chain: ModelChain, link: Link) -> Facts:
+    stored = link.files.get("dead_letters")
+    letters = [] if stored is None else gathered_letters(store_of(chain.home).tree(stored))
+    return {
+        **link.model_dump(mode="json", exclude={"files"}),
+        "trained": {name: link.trained(name).model_dump() for name in link.seen},
+        "letters": [[each.source, each.location] for each in letters],
+    }

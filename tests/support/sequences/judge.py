@@ -1,0 +1,228 @@
+"""The independent count: each row that was written is in exactly one trained window of a line.
+
+It knows what was written, the formulas of docs/guarantees.md, and what the home says: borders,
+plans, and the row sums of each link, which are the model's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from support import independent
+from support.sequences.declared import DAY, OFFSETS, SOURCES, STREAM
+from support.sequences.home_facts import Facts
+from support.sequences.truth import Files, Log, Partition, Rows
+
+Offsets = dict[str, tuple[int, int]]
+Name = tuple[str, int]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a plan has to give to its links. offsets: of the stream."""
+
+    rows: dict[str, Rows]
+    offsets: Offsets
+    late: int
+    odd: int
+
+
+@dataclass
+class Judge:
+    """Looks at a home after each operation, and remembers what it has seen."""
+
+    log: Log
+    files: Files
+    borders: dict[str, dict[datetime, int]] = field(default_factory=dict)
+    plans: dict[Name, Expected] = field(default_factory=dict)
+    links: dict[tuple[str, str, int], Facts] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+    # By line and partition of the stream: where its last trained window ends.
+    reached: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def look(self, facts: Facts) -> None:
+        """Raise AssertionError for anything that is wrong now."""
+        assert facts["faults"] == []
+        self._borders(facts["borders"])
+        for plan in facts["plans"]:
+            name = (plan["window"], plan["generation"])
+            if name not in self.plans:
+                self.plans[name] = self._expected(plan)
+        for line, found in facts["lines"].items():
+            for link in found["links"]:
+                self._link(line, link)
+            self._line(line, found)
+        self.facts = facts
+
+    # Borders --------------------------------------------------------------------------------
+
+    def _borders(self, rows: list[tuple[str, int, int]]) -> None:
+        """None has moved or gone, they are in order, and new ones are where the rule says."""
+        found: dict[str, dict[datetime, int]] = {}
+        for name, instant_us, offset in rows:
+            found.setdefault(name, {})[_EPOCH + timedelta(microseconds=instant_us)] = offset
+        for name, known in self.borders.items():
+            for instant, offset in known.items():
+                assert found[name][instant] == offset, f"border {name} {instant} was {offset}"
+        before = {instant for known in self.borders.values() for instant in known}
+        for name, borders in found.items():
+            ordered = [offset for _, offset in sorted(borders.items())]
+            assert ordered == sorted(ordered), f"borders of {name} are not in order: {borders}"
+            if name in self.log.partitions and self.log.partitions[name].sure:
+                known = self.borders.get(name, {})
+                foretold = dict(foretold_borders(self.log.partitions[name], known, borders, before))
+                assert borders == known | foretold, f"partition {name}"
+        self.borders = found
+
+    # Plans ----------------------------------------------------------------------------------
+
+    def _expected(self, plan: Facts) -> Expected:
+        """What a plan that was made just now must hold: the data has not changed meanwhile."""
+        first, end = datetime.fromisoformat(plan["start"]), datetime.fromisoformat(plan["end"])
+        key = plan["window"].rpartition("_")[2]
+        assert (f"{first:%Y-%m-%d}" == key, end - first) == (True, DAY) or "_" in plan["window"]
+        sources = plan["sources"]
+        assert set(sources) == set(SOURCES)
+        for name, source in sources.items():
+            span = [datetime.fromisoformat(source[each]) for each in ("data_from", "data_to")]
+            assert span == [first - OFFSETS[name], end - OFFSETS[name]]
+        offsets = {name: (a, b) for name, (a, b) in sources[STREAM]["offsets"].items()}
+        for name, span in offsets.items():
+            of_partition = self.borders[name]
+            assert span == (of_partition[first], of_partition[end]), f"{plan['window']}: {name}"
+        rows = {STREAM: self.log.rows(offsets)}
+        for name in self.files.by_source:
+            rows[name] = self.files.rows(name, first - OFFSETS[name], end - OFFSETS[name])
+        for name, source in sources.items():
+            assert source["rows"] in {None, rows[name].count}, f"{plan['window']}: {name}"
+        return Expected(rows, offsets, *self.log.outside(offsets, first, end))
+
+    # Links ----------------------------------------------------------------------------------
+
+    def _link(self, line: str, link: Facts) -> None:
+        """Rows of one trained window; a link never changes."""
+        name = (line, link["window"], link["generation"])
+        if name in self.links:
+            assert self.links[name] == link, f"link {name} has changed"
+            return
+        expected = self.plans[name[1:]]
+        letters: dict[str, list[tuple[str, int]]] = {source: [] for source in SOURCES}
+        for source, location in link["letters"]:
+            letters[source].append(_place(source, location))
+        for source in SOURCES:
+            rows, read = expected.rows[source], link["read"][source]
+            assert link["trained"][source] == rows.sums, f"{name}: {source}"
+            assert sorted(letters[source]) == sorted(rows.dead), f"{name}: {source}"
+            assert (read["rows"], read["dead"]) == (rows.count, len(rows.dead)), f"{name}: {source}"
+        read = link["read"][STREAM]
+        assert (read["late"], read["odd_timestamps"]) == (expected.late, expected.odd), name
+        self._parent(line, link)
+        self.links[name] = link
+
+    def _parent(self, line: str, link: Facts) -> None:
+        """Its model goes on where its parent's ended."""
+        parent = link["parent"]
+        if parent is None:
+            assert all(each["rows"] == 0 for each in link["base_seen"].values())
+            return
+        before = self.links[line, parent["window"], parent["generation"]]
+        assert before["seen"] == link["base_seen"], f"{line} {link['window']}"
+        for source in SOURCES:
+            both = independent.added(before["seen"][source], link["trained"][source])
+            assert link["seen"][source] == both, f"{line} {link['window']}: {source}"
+
+    # Lines ----------------------------------------------------------------------------------
+
+    def _line(self, line: str, found: Facts) -> None:
+        """Windows do not overlap; no row of the stream is in two, or left out between them."""
+        links = [self.links[line, window, found["newest"][window]] for window in found["order"]]
+        for one, other in pairwise(links):
+            assert one["end"] <= other["start"], f"{line}: {one['window']}, {other['window']}"
+        reached = self.reached[line] = {}
+        before: Facts = {}
+        for link in links:
+            is_next = bool(before) and before["end"] == link["start"]
+            before = link
+            offsets = self.plans[link["window"], link["generation"]].offsets
+            for name, (first, end) in offsets.items():
+                place = f"{line} {link['window']}, partition {name}"
+                low = reached.get(name, 0)
+                assert first >= low, place
+                kept = max(low, self.log.partitions[name].kept_from)
+                if name not in reached:  # what it had before the line's first window
+                    begin = datetime.fromisoformat(links[0]["start"])
+                    kept = max(kept, self.borders[name].get(begin, 0))
+                assert not is_next or first <= kept, f"{place}: {low} to {first} is left out"
+                reached[name] = end
+
+    def trained(self, line: str) -> list[str]:
+        """Windows of a line, in order."""
+        found: list[str] = self.facts["lines"][line]["order"] if self.facts else []
+        return found
+
+    def planned(self) -> dict[str, int]:
+        """Windows that have a plan now, with the newest generation."""
+        found: dict[str, int] = {}
+        for plan in self.facts["plans"] if self.facts else []:
+            found[plan["window"]] = max(plan["generation"], found.get(plan["window"], 0))
+        return found
+
+    def changed(self) -> set[str]:
+        """Planned windows whose files are not what they were planned from."""
+        return {
+            window
+            for window, generation in self.planned().items()
+            if self._differs(self.plans[window, generation], window)
+        }
+
+    def _differs(self, expected: Expected, window: str) -> bool:
+        first, end = span_of(window)
+        return any(
+            self.files.rows(name, first - OFFSETS[name], end - OFFSETS[name]) != expected.rows[name]
+            for name in self.files.by_source
+        )
+
+
+def span_of(window: str) -> tuple[datetime, datetime]:
+    """The time of a window, or of a warm start, by its key."""
+    texts = window.split("_")
+    first, last = (
+        datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (texts[0], texts[-1])
+    )
+    return first, last if len(texts) > 1 else first + DAY
+
+
+def foretold_borders(
+    partition: Partition,
+    known: dict[datetime, int],
+    wanted: dict[datetime, int],
+    elsewhere: set[datetime],
+) -> Iterator[tuple[datetime, int]]:
+    """Where new borders have to be, in words of docs/guarantees.md.
+
+    Args:
+        partition: as it is.
+        known: borders of it that stood before.
+        wanted: those that there are now.
+        elsewhere: instants that had borders of other partitions before: it was not there yet.
+    """
+    low = partition.kept_from
+    for instant in sorted({*known, *wanted}):
+        if instant in known:
+            low = max(low, known[instant])
+            continue
+        if instant not in elsewhere:
+            low = max(low, partition.reached(instant))
+        later = [offset for other, offset in known.items() if other > instant]
+        yield instant, min([low, *later])
+
+
+def _place(source: str, location: dict[str, Any]) -> tuple[str, int]:
+    if source == STREAM:
+        return str(location["partition"]), int(location["offset"])
+    return str(location["file"]), int(location["row"])

@@ -1,0 +1,141 @@
+"""Rows for a trainer without processes: a data executor's own parts, in the trainer's process.
+
+The plan comes from the ledger and rows from the storage. What is left out is the driver, which
+leases tasks, and the wire. Tasks are read one after the other, so that a life that dies at a point
+dies there again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.tasks import TaskProgress
+from forebay.errors import error_of
+from forebay.executors.data_executor.epoch import ServingEpoch
+from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
+from forebay.executors.data_executor.task_runner import Outcome, Readers
+from forebay.executors.job.request import JobRequest
+from forebay.executors.trainer.inbox import Frame, Inbox
+from forebay.executors.window_files.dead_letters import DeadLetterWriter
+from forebay.executors.wire.messages import Grant
+from forebay.home.paths import Home
+from forebay.mixture.features.encode import to_minibatch
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.queue.queue import PrioritisedQueue
+
+EPOCH = 1
+READ_SECONDS = 30.0
+
+
+class LiveReader:
+    """Stands where the trainer's reader does."""
+
+    def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
+        self._request = JobRequest.read(job_dir)
+        self._pipeline = self._request.pipeline_spec()
+        self._layout = layout
+        self._names = source_names
+        self._home = Home(Path(self._request.home))
+        self._readers = Readers(self._request)
+        self._tasks = 0
+        self._inbox = Inbox({})
+        self._epoch: ServingEpoch | None = None
+        self._read = threading.Event()
+        self._outcome: Outcome | None = None
+
+    def begin(
+        self, window: str, generation: int, sealed: Mapping[str, TaskProgress], step: int
+    ) -> None:
+        del step
+        self._end()
+        ledger = Ledger(self._home, self._pipeline.name)
+        plan, table = ledger.plan(window, generation), ledger.tasks(window, generation)
+        self._tasks = len(table)
+        self._inbox = Inbox(sealed)
+        self._inbox.open(EPOCH)
+        letters = DeadLetterWriter(
+            self._home.model(self._pipeline.name, self._request.line, window, generation)
+        )
+        self._epoch = ServingEpoch(
+            EPOCH,
+            0,
+            PrioritisedQueue(
+                queue_sources_of(self._pipeline, self._request.source_specs()),
+                limits_of(self._pipeline),
+            ),
+            self._readers,
+            letters,
+            threading.Semaphore(1),
+            self._ended,
+        )
+        for row in range(len(table)):
+            task = ledger.data_task(table, row, plan)
+            progress = sealed.get(task.task_id)
+            if progress is None or not progress.ended:
+                self._serve(self._epoch, Grant(task=task, attempt=1, failures=0, progress=progress))
+        self._epoch.set_last(True)
+
+    def next(self, timeout_seconds: float) -> Frame | None:
+        assert self._epoch is not None
+        if not self.finished() and (found := self._epoch.next(timeout_seconds)) is not None:
+            head, rows = found
+            minibatch = None
+            if rows.batches:
+                batch = pa.concat_batches(rows.batches)
+                minibatch = to_minibatch(batch, head.segments, head.feed, self._layout)
+            self._inbox.put(
+                Frame(
+                    minibatch=minibatch,
+                    progress=head.progress,
+                    executor=head.executor,
+                    epoch=head.epoch,
+                    rows=head.rows,
+                    hour=head.hour,
+                    feed=head.feed,
+                )
+            )
+        return self._inbox.take()
+
+    def used(self, frame: Frame) -> None:
+        self._inbox.use(frame)
+
+    def finished(self) -> bool:
+        return self._inbox.ended == self._tasks
+
+    def progress(self) -> dict[str, TaskProgress]:
+        return dict(self._inbox.used)
+
+    def sealed(self, step: int, progress: Mapping[str, TaskProgress]) -> None:
+        """No storage waits for positions here."""
+
+    def dropped_rows(self) -> int:
+        return self._inbox.dropped_rows
+
+    def close(self) -> None:
+        self._end()
+        self._readers.close()
+
+    def _serve(self, epoch: ServingEpoch, grant: Grant) -> None:
+        """Read a task to its end: what a window of these tests holds fits into the buffers."""
+        self._read.clear()
+        epoch.start([grant])
+        assert self._read.wait(READ_SECONDS), f"{grant.task.task_id} is not read"
+        assert self._outcome is not None
+        failure = self._outcome.failure
+        if failure is not None:  # a driver would try again: nothing gets better here
+            raise error_of(failure.exit_code, failure.message, failure.error)
+
+    def _ended(self, epoch: ServingEpoch, outcome: Outcome) -> None:
+        del epoch
+        self._outcome = outcome
+        self._read.set()
+
+    def _end(self) -> None:
+        if self._epoch is not None:
+            self._epoch.close()
+            self._epoch = None
