@@ -154,7 +154,7 @@ def test_a_young_partition_whose_last_segment_is_late_keeps_its_first_window(
     planner: Planner,
 ) -> None:
     planner.send(*minutes(0), START - 2 * HOUR)
-    assert planner.ids(0, 1) == [[0, 1, 2, 3], []]
+    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], []]
 
 
 def test_what_nobody_had_seen_of_a_planned_window_is_in_the_next(planner: Planner) -> None:
