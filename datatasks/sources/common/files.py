@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -230,7 +231,10 @@ def _local_version(info: os.stat_result) -> str:
 
 def _remote_version(info: Mapping[str, Any]) -> str:
     change = next((key for key in _VERSION_KEYS if info.get(key)), "")
-    return version_text(_size(info), change, info.get(change, ""))
+    value = info.get(change, "")
+    # Some file systems list an instant as a number and say it as a datetime of one file.
+    text = value.timestamp() if isinstance(value, datetime) else value
+    return version_text(_size(info), change, text)
 
 
 def _size(info: Mapping[str, Any]) -> int:

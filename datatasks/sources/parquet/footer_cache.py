@@ -99,7 +99,7 @@ class FooterCache:
             return
         there = pc.is_in(kept["key"], _keys(everything).drop_null())
         table = pa.concat_tables([kept.filter(there), _table(new)])
-        table = table.slice(max(0, table.num_rows - FILES_MAX))
+        table = table.slice(max(0, table.num_rows - FILES_MAX)).combine_chunks()
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_file(sink, self._schema, options=options) as writer:
