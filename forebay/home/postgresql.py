@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Dialect, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError
 from sqlalchemy.schema import CreateSchema
 
 from forebay.errors import ConfigError, InfrastructureError
@@ -41,6 +41,16 @@ _PASSING = (
     "too many",
     "connection slots",
     "terminating connection",
+)
+# What the client says of an address that no server will ever be reached by as it is.
+_INCURABLE = (
+    ' value: "',
+    "invalid integer value",
+    "invalid port number",
+    "no password supplied",
+    "definition of service",
+    "root certificate file",
+    "does not support SSL",
 )
 _SETTINGS = {
     "timezone": "UTC",
@@ -277,9 +287,14 @@ def _may_repeat(error: DBAPIError) -> bool:
     code = _code(error)
     if code is not None:
         return code in _CONFLICTS or error.connection_invalidated
-    # No code: no connection. What the server itself refuses then stays refused.
+    # No code: no connection. What the server itself refuses then stays refused, and so does what
+    # the client refuses before it asks one.
     reason = str(error.orig)
-    return "FATAL" not in reason or any(sign in reason for sign in _PASSING)
+    if any(sign in reason for sign in _PASSING):
+        return True
+    if isinstance(error, ProgrammingError):
+        return False
+    return "FATAL" not in reason and not any(sign in reason for sign in _INCURABLE)
 
 
 def _code(error: DBAPIError) -> str | None:

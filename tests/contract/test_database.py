@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, func, insert, select, text, update
+from sqlalchemy import Connection, func, insert, make_url, select, text, update
 from support.postgres_server import PostgresServer
 
 from forebay.errors import ConfigError, InfrastructureError
@@ -354,6 +354,38 @@ class TestPostgres(DatabaseSuite):
             with pytest.raises(InfrastructureError, match="timeout expired"):
                 database_of(Home(tmp_path)).read(count, patient=False)
             assert 1 < time.monotonic() - began < 5
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ("sslmod=require", 'invalid connection option "sslmod"'),
+            ("sslmode=sometimes", 'invalid sslmode value: "sometimes"'),
+            ("service=nope", 'definition of service "nope" not found'),
+        ],
+    )
+    def test_what_no_wait_cures_is_refused_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, said: str
+    ) -> None:
+        address = f"postgresql://me:hunter2@127.0.0.1:1/facts?{options}"
+        monkeypatch.setenv("FOREBAY_DATABASE", address)
+        began = time.monotonic()
+        with pytest.raises(InfrastructureError) as raised:
+            database_of(Home(tmp_path)).read(count)
+        assert time.monotonic() - began < 2
+        assert said in str(raised.value)
+        assert "correct FOREBAY_DATABASE" in str(raised.value)
+        assert "hunter2" not in str(raised.value)
+
+    def test_so_is_a_database_that_the_server_does_not_have(
+        self, home: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place = make_url(os.environ["FOREBAY_DATABASE"]).set(database="nowhere")
+        address = place.render_as_string(hide_password=False)
+        monkeypatch.setenv("FOREBAY_DATABASE", address)
+        began = time.monotonic()
+        with pytest.raises(InfrastructureError, match="FATAL"):
+            database_of(home).read(count)
+        assert time.monotonic() - began < 2
 
     @pytest.mark.parametrize(
         "address",
