@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ForebayError
@@ -165,13 +166,15 @@ def collect_after(event: str, home: Home, pipeline: PipelineSpec, line: str) -> 
     try:
         with only_collector(home, _ALONE_SECONDS):
             gone = list(LineRetention(home, pipeline, line).remove(_AFTER_SECONDS))
-    except (ForebayError, OSError) as error:
+    except (ForebayError, OSError, SQLAlchemyError) as error:
         _LOG.warning(
             "%s, and what older windows of pipeline %r hold was not removed: %s. "
             "forebay gc does it again",
             event,
             pipeline.name,
             error,
+            # Of what the database has no clear error for, the log says where it was.
+            exc_info=isinstance(error, SQLAlchemyError),
         )
     else:
         if gone:

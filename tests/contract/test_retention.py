@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from support.jobs import report_job, request, store_job
 from support.links import AT, link
 from support.model_lines import plan_empty
@@ -26,6 +27,7 @@ from forebay.executors.job.submit import submit
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.start import require_checkpoint
+from forebay.executors.retention import collect
 from forebay.executors.retention.collect import LineRetention, collect_after
 from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
 from forebay.executors.stages.claims import Claims
@@ -343,6 +345,23 @@ def test_after_a_publication_it_is_only_a_warning(
     assert len(line.having("checkpoint")) == 4
     collect_after("window 4 is published", line.home, spec(), "main")
     assert len(line.having("checkpoint")) == 2
+
+
+def test_an_error_of_the_database_fails_nothing_and_is_in_the_log(
+    line: Line, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line.days(1, 4)
+
+    def refused(*_: object) -> NoReturn:
+        raise PoolTimeout("no connection is free")
+
+    monkeypatch.setattr(collect, "forget_files", refused)
+    collect_after("window 4 is published", line.home, spec(), "main")
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "no connection is free" in record.getMessage()
+    assert record.exc_info
+    assert len(line.having("checkpoint")) == 4
 
 
 @contextmanager
