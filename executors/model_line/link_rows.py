@@ -45,6 +45,7 @@ from forebay.mixture.row_sums import RowSums
 from forebay.system.instants import from_us, now_us, to_us
 
 _SUMS = tuple(RowSums.model_fields)
+_OFFSETS = tuple(OffsetsRead.model_fields)
 _parents = links.alias("parents")
 _parent_windows = windows.alias("parent_windows")
 _others = links.alias("others")
@@ -385,12 +386,7 @@ def _read(row: Row[Any]) -> ReadRows:
         late=row.late_rows,
         odd_timestamps=row.odd_timestamps,
         first_odd=row.first_odd,
-        offsets=OffsetsRead(
-            records=row.record_offsets,
-            control=row.control_offsets,
-            aborted=row.aborted_offsets,
-            compacted=row.compacted_offsets,
-        ),
+        offsets=OffsetsRead(**{kind: getattr(row, f"offsets_{kind}") for kind in _OFFSETS}),
     )
 
 
@@ -410,10 +406,7 @@ def _row_of(link: Link, source: str) -> dict[str, int | str]:
         "odd_timestamps": read.odd_timestamps,
         "first_odd": read.first_odd,
         "learnt": json.dumps(link.learnt.get(source, {})),
-        "record_offsets": read.offsets.records,
-        "control_offsets": read.offsets.control,
-        "aborted_offsets": read.offsets.aborted,
-        "compacted_offsets": read.offsets.compacted,
+        **{f"offsets_{kind}": getattr(read.offsets, kind) for kind in _OFFSETS},
     }
 
 

@@ -215,10 +215,10 @@ link_rows = Table(
     _number("odd_timestamps"),
     _text("first_odd"),
     _text("learnt"),
-    _number("record_offsets"),
-    _number("control_offsets"),
-    _number("aborted_offsets"),
-    _number("compacted_offsets"),
+    _number("offsets_records"),
+    _number("offsets_control"),
+    _number("offsets_aborted"),
+    _number("offsets_compacted"),
 )
 # What of a link is in the store, by kind: its checkpoint, scores, steps, dead letters and the model
 # that serves.

@@ -221,11 +221,6 @@ class Cluster:
         found = self._special(topic, "EARLIEST")
         return {partition: at.offset for partition, at in found.items()}
 
-    def end_offsets(self, topic: Topic) -> dict[int, int]:
-        """For each partition the offset that the next record will have (the high watermark)."""
-        found = self._special(topic, "LATEST")
-        return {partition: at.offset for partition, at in found.items()}
-
     def stable_ends(self, topic: Topic) -> dict[int, PartitionEnd]:
         """For each partition the last stable offset: no transaction is open before it."""
         found = self._special(topic, "LATEST", committed=True)

@@ -162,10 +162,10 @@ def _make_links() -> None:
         _number("odd_timestamps"),
         _text("first_odd"),
         _text("learnt"),
-        _number("record_offsets"),
-        _number("control_offsets"),
-        _number("aborted_offsets"),
-        _number("compacted_offsets"),
+        _number("offsets_records"),
+        _number("offsets_control"),
+        _number("offsets_aborted"),
+        _number("offsets_compacted"),
     )
     _make(
         "link_files",
