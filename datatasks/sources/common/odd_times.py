@@ -12,15 +12,15 @@ import numpy.typing as npt
 ODD_RUN_MAX = 100
 
 Ticks = npt.NDArray[np.int64]
+_NEVER = -(2**62)
 
 
 def odd_times(times: Ticks, jump: int, now: int | None) -> npt.NDArray[np.bool_]:
     """Which of these are more than `jump` after both their neighbours.
 
-    A run ends where times fall, and what they fall to has to stay for as long as the run, or to the
-    end. So one late time makes nothing odd that came before it. Where there is nothing before a
-    run, more times have to follow than it has: otherwise the last one being late would make all of
-    them odd, and no window would have them.
+    A run ends where times fall, and what they fall to has to stay for as long as the run. So one
+    late time makes nothing odd that came before it, also where it is the last one. Where there is
+    nothing before a run, more times have to follow than it has.
 
     Args:
         times: in the order of offsets.
@@ -38,12 +38,23 @@ def odd_times(times: Ticks, jump: int, now: int | None) -> npt.NDArray[np.bool_]
     return odd
 
 
+def settled_times(times: Ticks, odd: npt.NDArray[np.bool_]) -> Ticks:
+    """Times by which a stream is cut: an odd one counts as the next that is not, the last as none.
+
+    So an odd run goes with what follows it. Were it passed over, a dataset that begins between what
+    precedes a run and what follows it would never have the run's rows.
+    """
+    usual = np.append(np.where(odd, np.int64(_NEVER), times), np.int64(_NEVER))
+    places = np.where(odd, len(times), np.arange(len(times)))
+    return usual[np.minimum.accumulate(places[::-1])[::-1]]
+
+
 def _run_before(times: Ticks, last: int, jump: int) -> int:
     """The length of the odd run that ends with `last`; 0 where none does."""
     for length in range(1, min(ODD_RUN_MAX, last + 1) + 1):
         first = last + 1 - length
-        after = times[last + 1 : last + 1 + length].max()
-        if times[first : last + 1].min() <= after + jump:
+        after = times[last + 1 : last + 1 + length]
+        if len(after) < length or times[first : last + 1].min() <= after.max() + jump:
             return 0
         if first == 0:
             return length if len(times) - length > length else 0

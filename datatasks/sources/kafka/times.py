@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forebay.datatasks.sources.common.odd_times import ODD_RUN_MAX, Ticks, odd_times
+from forebay.datatasks.sources.common.odd_times import ODD_RUN_MAX, Ticks, odd_times, settled_times
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
 
 # As many records say where the stream is: an odd run, and what follows it, are fewer.
@@ -66,7 +66,7 @@ class RecordTimes:
         block = self._block(first)
         now_ms = self._now_ms if block.is_last else None
         odd = odd_times(block.times, self._jump_ms, now_ms)
-        found = np.flatnonzero((block.times >= instant_ms) & ~odd)
+        found = np.flatnonzero(settled_times(block.times, odd) >= instant_ms)
         if len(found) and (block.is_last or found[0] < _LOOKED_AT):
             return int(block.offsets[found[0]])
         return self._stretch.end if block.is_last else None

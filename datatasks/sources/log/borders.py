@@ -11,7 +11,7 @@ import numpy as np
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Borders
 from forebay.datatasks.sources.common.bundles import Ints
-from forebay.datatasks.sources.common.odd_times import odd_times
+from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
 from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders, time_text
 from forebay.system.instants import to_us
 
@@ -77,9 +77,9 @@ class LogBorders(StreamBorders):
             self.require_kept(each.name, gone, span, is_whole=is_whole, newest=newest)
 
     def _reached(self, partition: Partition) -> Reached:
-        """For each instant the first segment that is not older, nor odd; or the end."""
+        """For each instant the first segment that is not older, by `settled_times`; or the end."""
         odd = odd_times(partition.commit_us, self._jump_us, self._now_us)
-        reached = np.maximum.accumulate(np.where(odd, np.int64(-(2**62)), partition.commit_us))
+        reached = np.maximum.accumulate(settled_times(partition.commit_us, odd))
         at = np.searchsorted(reached, [to_us(instant) for instant in self.instants])
         offsets = np.append(partition.base, partition.end)[at]
         by_time = dict(zip(self.instants, offsets.tolist(), strict=True))

@@ -80,10 +80,17 @@ class Partition:
 
     def reached(self, instant: datetime) -> int:
         """The first offset, of those that are stored, at which the partition has reached a time."""
-        stored = [each for each in self.segments if each.base >= self.kept_from]
-        return next(
-            (each.base for each in stored if not each.odd and each.stamp >= instant), self.end
-        )
+        first: int | None = None  # of the odd ones since the last one that is not
+        for each in self.segments:
+            if each.base < self.kept_from:
+                continue
+            first = each.base if first is None else first
+            if each.odd:
+                continue
+            if each.stamp >= instant:
+                return first
+            first = None
+        return self.end
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ def test_a_position_at_the_end_of_a_segment_is_the_start_of_the_next(tmp_path: P
         writer.append(rows(first, 4), START)
     opened = source(tmp_path)
     [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
-    ends = [chunk.end for chunk in opened.open(task, None, ["n"], 2)]
+    ends = [chunk.end for chunk in opened.open(task, None, ["n"], 3)]
     assert ends == [(0, 2), (1, 0), (1, 2), (2, 0)]
 
 

@@ -157,6 +157,17 @@ def test_a_young_partition_whose_last_segment_is_late_keeps_its_first_window(
     assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], []]
 
 
+def test_a_last_segment_that_is_late_takes_nothing_from_the_first_window(planner: Planner) -> None:
+    """Nor where the log has records of long before."""
+    planner.send(START - 240 * HOUR, *minutes(0), START - 2 * HOUR)
+    assert planner.ids(0, 1) == [[1, 2, 3, 4, 5], []]
+
+
+def test_an_odd_record_at_the_border_of_a_dataset_is_in_its_first_window(planner: Planner) -> None:
+    planner.send(START - 240 * HOUR, START + 12 * HOUR, *minutes(0))
+    assert planner.ids(0, 1) == [[1, 2, 3, 4, 5], []]
+
+
 def test_what_nobody_had_seen_of_a_planned_window_is_in_the_next(planner: Planner) -> None:
     (planner.root / "log").mkdir()
     assert planner.ids(0) == [[]]
