@@ -52,7 +52,13 @@ def run(
     target = LineTarget.load(config, pipeline, line)
     cancel = shlex.join(["forebay", "cancel", pipeline, "--line", line])
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout, cancel)
-    watch = Watch(shown.waiting, shown.planned, shown.submitted, shown.progress, shown.away)
+    watch = Watch(
+        waiting=shown.waiting,
+        planned=shown.planned,
+        submitted=shown.submitted,
+        progress=shown.progress,
+        away=shown.away,
+    )
     try:
         facts = Run(target, watch).execute(first, last, reprocess=reprocess)
     except KeyboardInterrupt:

@@ -67,12 +67,12 @@ class Told:
     @property
     def watch(self) -> Watch:
         return Watch(
-            lambda report, todo: self.planned.append(
+            planned=lambda report, todo: self.planned.append(
                 (report, [(plan.window, plan.generation) for plan in todo])
             ),
-            lambda job_id, folder: self.submitted.append((job_id, folder)),
-            lambda progress, status: self.progress.append((progress, status)),
-            lambda error: self.away.append(str(error)),
+            submitted=lambda job_id, folder: self.submitted.append((job_id, folder)),
+            progress=lambda progress, status: self.progress.append((progress, status)),
+            away=lambda error: self.away.append(str(error)),
         )
 
 
