@@ -164,7 +164,7 @@ def test_every_row_is_looked_at_whatever_a_page_holds(
         (
             manifests,
             (manifests.c.plan_id == 1) & (manifests.c.stream == "clicks"),
-            "pipeline ads, window 2026-03-01, generation 1, stream clicks",
+            "pipeline ads, line main, window 2026-03-01, generation 1, stream clicks",
         ),
         (listings, listings.c.source == "clicks", "pipeline ads, window 2026-03-03, source clicks"),
         (
@@ -338,7 +338,9 @@ def test_texts_that_are_damaged_are_named(
 
 def test_a_text_that_lacks_something_is_named_by_what_it_lacks(whole: Home) -> None:
     change(whole, update(plans).where(plans.c.id == 1).values(document='{"window": "2026-03-01"}'))
-    said = "plans: pipeline ads, window 2026-03-01, generation 1: its document is damaged: "
+    said = (
+        "plans: pipeline ads, line main, window 2026-03-01, generation 1: its document is damaged: "
+    )
     assert lines_of(whole) == [
         f"{said}generation: Field required. Restore the database from a backup"
     ]
