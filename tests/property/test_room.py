@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forebay.mixture.queue.buffer import BufferedChunk
@@ -107,22 +107,32 @@ class World:
             assert held <= max(self.limits.bytes_max, self.largest[source])
 
 
+BOUNDS = st.fixed_dictionaries(
+    {
+        "minibatch_rows": st.integers(1, 40),
+        "rows_max": st.integers(1, 30),
+        "bytes_max": st.sampled_from([100, 400, 10_000]),
+        "chunk_rows": st.integers(1, 12),
+    }
+)
+# A minibatch needs more rows than there may be, and three readers share the room for one.
+NARROW = {"minibatch_rows": 2, "rows_max": 1, "bytes_max": 100, "chunk_rows": 1}
+
+
 @settings(deadline=None, max_examples=60)
-@given(TASKS, st.data(), st.integers(0, 2**32))
+@given(TASKS, st.integers(1, 5), st.sampled_from([1, 40]), BOUNDS, st.integers(0, 2**32))
+@example([(0, [0]), (0, [0]), (0, [0])], 3, 1, NARROW, 0)
+@example([(0, [0, 1]), (0, [1, 2]), (0, [2])], 3, 40, NARROW, 1)
+@example([(0, [0]), (1, [0]), (2, [0])], 1, 40, NARROW, 2)
 def test_bounds_hold_and_every_row_leaves(
-    tasks: list[tuple[int, list[int]]], data: st.DataObject, seed: int
+    tasks: list[tuple[int, list[int]]],
+    together: int,
+    row_bytes: int,
+    bounds: dict[str, int],
+    seed: int,
 ) -> None:
     order = random.Random(seed)
-    together = data.draw(st.integers(1, 5), label="together")
-    row_bytes = data.draw(st.sampled_from([1, 40]), label="row_bytes")
-    bytes_max = data.draw(st.sampled_from([100, 400, 10_000]), label="bytes_max")
-    limits = Limits(
-        minibatch_rows=data.draw(st.integers(1, 40), label="minibatch_rows"),
-        rows_max=data.draw(st.integers(1, 30), label="rows_max"),
-        bytes_max=bytes_max,
-        chunk_rows=data.draw(st.integers(1, 12), label="chunk_rows"),
-        flush_seconds=1.0,
-    )
+    limits = Limits(**bounds, flush_seconds=1.0)
     ordered = sorted((source, sorted(hours)) for source, hours in tasks)
     readers = [
         Reader(source, f"{number}", deque(hours), row_bytes)
@@ -151,7 +161,7 @@ def test_bounds_hold_and_every_row_leaves(
         for source, rows in frame.segments:
             found[source] += rows
     assert found == wanted
-    strict = limits.rows_max >= together + 2 and bytes_max == 10_000 and row_bytes == 1
+    strict = limits.rows_max >= together + 2 and limits.bytes_max == 10_000 and row_bytes == 1
     if strict and len(tasks) <= together:
         hours = [frame.hour for frame in world.frames if frame.rows and frame.feed == "stream"]
         assert hours == sorted(hours), "with room for all tasks, rows leave in time order"
