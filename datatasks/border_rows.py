@@ -28,6 +28,12 @@ _BEFORE = (
 _AFTER = (
     _OF_PARTITION.where(borders.c.instant > bindparam("last")).order_by(borders.c.instant).limit(1)
 )
+_PARTITIONS = (
+    select(borders.c.partition)
+    .distinct()
+    .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
+    .where(borders.c.topic == bindparam("topic"))
+)
 _STORE = insert(borders)
 
 
@@ -46,6 +52,11 @@ class DecidedBorders(Borders):
         """See `Borders.near`."""
         wanted = _by_partition(borders)
         return self._database.read(lambda rows: self._near(rows, topic, wanted))
+
+    def partitions(self, topic: str) -> set[str]:
+        """See `Borders.partitions`."""
+        asked = {**self._of, "topic": topic}
+        return self._database.read(lambda rows: set(rows.scalars(_PARTITIONS, asked)))
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """See `Borders.decide`."""

@@ -38,6 +38,10 @@ class Borders(ABC):
         """The borders that are decided of these, and the nearest ones around each."""
 
     @abstractmethod
+    def partitions(self, topic: str) -> set[str]:
+        """The partitions that have a border: some may be gone by now."""
+
+    @abstractmethod
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """Decide borders for good, each as near to what is proposed as its neighbours allow.
 
@@ -52,6 +56,10 @@ class Proposed(Borders):
     def near(self, topic: str, borders: Iterable[Border]) -> dict[Border, int]:  # noqa: ARG002
         """None."""
         return {}
+
+    def partitions(self, topic: str) -> set[str]:  # noqa: ARG002
+        """None."""
+        return set()
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:  # noqa: ARG002
         """See `Borders.decide`."""

@@ -26,6 +26,7 @@ _VERSION_KEYS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modif
 # Of a local file behind fsspec: they change where a copy keeps size and time.
 _STATE_KEYS = ("created", "ino")
 _SHOWN = 5
+_PLAN_AGAIN = "plan the window again"
 
 
 class _Row(NamedTuple):
@@ -145,8 +146,8 @@ class Files:
             pa.array([row[3] for row in rows], pa.string()),
         )
 
-    def version(self, relative: str) -> str:
-        """The version of one file now.
+    def version(self, relative: str, way_out: str = _PLAN_AGAIN) -> str:
+        """The version of one file now. way_out: what a person does when it is gone.
 
         Raises:
             DataError: when it is gone.
@@ -159,7 +160,8 @@ class Files:
             self._fs.invalidate_cache()
             return _remote_version(self._fs.info(place))
         except OSError as error:
-            raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
+            failure = read_failure(error, place, way_out)
+            raise failure or InfrastructureError(f"{place}: {error}") from error
 
     @contextmanager
     def opened(self, relative: str) -> Iterator[Any]:
@@ -255,10 +257,15 @@ def answering(place: str) -> Iterator[None]:
         raise InfrastructureError(f"{place}: {error}") from error
 
 
-def read_failure(error: Exception, place: str) -> DataError | InfrastructureError | None:
-    """The error to raise when a file cannot be opened or read; None when its content is bad."""
+def read_failure(
+    error: Exception, place: str, way_out: str = _PLAN_AGAIN
+) -> DataError | InfrastructureError | None:
+    """The error to raise when a file cannot be opened or read; None when its content is bad.
+
+    way_out: what a person does when it is gone.
+    """
     if isinstance(error, FileNotFoundError):
-        return DataError(f"{place} was planned and is gone: plan the window again")
+        return DataError(f"{place} was planned and is gone: {way_out}")
     if isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}:
         return InfrastructureError(f"{place}: {error}")
     return None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Border, Borders, in_order, require_within
-from forebay.errors import DataError
+from forebay.datatasks.sources.common.deleted_rows import MINUTE, RowsDeletedError
 from forebay.system.instants import from_us
 
 Reached = Callable[[datetime, int], int]
@@ -75,6 +75,10 @@ class StreamBorders:
         self._proposed |= found
         self._offsets = self._offsets | in_order(decided, found)
 
+    def furthest(self, partition: str) -> int:
+        """The highest offset of the borders that are read of a partition."""
+        return max(self._decided[partition].values(), default=0)
+
     def decide(self) -> None:
         """Let the borders hold from now on; what somebody decided meanwhile holds already."""
         self._offsets = self._offsets | self._borders.decide(self._topic, self._proposed)
@@ -85,43 +89,76 @@ class StreamBorders:
         return first, end
 
     def require_kept(
-        self, partition: str, gone: int, span: Interval, *, is_whole: bool, newest: str
+        self,
+        firsts: Mapping[str, int],
+        spans: Sequence[Interval],
+        *,
+        is_whole: Callable[[Interval], bool],
+        oldest: Callable[[str, Interval], str],
     ) -> None:
-        """Raise when rows of the span were deleted, or may have been.
+        """Raise when rows of a span were deleted, or may have been.
 
         A span that begins at a decided border has lost what lies between it and the first stored
         record. Without one, the first stored record being the span's first, records before it are
         gone, and nobody can tell any more whether some of them lay in the span.
 
         Args:
-            partition: its name.
-            gone: the first offset that is stored.
-            span: the rows' time.
+            firsts: the first offset that is stored of each partition.
+            spans: the rows' times.
             is_whole: whether a declared `starts`, or a time limit, says that nothing of it is gone.
-            newest: the time of the first stored record in words; empty where none is.
+            oldest: the time of the first stored record in words; empty where none is.
 
         Raises:
-            DataError: which names what to declare.
+            RowsDeletedError: which names what to do.
         """
+        reasons: dict[Interval, str] = {}
+        for span in spans:
+            for partition, gone in firsts.items():
+                reason = self._deleted(partition, gone, span, is_whole=is_whole(span))
+                if reason:
+                    since = oldest(partition, span)
+                    left = f" (the first one left is of {since})" if since else ""
+                    reasons[span] = f"{self._place(partition)}: {reason}{left}"
+                    break
+        if reasons:
+            raise RowsDeletedError(reasons)
+
+    def _deleted(self, partition: str, gone: int, span: Interval, *, is_whole: bool) -> str:
+        """What was deleted of a span in one partition; empty when nothing was."""
         first, end = self.offsets(partition, span)
         if first < min(gone, end):
-            raise DataError(
-                f"{self._place(partition)}: {span.start} to {span.end} has the offsets {first} to "
-                f"{end}, and those before {gone} were deleted: run a later window, or declare "
-                "`starts` behind this one in the source"
+            return (
+                f"{_span_text(span)} has the offsets {first} to {end}, and those before {gone} "
+                "were deleted"
             )
-        is_decided = first in self._decided[partition].values()
-        if is_whole or is_decided or gone == 0 or first > gone:
-            return
-        since = f" (the first one left is of {newest})" if newest else ""
-        raise DataError(
-            f"{self._place(partition)}: the records before offset {gone} were deleted{since}, and "
-            f"rows of {span.start} to {span.end} may be among them: declare `starts` in the "
-            "source, or run a later window"
+        if gone == 0 or first > gone or self._begins_at_border(partition, span):
+            return ""
+        # No `starts` says that a window had no rows which ends before the first stored record.
+        has_ended = first == end < gone and Border(partition, span.end) in self.known
+        if is_whole and not has_ended:
+            return ""
+        unless = "" if has_ended else f"; if none was, declare `starts: {span.start:{MINUTE}}`"
+        return (
+            f"records before offset {gone} were deleted, and rows of {_span_text(span)} may be "
+            f"among them{unless}"
+        )
+
+    def _begins_at_border(self, partition: str, span: Interval) -> bool:
+        """Whether it is known where a span begins: nothing before that offset is its own."""
+        first, end = self.offsets(partition, span)
+        if span.start in self._elsewhere and first == end:
+            return True  # the partition was not there yet
+        return any(
+            offset == first and border.instant <= span.start
+            for border, offset in self._decided[partition].items()
         )
 
     def _place(self, partition: str) -> str:
         return f"{self._words}, partition {partition}"
+
+
+def _span_text(span: Interval) -> str:
+    return f"{span.start:{MINUTE}} to {span.end:{MINUTE}}"
 
 
 def time_text(microseconds: int) -> str:

@@ -21,28 +21,31 @@ from forebay.system.instants import to_us
 
 
 def require_kept(
-    borders: TopicBorders, span: Interval, starts: datetime | None, kept_since: datetime | None
+    borders: TopicBorders,
+    spans: Sequence[Interval],
+    starts: datetime | None,
+    kept_since: datetime | None,
 ) -> None:
-    """Raise when rows of the span were deleted by the topic's retention, or may have been.
+    """Raise when rows of a span were deleted by the topic's retention, or may have been.
 
     Two things say that none were: a declared `starts` at the span's start, and a time limit that
     spares everything since `kept_since`.
 
     Raises:
-        DataError: which names what to declare.
+        RowsDeletedError: which names what to declare.
     """
-    is_whole = (starts is not None and span.start <= starts) or (
-        kept_since is not None and span.start >= kept_since
-    )
-    for partition in borders.topic.partitions:
-        stored = borders.first(partition, span)
-        borders.require_kept(
-            str(partition),
-            borders.firsts[partition],
-            span,
-            is_whole=is_whole,
-            newest=time_text(stored.timestamp_ms * 1000) if stored else "",
+
+    def is_whole(span: Interval) -> bool:
+        return (starts is not None and span.start <= starts) or (
+            kept_since is not None and span.start >= kept_since
         )
+
+    def oldest(partition: str, span: Interval) -> str:
+        stored = borders.first(int(partition), span)
+        return time_text(stored.timestamp_ms * 1000) if stored else ""
+
+    firsts = {str(partition): first for partition, first in borders.firsts.items()}
+    borders.require_kept(firsts, spans, is_whole=is_whole, oldest=oldest)
 
 
 def task_table(borders: TopicBorders, spans: Sequence[Interval]) -> pa.Table:

@@ -117,8 +117,7 @@ class KafkaSource(KafkaKind, Source):
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
         borders = TopicBorders(self._cluster, self.access, topic, spans, self.borders, jump, now)
         kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
-        for span in spans:
-            require_kept(borders, span, self.spec.starts, kept_since)
+        require_kept(borders, spans, self.spec.starts, kept_since)
         borders.decide()
         return Scan(
             task_table(borders, spans),

@@ -60,21 +60,31 @@ class LogBorders(StreamBorders):
             jump: how far ahead of its neighbours a segment's time may be.
             now: the planner's clock, which says the same of a partition's last segments.
         """
-        names = [_NO_PARTITION, *(each.name for each in partitions)]
+        self._firsts = {each.name: int(each.base[0]) for each in partitions}
+        trimmed_away = sorted(borders.partitions(path) - {_NO_PARTITION, *self._firsts})
+        names = [_NO_PARTITION, *self._firsts, *trimmed_away]
         super().__init__(borders, path, names, spans, f"log {path}")
-        self._partitions = partitions
+        self._oldest_us = {each.name: int(each.commit_us[0]) for each in partitions}
         self._jump_us, self._now_us = jump // timedelta(microseconds=1), to_us(now)
         self.propose(_NO_PARTITION, 0, 0, lambda _instant, low: low)
         for each in partitions:
-            self.propose(each.name, int(each.base[0]), each.end, self._reached(each))
+            self.propose(each.name, self._firsts[each.name], each.end, self._reached(each))
+        for name in trimmed_away:  # it goes on where it ended, should it come back
+            self._firsts[name] = end = self.furthest(name)
+            self.propose(name, end, end, lambda _instant, low: low)
 
-    def require_all_kept(self, span: Interval, starts: datetime | None) -> None:
+    def require_all_kept(self, spans: Sequence[Interval], starts: datetime | None) -> None:
         """See `require_kept`."""
-        is_whole = starts is not None and span.start <= starts
-        for each in self._partitions:
-            newest = time_text(int(each.commit_us[0]))
-            gone = int(each.base[0])
-            self.require_kept(each.name, gone, span, is_whole=is_whole, newest=newest)
+        self.require_kept(
+            self._firsts,
+            spans,
+            is_whole=lambda span: starts is not None and span.start <= starts,
+            oldest=self._oldest,
+        )
+
+    def _oldest(self, partition: str, _span: Interval) -> str:
+        oldest = self._oldest_us.get(partition)
+        return "" if oldest is None else time_text(oldest)
 
     def _reached(self, partition: Partition) -> Reached:
         """For each instant the first segment that is not older, by `settled_times`; or the end."""

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.chunks import (
     Stored,
@@ -17,6 +18,7 @@ from forebay.datatasks.sources.common.chunks import (
     stored_rows,
     to_chunk,
 )
+from forebay.datatasks.sources.common.deleted_rows import ways_out
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import hours_of, outside
@@ -62,18 +64,20 @@ class _Segment:
         self.row_range = task.ranges[index]
         path = self.row_range.path
         self.path = files.full(path)
+        span = Interval(task.data_from, task.data_to)
+        self.deleted = f"rows of window {task.window} were deleted. {ways_out([span])}"
         self.planned = PlannedFile(
             self.path,
             self.row_range.version,
-            lambda: files.version(path),
+            lambda: files.version(path, self.deleted),
             plan_again(task.window),
         )
         self.partition, _, name = path.rpartition("/")
         self.base, self.rows, commit_ms = parse_segment(name)
         time = np.array([commit_ms * 1000], np.int64)
-        span = to_us(task.data_from), to_us(task.data_to)
-        self.hour = hours_of(time, *span)[0]
-        self.outside = outside(time, *span)
+        bounds = to_us(span.start), to_us(span.end)
+        self.hour = hours_of(time, *bounds)[0]
+        self.outside = outside(time, *bounds)
 
     def chunks(self, start: int, columns: Sequence[str], chunk_rows: int) -> Iterator[Chunk]:
         for chunk in self._read(start, columns, chunk_rows):
@@ -133,7 +137,7 @@ class _Segment:
 
     def _dead(self, error: Exception, at: int, columns: Sequence[str]) -> Chunk:
         self.planned.require_unchanged()
-        raised = read_failure(error, self.path)
+        raised = read_failure(error, self.path, self.deleted)
         where = self._location(at)
         if raised is None and self.spec.bad_rows == "fail":
             raised = DataError(

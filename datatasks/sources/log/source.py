@@ -149,8 +149,7 @@ class LogSource(LogKind, MarkerSource):
         partitions = list(_by_partition(segments))
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
         borders = LogBorders(partitions, spans, self.borders, self.options.path, jump, now)
-        for each in spans:
-            borders.require_all_kept(each, self.spec.starts)
+        borders.require_all_kept(spans, self.spec.starts)
         borders.decide()
         bounds = Spans(spans)
         found = np.full(len(segments.base), -1, np.int64)

@@ -15,6 +15,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
 from forebay.errors import DataError
 from forebay.home.database import close_databases, database_of
 from forebay.home.paths import Home
@@ -53,10 +54,10 @@ class Planner:
             found.append(path)
         return found
 
-    def ids(self, *hours: int) -> list[list[int]]:
+    def ids(self, *hours: int, starts: datetime | None = None) -> list[list[int]]:
         """The rows of each hour, planned by one scan."""
         fields = {"kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
-        spec = SourceSpec.model_validate({"name": "clicks", **fields})
+        spec = SourceSpec.model_validate({"name": "clicks", "starts": starts, **fields})
         borders = DecidedBorders(database_of(Home(self.root / "home")), "ads", "clicks")
         spans = [span(number) for number in hours]
         with closing(open_source(spec, self.root, borders)) as source:
@@ -121,10 +122,50 @@ def test_a_log_may_be_trimmed_where_nobody_needs_it(planner: Planner) -> None:
         planner.ids(1)
 
 
+def test_a_partition_that_was_trimmed_away_is_never_silent(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1))
+    planner.send(*minutes(0), *minutes(1), *minutes(2), partition=1)
+    assert planner.ids(0, 1)
+    for path in written:
+        path.unlink()
+    for number, offsets in enumerate(("0 to 4", "4 to 8")):
+        found = rf"partition 0: .* offsets {offsets}, and those before 8 were deleted"
+        with pytest.raises(DataError, match=found):
+            planner.ids(number)
+    assert planner.ids(2) == [[16, 17, 18, 19]]
+
+
+def test_a_window_before_those_that_are_planned_may_have_lost_all_its_rows(
+    planner: Planner,
+) -> None:
+    written = planner.send(*minutes(0), *minutes(1), *minutes(2))
+    assert planner.ids(1) == [[4, 5, 6, 7]]
+    for path in written[:8]:
+        path.unlink()
+    for starts in (None, START):
+        with pytest.raises(
+            DataError, match=r"before offset 8 were deleted, and .* may be among them"
+        ):
+            planner.ids(0, starts=starts)
+    assert planner.ids(2) == [[8, 9, 10, 11]]
+
+
+def test_all_windows_that_lost_rows_are_named(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1), *minutes(2))
+    assert planner.ids(0, 1, 2)
+    for path in written[:5]:
+        path.unlink()
+    with pytest.raises(RowsDeletedError, match="declares `starts: 2026-03-01T02:00Z`") as caught:
+        planner.ids(0, 1, 2)
+    assert list(caught.value.reasons) == [span(0), span(1)]
+
+
 def test_nobody_can_tell_what_was_trimmed_before_the_first_plan(planner: Planner) -> None:
     written = planner.send(*minutes(0), *minutes(1))
     written[0].unlink()
-    with pytest.raises(DataError, match=r"before offset 1 were deleted .* declare `starts`"):
+    with pytest.raises(
+        DataError, match=r"before offset 1 were deleted, .* declare `starts: 2026-03-01T00:00Z`"
+    ):
         planner.ids(0)
     assert planner.ids(1) == [[4, 5, 6, 7]]
 
