@@ -15,6 +15,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic, ipc_message, publish_batches
 from forebay.errors import DataError
@@ -207,8 +208,11 @@ def test_deleted_rows_of_a_decided_window_are_never_silent(planner: Planner) -> 
     admin.delete_records({TopicPartition(planner.topic, 0): 6})
     admin.close()
     for number in (0, 1):
-        with pytest.raises(DataError, match="those before 6 were deleted: run a later window"):
+        with pytest.raises(RowsDeletedError, match="those before 6 were deleted"):
             planner.ids(number)
+    with pytest.raises(RowsDeletedError, match="declares `starts: 2026-03-01T02:00Z`") as caught:
+        planner.ids(0, 1, 2)
+    assert list(caught.value.reasons) == [hour(0), hour(1)]
     assert planner.ids(2) == [[8, 9, 10, 11]], "its border is known: nothing of it can be gone"
 
 
