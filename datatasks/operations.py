@@ -23,9 +23,10 @@ from forebay.config.windows import Interval, Window
 from forebay.datatasks.hours import hour_base, window_hours
 from forebay.datatasks.manifests import MANIFEST_SCHEMA, with_ids
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.plans import NO_ROWS, SKIPPED, SourcePlan
+from forebay.datatasks.plans import NO_ROWS, SKIPPED, SourcePlan, WindowPlan
 from forebay.datatasks.sources.common.base import Scan, Source
 from forebay.datatasks.sources.common.borders import Borders
+from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import ConfigError, NotReadyError
 
@@ -120,6 +121,8 @@ class SourceOperation:
     that are complete, up to `ahead` of them; calls for those then find their tasks here.
 
     sleeps: whether a window is waited for that is not over yet.
+    trained: windows that are only compared with their plans. `deleted` has those of them whose
+        rows are gone since: nobody needs these rows.
     """
 
     spec: SourceSpec
@@ -131,7 +134,9 @@ class SourceOperation:
     cache: PlanCache
     waiting: Callable[[str, str, str], None] = lambda _window, _source, _reason: None
     sleeps: bool = True
+    trained: Mapping[str, WindowPlan] = field(default_factory=dict)
     storage_calls: int = 0
+    deleted: list[str] = field(default_factory=list)
     _found: dict[str, Listed] = field(default_factory=dict)
     _deadline: datetime | None = None
 
@@ -162,9 +167,32 @@ class SourceOperation:
             self._found[window] = left_out(share, late)
             return
         fused = [share, *self._complete(source, self.shares[at + 1 :])][: self.ahead]
-        found, calls = scan_shares(source, fused)
-        self._found.update(found)
-        self.storage_calls += calls
+        try:
+            self._scan(source, fused)
+        except RowsDeletedError as error:
+            self._scan(source, self._left(error, fused))
+
+    def _scan(self, source: Source, shares: Sequence[Share]) -> None:
+        if shares:
+            found, calls = scan_shares(source, shares)
+            self._found.update(found)
+            self.storage_calls += calls
+
+    def _left(self, error: RowsDeletedError, shares: Sequence[Share]) -> list[Share]:
+        """The shares that lost nothing; a trained window that did is as it was planned.
+
+        Others are left to their own call, which says what they lost; the first one's is this one.
+        """
+        gone = [share for share in shares if share.span in error.reasons]
+        if shares[0] in gone and shares[0].window.key not in self.trained:
+            raise error
+        for share in gone:
+            plan = self.trained.get(share.window.key)
+            if plan is not None:
+                planned = plan.sources.get(self.spec.name, share.plan())
+                self._found[plan.window] = Listed(planned, MANIFEST_SCHEMA.empty_table())
+                self.deleted.append(plan.window)
+        return [share for share in shares if share not in gone]
 
     def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
         """Later windows that can be planned in the same scan."""

@@ -88,10 +88,12 @@ def plan_windows(
             borders=DecidedBorders(ledger.database, pipeline.name, name),
             cache=PlanCache(ledger.home.cache),
             waiting=planner.waiting,
+            trained=done,
         )
     planner.run(WindowGraph.of(keys, list(shares)))
     plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
-    notes = planner.notes + _declared_notes(plans, done, shares)
+    deleted = {name: operation.deleted for name, operation in planner.operations.items()}
+    notes = planner.notes + _declared_notes(plans, done, shares) + _deleted_notes(deleted)
     calls = sum(operation.storage_calls for operation in planner.operations.values())
     return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
 
@@ -121,6 +123,20 @@ def _declared_notes(
         if plan.window in done
         and [identity_of(source) for source in plan.sources.values()] != declared[plan.window]
     ]
+
+
+def _deleted_notes(deleted: Mapping[str, list[str]]) -> list[str]:
+    """Trained windows whose rows are gone: nothing has to be done, and nothing can be."""
+    notes = []
+    for source, windows in deleted.items():
+        if windows:
+            first, last = windows[0], windows[-1]
+            which = f"window {first}" if first == last else f"windows {first} to {last}"
+            notes.append(
+                f"{which}: trained, and rows of source {source!r} were deleted since: their plans "
+                "and models stay, and --reprocess cannot read them again"
+            )
+    return notes
 
 
 class _Planner:

@@ -18,6 +18,8 @@ from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Clock, Share, not_complete, shares_of
 from forebay.errors import ForebayError
 
+_PLANNING = {"planned", "not planned", "forgotten"}
+
 
 class NotPlanned(NamedTuple):
     """A window without a plan: its state, the reason for it, and what a person does next."""
@@ -52,7 +54,7 @@ def why_not_planned(
         why = None if answered else _why_source(root, sources[name], share, since)
         if why is not None:
             return why
-    last = _last_failure(ledger, window.key)
+    last = last_failure(ledger, window.key)
     run = f"forebay run {pipeline.name} --from {window.key} --to {window.key}"
     if last:
         reason = f"its data is complete now; planning it failed before: {last}"
@@ -100,9 +102,12 @@ def _why_source(
     return NotPlanned("waiting", not_complete(spec.name, share.span, reason), advice)
 
 
-def _last_failure(ledger: Ledger, window: str) -> str:
-    entries = [entry for entry in ledger.history(window) if entry.get("event") == "not planned"]
-    return f"{entries[-1].get('reason')} ({entries[-1].get('at')})" if entries else ""
+def last_failure(ledger: Ledger, window: str) -> str:
+    """Why planning a window failed since it was last planned; empty when it did not."""
+    entries = [each for each in ledger.history(window) if each.get("event") in _PLANNING]
+    if not entries or entries[-1]["event"] != "not planned":
+        return ""
+    return f"{entries[-1].get('reason')} ({entries[-1].get('at')})"
 
 
 def _text(instant: datetime) -> str:

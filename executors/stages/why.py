@@ -8,7 +8,7 @@ from forebay.config.windows import first_window_key, is_warm_start
 from forebay.datatasks.changes import changes_since
 from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
-from forebay.datatasks.why import why_not_planned
+from forebay.datatasks.why import last_failure, why_not_planned
 from forebay.errors import LineBusyError
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.link import Link
@@ -184,6 +184,9 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     if before and begun and not can_start:
         reason += f"; it waits for window {before}, which is not trained"
         start = before
+    failure = last_failure(target.ledger, window)
+    if failure:
+        reason += f"; planning it again failed: {failure}"
     return Why(
         window=window,
         state="planned",
