@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from support.projects import (
     Project,
     Topic,
     ads_project,
+    clicks_source,
     publish_day,
     rows_of_day,
     write_history,
@@ -83,6 +85,50 @@ def test_late_segments_of_a_log(tmp_path: Path) -> None:
     day = int(FIRST_DAY.timestamp() * 1000)
     every = independent.log_sums(project.log, day, day + 2 * 86_400_000)
     assert found[1]["seen"]["clicks"] == every
+
+
+def trim(project: Project, days: int) -> None:
+    """Delete the segments of the first days."""
+    before = int((FIRST_DAY + days * DAY).timestamp() * 1000)
+    for segment in project.log.glob("*/*.arrow"):
+        if int(segment.stem.rpartition("-")[2]) < before:
+            segment.unlink()
+
+
+def refused(project: Project, *arguments: str) -> str:
+    done = project.forebay("run", "ads", *arguments, check=False)
+    assert done.returncode == 3, done.stdout + done.stderr
+    return done.stderr
+
+
+def test_a_log_is_trimmed_after_its_windows_are_trained(tmp_path: Path) -> None:
+    """What is trained stays; what another line lacks is refused, and both ways out lead on."""
+    project = ads_project(tmp_path, rows=200, days=3)
+    first, second, third = "2026-03-01", "2026-03-02", "2026-03-03"
+    project.run(first, second, "--line", "b")
+    project.run(first, first)
+
+    trim(project, 1)
+    planned = project.forebay("plan", "ads", "--from", first, "--to", third, "--output", "json")
+    clicks = [each for each in json.loads(planned.stdout) if each["source"] == "clicks"]
+    assert [each["rows"] for each in clicks] == [200, 200, 200]
+    assert f"window {first}: trained, and rows of source 'clicks' were deleted" in planned.stderr
+    assert "the offsets 0 to" in refused(
+        project, "--from", first, "--to", first, "--line", "b", "--reprocess"
+    )
+
+    trim(project, 2)
+    why_not = refused(project, "--from", second, "--to", second)
+    for text in ("were deleted", "may begin at a later window", "`starts: 2026-03-03T00:00Z`"):
+        assert text in why_not
+    assert "were deleted" in project.forebay("why", "ads", second).stdout
+    later = project.run(third, third, "--line", "c")
+    assert later["windows"][0]["sources"]["clicks"]["trained_rows"] == 200
+
+    project.write_source("clicks", clicks_source(starts="2026-03-03T00:00Z"))
+    rest = project.run(second, third)
+    found = [each["sources"]["clicks"]["trained_rows"] for each in rest["windows"]]
+    assert found == [0, 200], "the line goes on without what is gone"
 
 
 @pytest.mark.kafka
