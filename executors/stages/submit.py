@@ -131,13 +131,20 @@ class _Submission:
         return decide(Situation(self.window.key, before, previous, line=line))
 
     def _is_first_with_rows(self) -> bool:
-        """Whether the line may begin here: nothing that is planned before has any rows.
+        """Whether the line may begin here: what was asked for before is planned and has no rows.
 
-        A line does not begin with a window without rows, so the run of such a window is red.
+        A line does not begin with a window without rows, so the run of such a window is red. Of a
+        window whose planning failed nobody knows that it has none.
         """
         if self.chain.before(self.window) is not None:
             return False
-        plans = map(self.ledger.latest_plan, self.ledger.windows_before(self.window))
+        grid = self.spec.dataset.grid
+        before = last = grid.before(self.window)
+        while (plan := self.ledger.latest_plan(before.key)) is not None and plan.rows == 0:
+            before = grid.before(before)
+        if before == last or plan is not None or self.ledger.history(before.key):
+            return False
+        plans = map(self.ledger.latest_plan, self.ledger.windows_before(before))
         return all(plan is not None and plan.rows == 0 for plan in plans)
 
     def _decide_generation(self) -> int:

@@ -326,6 +326,21 @@ def test_a_line_does_not_begin_after_rows_that_are_not_trained(found: Stages) ->
         submit(found, 2, previous=FAILED)
 
 
+@pytest.mark.parametrize("failed", [0, 1])
+def test_a_line_does_not_begin_after_a_window_that_could_not_be_planned(
+    found: Stages, failed: int
+) -> None:
+    MEMORY["a"] = table([noon(failed), noon(2)])
+    for number in range(3):
+        if number == failed:
+            found.ledger.note(found.window(number).key, "not planned", reason="storage is away")
+            continue
+        found.source(number)
+        found.sink(number)
+    with pytest.raises(ConfigError, match=f"the run of window {SECOND}, .* failed"):
+        submit(found, 2, previous=FAILED)
+
+
 @pytest.mark.parametrize("previous", list(PreviousRun))
 def test_no_run_comes_before_the_dataset_s_first_window(
     found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
