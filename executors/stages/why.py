@@ -9,7 +9,7 @@ from forebay.datatasks.changes import changes_since
 from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import last_failure, why_not_planned
-from forebay.errors import LineBusyError
+from forebay.errors import DataError, LineBusyError, NotReadyError
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.target import StageTarget
@@ -27,6 +27,8 @@ State = Literal[
     "data changed",
     "trained",
 ]
+
+_CAUSED_BY_DATA = {NotReadyError.exit_code, DataError.exit_code}
 
 
 class Why(Message):
@@ -151,8 +153,15 @@ def _ended(target: StageTarget, job: StoredJob) -> Why:
 
 def _again(target: StageTarget, job: StoredJob) -> str:
     """How a person starts a job again that did not succeed."""
-    note = f"(it continues from the newest checkpoint; logs: {job.folder.path / 'logs'})"
+    logs = f"logs: {job.folder.path / 'logs'}"
+    note = f"(it continues from the newest checkpoint; {logs})"
     if not job.row.publishes:  # a run in Airflow publishes by a stage of its own
+        error = job.status.error
+        if error is not None and error.exit_code in _CAUSED_BY_DATA:
+            # Its training alone would read the plan that it failed with again.
+            return (
+                f"clear this window's whole run in Airflow, which looks at its data again ({logs})"
+            )
         return f"clear this window's run in Airflow, from its training on {note}"
     first, last = job.windows[0].key, job.windows[-1].key
     return f"{_run_command(target, first_window_key(first), last)} {note}"

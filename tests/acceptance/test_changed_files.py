@@ -158,6 +158,7 @@ def test_a_changed_file_is_red_and_the_same_window_is_planned_anew(
     assert way_out in message
     assert not serves(project.home, "ads")
     assert no_process_left(project)
+    assert "whole run in Airflow" in why(project)["next"], "its training alone reads the old plan"
     if make is table_project:
         return  # its manifest still says what it was
     summary = project.run(WINDOW, WINDOW)
