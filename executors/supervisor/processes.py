@@ -17,9 +17,10 @@ from forebay.executors.job.folder import JobFolder, failure_path, pulse_path, re
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
-from forebay.executors.supervisor.hangs import HangGuard
 from forebay.executors.supervisor.restarts import role_policy
 from forebay.system.error_report import ErrorReport
+from forebay.system.hangs import HangGuard
+from forebay.system.pulse import PulseFile
 from forebay.system.supervision import SupervisedProcess
 
 _LOG = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class JobProcesses:
         deadline: timedelta = getattr(self._failover.progress_deadlines, command.role)
         guard = HangGuard(
             command.name,
-            pulse_path(self._folder.path, command.role, command.index),
+            PulseFile(pulse_path(self._folder.path, command.role, command.index)),
             deadline.total_seconds(),
         )
         process = SupervisedProcess(
@@ -117,7 +118,7 @@ class JobProcesses:
         before = self.hung
         for name, one in self._processes.items():
             running = one.process.running
-            if running is not None and one.guard.tick(running, time.monotonic()):
+            if running is not None and one.guard.tick(running.identity, time.monotonic()):
                 self.hung = [*self.hung, f"{name} {one.guard.reason}"][-_HUNG_MAX:]
         return self.hung is not before
 

@@ -33,16 +33,27 @@ class Pulse(NamedTuple):
     doing: str
 
 
-def read_pulse(path: Path) -> Pulse | None:
-    """What a process shows now; None before its first sign of life."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    if len(content) != _RECORD.size:
-        return None
-    beats, still_seconds, text = _RECORD.unpack(content)
-    return Pulse(beats, still_seconds, text.rstrip(b"\0").decode(errors="replace"))
+class PulseFile:
+    """The pulse of another process, by its file."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read yet."""
+        self._path = path
+
+    def forget(self) -> None:
+        """Remove what an earlier process showed."""
+        self._path.unlink(missing_ok=True)
+
+    def read(self) -> Pulse | None:
+        """What the process shows now; None before its first sign of life."""
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if len(content) != _RECORD.size:
+            return None
+        beats, still_seconds, text = _RECORD.unpack(content)
+        return Pulse(beats, still_seconds, text.rstrip(b"\0").decode(errors="replace"))
 
 
 def start_pulse(path: Path) -> None:

@@ -23,7 +23,7 @@ from forebay.system.activities import (
     progressed,
     waiting,
 )
-from forebay.system.pulse import Pulse, read_pulse, start_pulse
+from forebay.system.pulse import Pulse, PulseFile, start_pulse
 
 
 def look(ages: ActivityAges, *found: Activity, cpu: float = 0.0, times: int = 1) -> float:
@@ -135,16 +135,16 @@ def test_still_is_the_time_since_anything_counted(
 def test_a_pulse_shows_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forebay.system.pulse.BEAT_SECONDS", 0.02)
     path = tmp_path / "trainer-0"
-    assert read_pulse(path) is None
+    assert PulseFile(path).read() is None
     with Activity("é" * 200):
         start_pulse(path)
-        first = read_pulse(path)
+        first = PulseFile(path).read()
         assert first == Pulse(1, 0.0, "")
         deadline = time.monotonic() + 10
-        while (shown := read_pulse(path)) is None or shown.still_seconds < 0.1:
+        while (shown := PulseFile(path).read()) is None or shown.still_seconds < 0.1:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert shown.beats > 3
         assert shown.doing == "é" * 120
     path.write_bytes(b"cut off")
-    assert module.activities() == [] or read_pulse(path) is not None
+    assert module.activities() == [] or PulseFile(path).read() is not None

@@ -1,16 +1,17 @@
 """Ends a process that lives and does not get on: its stacks go to its log, then SIGKILL.
 
-`HangWatch` decides, from what the process shows and one steady clock; `HangGuard` acts.
+`HangWatch` decides, from what the process shows and one steady clock; `HangGuard` acts. Jobs and
+the embedded Airflow share them.
 """
 
 from __future__ import annotations
 
 import logging
 import signal
-from pathlib import Path
+from typing import Protocol
 
-from forebay.executors.planes.base import Execution
-from forebay.system.pulse import Pulse, read_pulse
+from forebay.system.processes import ProcessIdentity
+from forebay.system.pulse import Pulse
 
 LOOK_SECONDS = 1.0
 # Between the request for stacks and SIGKILL.
@@ -23,12 +24,25 @@ _PAUSE_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)
 
 
+class SignsOfLife(Protocol):
+    """What the process of one role or component shows."""
+
+    def forget(self) -> None:
+        """A process is about to start: what an earlier one showed says nothing about it."""
+
+    def read(self) -> Pulse | None:
+        """What it shows now; None before its first sign of life."""
+
+
 class HangWatch:
     """Whether one process hangs. Instants are seconds of one steady clock, the caller's."""
 
-    def __init__(self, deadline_seconds: float, now: float) -> None:
+    def __init__(
+        self, deadline_seconds: float, now: float, starting_seconds: float = STARTING_SECONDS
+    ) -> None:
         """The process was started just now."""
         self._deadline = deadline_seconds
+        self._starting = starting_seconds
         self._beats = 0
         self._since = self._looked_at = now
 
@@ -40,7 +54,7 @@ class HangWatch:
         self._looked_at = now
         silent = now - self._since
         if pulse is None:
-            limit = max(self._deadline, STARTING_SECONDS)
+            limit = max(self._deadline, self._starting)
             return f"no sign of life for {silent:.0f} s after its start" if silent > limit else None
         if silent > self._deadline:
             return f"no sign of life for {silent:.0f} s"
@@ -50,28 +64,35 @@ class HangWatch:
 
 
 class HangGuard:
-    """Watches the process of one role, and ends it when it hangs.
+    """Watches the process of one role or component, and ends it when it hangs.
 
     reason: why the newest process was ended; empty where it was not.
     """
 
-    def __init__(self, name: str, pulse_path: Path, deadline_seconds: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        signs: SignsOfLife,
+        deadline_seconds: float,
+        starting_seconds: float = STARTING_SECONDS,
+    ) -> None:
         """Nothing is started yet."""
         self.reason = ""
         self._name = name
-        self._pulse_path = pulse_path
-        self._deadline = deadline_seconds
+        self._signs = signs
+        self._limits = deadline_seconds, starting_seconds
         self._watch: HangWatch | None = None
         self._next_at = 0.0
 
     def begin(self, now: float) -> None:
-        """A process is about to start: what an earlier one showed says nothing about it."""
-        self._pulse_path.unlink(missing_ok=True)
+        """A process is about to start."""
+        self._signs.forget()
         self.reason = ""
-        self._watch = HangWatch(self._deadline, now)
+        deadline_seconds, starting_seconds = self._limits
+        self._watch = HangWatch(deadline_seconds, now, starting_seconds)
         self._next_at = now
 
-    def tick(self, execution: Execution, now: float) -> bool:
+    def tick(self, process: ProcessIdentity, now: float) -> bool:
         """Look at the process, and do what is due to one that hangs. Nothing here waits.
 
         Returns:
@@ -80,15 +101,15 @@ class HangGuard:
         if self._watch is None or now < self._next_at:
             return False
         if self.reason:
-            execution.identity.signal(signal.SIGKILL)
+            process.signal(signal.SIGKILL)
             self._watch = None
             return False
         self._next_at = now + LOOK_SECONDS
-        reason = self._watch.reason(read_pulse(self._pulse_path), now)
+        reason = self._watch.reason(self._signs.read(), now)
         if reason is not None:
             _LOG.warning("%s hangs: %s; it is killed after its stacks", self._name, reason)
             self.reason = f"hung: {reason}"
             self._next_at = now + GRACE_SECONDS
-            execution.identity.signal(signal.SIGUSR1)
-            execution.identity.signal(signal.SIGCONT)  # one that was stopped writes them then
+            process.signal(signal.SIGUSR1)
+            process.signal(signal.SIGCONT)  # one that was stopped writes them then
         return reason is not None

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.executors.supervisor.hangs import GRACE_SECONDS, STARTING_SECONDS, HangGuard, HangWatch
+from forebay.system.hangs import GRACE_SECONDS, STARTING_SECONDS, HangGuard, HangWatch
 from forebay.system.processes import ProcessIdentity
-from forebay.system.pulse import Pulse
+from forebay.system.pulse import Pulse, PulseFile
 
 DEADLINE = 10.0
 
@@ -74,40 +74,34 @@ class FakeIdentity(ProcessIdentity):
         return True
 
 
-class FakeExecution:
-    identity = FakeIdentity(pid=1, create_time=1)
-
-    def poll(self) -> int | None:
-        return None
-
-
 SENT: list[signal.Signals] = []
+PROCESS = FakeIdentity(pid=1, create_time=1)
 
 
 def test_stacks_first_then_the_end_of_exactly_this_process(tmp_path: Path) -> None:
     SENT.clear()
     path = tmp_path / "trainer-0"
     path.write_bytes(b"what the process before showed")
-    guard = HangGuard("trainer-0", path, DEADLINE)
+    guard = HangGuard("trainer-0", PulseFile(path), DEADLINE)
     guard.begin(0.0)
     assert not path.exists()
-    found = next(n for n in range(1000) if guard.tick(FakeExecution(), float(n)))
+    found = next(n for n in range(1000) if guard.tick(PROCESS, float(n)))
     assert guard.reason == f"hung: no sign of life for {found} s after its start"
     assert SENT == [signal.SIGUSR1, signal.SIGCONT]
-    assert not guard.tick(FakeExecution(), found + GRACE_SECONDS - 0.1)
+    assert not guard.tick(PROCESS, found + GRACE_SECONDS - 0.1)
     assert len(SENT) == 2
     for later in range(10):
-        assert not guard.tick(FakeExecution(), found + GRACE_SECONDS + later)
+        assert not guard.tick(PROCESS, found + GRACE_SECONDS + later)
     assert SENT[2:] == [signal.SIGKILL]
     guard.begin(2000.0)
     assert guard.reason == ""
-    assert not guard.tick(FakeExecution(), 2000.0)
+    assert not guard.tick(PROCESS, 2000.0)
 
 
 @pytest.mark.parametrize("content", [b"", b"torn"])
 def test_half_a_sign_is_none(tmp_path: Path, content: bytes) -> None:
     SENT.clear()
-    guard = HangGuard("data-0", tmp_path / "data-0", DEADLINE)
+    guard = HangGuard("data-0", PulseFile(tmp_path / "data-0"), DEADLINE)
     guard.begin(0.0)
     (tmp_path / "data-0").write_bytes(content)
-    assert not any(guard.tick(FakeExecution(), float(n)) for n in range(int(STARTING_SECONDS)))
+    assert not any(guard.tick(PROCESS, float(n)) for n in range(int(STARTING_SECONDS)))
