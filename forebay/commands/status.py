@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.state import ClusterStatus, ComponentStatus
 
-COLUMNS = ("component", "state", "health", "pid", "up", "restarts")
+COLUMNS = ("component", "state", "health", "pid", "up", "restarts", "hangs")
 REQUEST_SECONDS = 10.0
 
 
@@ -85,6 +85,8 @@ def _row(component: ComponentStatus, health: dict[str, str]) -> dict[str, Any]:
         "pid": component.pid,
         "up": round(seconds) if seconds is not None else None,
         "restarts": component.restarts,
+        "hangs": component.hangs,
+        "hung": component.hung,
     }
 
 
@@ -96,6 +98,9 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
         for row in facts["components"]
     ]
     shown.table(rows, COLUMNS)
+    for row in rows:
+        if row["hung"]:
+            shown.line(f"{row['component']}: {row['hung']}")
     if facts["dags"] is not None:
         shown.line(f"{facts['dags']} DAGs, {facts['import_errors']} import errors")
     for name in ("problem", "sync_error"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,9 @@ from forebay.home.format import open_home
 if TYPE_CHECKING:
     from forebay.embedded.layout import Layout
 
+# Looks come every 10 s, and parts of Airflow beat every 5 s.
+DEADLINE_SHORTEST, DEADLINE_LONGEST = timedelta(seconds=30), timedelta(days=1)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -26,6 +30,10 @@ def up(
     new_password: Annotated[
         bool, option("--new-password", help="Give the user a new password and show it.")
     ] = False,
+    component_deadline: Annotated[
+        str | None,
+        option("--component-deadline", help="Longest silence of a part of Airflow (5m)."),
+    ] = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Start Airflow and its database, or find them running.
@@ -38,7 +46,7 @@ def up(
 
     if not config.is_dir():
         raise UsageError(f"{config} is no folder: name the one with pipelines/ with --config")
-    embedded = Embedded(open_home(), [config])
+    embedded = Embedded(open_home(), [config], _deadline(component_deadline))
     before = embedded.state()
     was_running = before is not None and not before.over
     if not was_running:
@@ -67,6 +75,20 @@ def up(
         "failed": [one.name for one in embedded.status() if one.state == "failed"],
     }
     _print(Output(output), facts)
+
+
+def _deadline(text: str | None) -> timedelta | None:
+    from forebay.config.base import parse_duration
+
+    if text is None:
+        return None
+    try:
+        found = parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--component-deadline: {error}") from error
+    if not DEADLINE_SHORTEST <= found <= DEADLINE_LONGEST:
+        raise UsageError(f"--component-deadline {text}: write from 30s to 1d")
+    return found
 
 
 def _tell(doing: str) -> None:

@@ -14,6 +14,8 @@ from forebay.system.message import Message
 
 ComponentState = Literal["waiting", "running", "restarting", "failed", "stopped"]
 ClusterState = Literal["starting", "running", "failed", "stopping", "stopped", "lost"]
+# To kill one that is well and slow is worse than to find one that hangs some minutes later.
+COMPONENT_DEADLINE_SECONDS = 300.0
 
 
 class ComponentStatus(Message):
@@ -21,6 +23,8 @@ class ComponentStatus(Message):
 
     state: `failed` means that it ended too often and is not started again.
     restarts: since the keeper started.
+    hangs: how often it was ended since then because it lived and did nothing. hung: when and why
+    the last time.
     """
 
     name: str
@@ -28,12 +32,15 @@ class ComponentStatus(Message):
     state: ComponentState
     restarts: int = 0
     started_at: datetime | None = None
+    hangs: int = 0
+    hung: str | None = None
 
 
 class ClusterStatus(Message):
     """All components.
 
     state: `lost` is written by nobody: the keeper died without a word.
+    component_deadline_seconds: for so long a component may show no sign of life.
     doing: what a start waits for; empty once it is up.
     error: why it failed.
     sync_error: why DAG files could not be written last time.
@@ -47,6 +54,7 @@ class ClusterStatus(Message):
     keeper_pid: int
     config_dirs: list[str]
     started_at: datetime
+    component_deadline_seconds: float = COMPONENT_DEADLINE_SECONDS
     doing: str = ""
     error: str | None = None
     sync_error: str | None = None

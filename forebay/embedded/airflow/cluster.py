@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from forebay.embedded.airflow.http import Endpoint
@@ -16,7 +17,12 @@ from forebay.embedded.airflow.settings import COMPONENT_NAME, component_environm
 from forebay.embedded.layout import Layout
 from forebay.embedded.postgres.place import database_place, remove_database
 from forebay.embedded.secret_files import new_password, read_password
-from forebay.embedded.state import ClusterStatus, ComponentStatus, read_status
+from forebay.embedded.state import (
+    COMPONENT_DEADLINE_SECONDS,
+    ClusterStatus,
+    ComponentStatus,
+    read_status,
+)
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import Home
 from forebay.system.extras import require_extra
@@ -33,13 +39,21 @@ _POLL_SECONDS = 0.1
 class Embedded:
     """The embedded Airflow of one home."""
 
-    def __init__(self, home: Home, config_dirs: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config_dirs: Sequence[Path] = (),
+        component_deadline: timedelta | None = None,
+    ) -> None:
         """Nothing is started.
 
         Args:
             home: its state is stored below this folder.
             config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
+            component_deadline: for how long a part may show no sign of life; None for five
+                minutes, or for that with which it runs already.
         """
+        self._deadline = component_deadline
         self.home = home
         self.layout = Layout(home)
         self._config_dirs = [path.absolute() for path in config_dirs]
@@ -57,7 +71,7 @@ class Embedded:
 
         Raises:
             MissingExtraError: when Airflow or PostgreSQL is not installed.
-            UsageError: when it runs with other configuration folders.
+            UsageError: when it runs with other configuration folders or another deadline.
             InfrastructureError: when it does not start.
         """
         require_extra("embedded")
@@ -70,11 +84,8 @@ class Embedded:
                 if not self.layout.passwords.exists():
                     new_password(self.layout)
                 self._start_keeper(deadline)
-            elif status is not None and status.config_dirs != [str(p) for p in self._config_dirs]:
-                raise UsageError(
-                    f"Airflow runs with configuration {', '.join(status.config_dirs) or '(none)'}: "
-                    "`forebay down` ends it"
-                )
+            elif status is not None:
+                self._require_same(status)
             self._await_start(deadline, progress)
         return self.endpoint()
 
@@ -138,6 +149,15 @@ class Embedded:
         cancelled = list(ended.cancelled_jobs) if ended is not None else []
         return sorted({*cancelled, *cancel_jobs(self.layout)})
 
+    def _require_same(self, status: ClusterStatus) -> None:
+        if status.config_dirs != [str(path) for path in self._config_dirs]:
+            running = f"configuration {', '.join(status.config_dirs) or '(none)'}"
+        elif self._deadline not in {None, timedelta(seconds=status.component_deadline_seconds)}:
+            running = f"a component deadline of {status.component_deadline_seconds:g} s"
+        else:
+            return
+        raise UsageError(f"Airflow runs with {running}: `forebay down` ends it")
+
     def _await_end(self, deadline: float) -> None:
         """Let a keeper that is ending come to its end."""
         status = read_status(self.layout)
@@ -147,6 +167,8 @@ class Embedded:
     def _start_keeper(self, deadline: float) -> None:
         environment = component_environment(self.layout, KEEPER)
         options = [word for path in self._config_dirs for word in ("--config", str(path))]
+        silence = self._deadline or timedelta(seconds=COMPONENT_DEADLINE_SECONDS)
+        options += ["--component-deadline", str(silence.total_seconds())]
         with self.layout.log("keeper").open("ab") as log:
             process = subprocess.Popen(
                 [*KEEPER_COMMAND, "--home", str(self.home.root.absolute()), *options],

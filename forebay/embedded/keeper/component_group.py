@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from forebay.embedded.airflow.components import (
+    API_SERVER,
     NAMES,
     Component,
     launch_command,
     launch_environment,
     launch_folder,
 )
+from forebay.embedded.airflow.health import REPORTED
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.keeper.restarts import COMPONENT_POLICY
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
 from forebay.system.children import Children
+from forebay.system.hangs import HangGuard, SignsOfLife
 from forebay.system.restarts import RestartPolicy
 
 
@@ -40,6 +43,21 @@ class ComponentGroup:
         self._components[component.name] = process
         process.start()
         return process
+
+    def guard(
+        self, signs: Callable[[str], SignsOfLife], deadline_seconds: float, starting_seconds: float
+    ) -> None:
+        """End parts of Airflow that hang and start them again, from now on.
+
+        Args:
+            signs: what shows that one of them lives, by its name.
+            deadline_seconds: for how long it may show none.
+            starting_seconds: the same until its first one, where that is longer.
+        """
+        for name in (API_SERVER, *REPORTED):
+            self._components[name].guard(
+                HangGuard(name, signs(name), deadline_seconds, starting_seconds)
+            )
 
     def launch(self, component: Component) -> subprocess.Popen[bytes]:
         """Start a command, its output added to its log; whoever asked for it sees its end."""

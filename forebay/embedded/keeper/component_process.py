@@ -15,7 +15,8 @@ from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentState, ComponentStatus
 from forebay.errors import InfrastructureError
 from forebay.system.children import wait_or_kill
-from forebay.system.processes import kill_all
+from forebay.system.hangs import HangGuard
+from forebay.system.processes import ProcessIdentity, kill_all
 from forebay.system.restarts import RestartPolicy
 from forebay.system.supervision import SupervisedProcess
 
@@ -35,7 +36,9 @@ class ComponentProcess:
         self._layout = layout
         self._process = SupervisedProcess(lambda: starter(component), policy)
         self._state: ComponentState = "waiting"
-        self._restarts = 0
+        self._restarts = self._hangs = 0
+        self._hung: str | None = None
+        self._guard: HangGuard | None = None
         self._started_at: datetime | None = None
 
     @property
@@ -53,13 +56,22 @@ class ComponentProcess:
             state=self._state,
             restarts=self._restarts,
             started_at=self._started_at,
+            hangs=self._hangs,
+            hung=self._hung,
         )
 
     def start(self) -> None:
         """Start the process."""
+        if self._guard is not None:
+            self._guard.begin(time.monotonic())
         self._process.start()
         self._state = "running"
         self._started_at = datetime.now(UTC)
+
+    def guard(self, guard: HangGuard) -> None:
+        """End it and start it again when it hangs, from now on."""
+        guard.begin(time.monotonic())
+        self._guard = guard
 
     def tick(self) -> bool:
         """See an end, and start again when it is time.
@@ -72,6 +84,7 @@ class ComponentProcess:
             self._started_at = None
             self.end_left_behind()
             self._plan_restart(code, f"ended ({code})")
+        self._end_hung()
         if not self._process.is_due(time.monotonic()):
             return False
         self._restarts += 1
@@ -81,6 +94,15 @@ class ComponentProcess:
             self._plan_restart(None, f"cannot be started ({error})")
             return False
         return True
+
+    def _end_hung(self) -> None:
+        # Nobody else waits for the process, so the pid is its own as long as it is `running`.
+        process = ProcessIdentity.of(self.pid) if self.pid is not None else None
+        if self._guard is None or process is None:
+            return
+        if self._guard.tick(process, time.monotonic()):
+            self._hangs += 1
+            self._hung = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {self._guard.reason}"
 
     def _plan_restart(self, code: int | None, what: str) -> None:
         name = self.component.name

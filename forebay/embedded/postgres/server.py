@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import socket
+import struct
 from pathlib import Path
 
 import psutil
 
-from forebay.embedded.postgres.place import DATABASE_USER, Place
+from forebay.embedded.postgres.place import DATABASE_USER, SOCKET_NAME, Place
 from forebay.system.files import write_atomically
 
 _READY_NAME = "ready"
 _TABLES_NAME = "tables"
 # In postmaster.pid: pid first, status last.
 _STATUS_LINE = 7
+# Asks whether it speaks TLS: answered by one byte before any login, so nothing of it is logged.
+_SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 # Ten times what eight tasks and five components use; each unused one costs some bytes.
 _CONNECTIONS_MAX = 120
 _SERVER_SETTINGS = {
@@ -93,6 +97,18 @@ def is_ready(place: Place, pid: int) -> bool:
         str(pid),
         "ready",
     )
+
+
+def answers(place: Place, timeout_seconds: float) -> bool:
+    """Whether the server answers who connects; one that hangs has a socket and says nothing."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout_seconds)
+        try:
+            connection.connect(str(place.socket / SOCKET_NAME))
+            connection.sendall(_SSL_REQUEST)
+            return bool(connection.recv(1))
+        except OSError:
+            return False
 
 
 def _command(pid: str) -> list[str]:

@@ -20,8 +20,10 @@ from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
+from forebay.system.hangs import HangGuard
 from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import ProcessIdentity, kill_all
+from forebay.system.pulse import Pulse
 from forebay.system.restarts import RestartPolicy
 
 PATIENCE_SECONDS = 20.0
@@ -60,6 +62,53 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+# What hangs and dies of nothing but SIGKILL, and writes what it gets.
+HANGING = (
+    sys.executable,
+    "-c",
+    """import signal, time
+signal.signal(signal.SIGUSR1, lambda *_: print('stacks', flush=True))
+print('up', flush=True)
+while True: time.sleep(600)""",
+)
+
+
+class ScriptedSigns:
+    """A process that beats for as long as the test says so."""
+
+    def __init__(self) -> None:
+        self.beats = 0
+        self.alive = True
+
+    def forget(self) -> None:
+        self.alive = True
+
+    def read(self) -> Pulse:
+        self.beats += self.alive
+        return Pulse(self.beats, 0.0, "")
+
+
+def test_one_that_hangs_is_ended_and_started_again(group: ComponentGroup, layout: Layout) -> None:
+    process = group.start(Component("part", HANGING))
+    other = group.start(Component("other", SLEEP))
+    signs = ScriptedSigns()
+    process.guard(HangGuard("part", signs, deadline_seconds=1.5))
+    until(lambda: b"up" in layout.log("part").read_bytes())
+    first = process.pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    signs.alive = False
+    until(lambda: group.tick() == ["part"])
+    assert process.pid not in {None, first}
+    status = process.status
+    assert (status.state, status.restarts, status.hangs) == ("running", 1, 1)
+    assert status.hung is not None
+    assert "Z hung: no sign of life for " in status.hung
+    assert b"stacks" in layout.log("part").read_bytes()  # it was woken before it was killed
+    until(lambda: not group.tick())
+    assert (other.status.restarts, other.status.hangs, process.status.hangs) == (0, 0, 1)
 
 
 def states(group: ComponentGroup) -> dict[str, str]:
