@@ -7,6 +7,7 @@ nothing that takes time.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import os
 import runpy
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--uid", type=int)
     parser.add_argument("--gid", type=int)
     parser.add_argument("--in-process", action="store_true")
+    parser.add_argument("--late-gc", action="store_true")
     parser.add_argument("command", nargs="+")
     asked = parser.parse_args(arguments)
     if asked.uid is not None:
@@ -42,23 +44,29 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write("the keeper ended while this component started\n")
         raise SystemExit(_KEEPER_ENDED)
     if asked.in_process:
+        if asked.late_gc:
+            collect_garbage_later()
         run_airflow(asked.command)
     else:
         os.execv(asked.command[0], asked.command)  # noqa: S606 - no shell is wanted
 
 
 def run_airflow(arguments: Sequence[str]) -> None:
-    """Be an Airflow command that makes millions of objects while it starts, and keeps them all.
+    """Be an Airflow command. SIGUSR1, of which Airflow dies, writes the stacks of its threads."""
+    faulthandler.register(signal.SIGUSR1)
+    sys.argv = ["airflow", *arguments]
+    runpy.run_module("airflow", run_name="__main__", alter_sys=True)
 
-    Looking through them for garbage takes a fifth to a quarter of the API server's start, so that
-    is left for later.
+
+def collect_garbage_later() -> None:
+    """For a command that makes millions of objects while it starts, and keeps them all.
+
+    Looking through them for garbage takes a fifth to a quarter of the API server's start.
     """
     gc.disable()
     later = threading.Timer(GC_PAUSE_SECONDS, _collect_garbage)
     later.daemon = True
     later.start()
-    sys.argv = ["airflow", *arguments]
-    runpy.run_module("airflow", run_name="__main__", alter_sys=True)
 
 
 def _collect_garbage() -> None:

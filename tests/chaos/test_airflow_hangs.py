@@ -98,6 +98,9 @@ def test_a_scheduler_that_hangs_is_replaced_and_a_run_goes_on(tmp_path: Path) ->
         assert {name: (row["pid"], row["hangs"]) for name, row in after.items()} == {
             name: (row["pid"], 0) for name, row in before.items() if name != "scheduler"
         }
+        stacks = embedded.layout.log("scheduler").read_text()
+        assert "most recent call first" in stacks
+        assert "scheduler_job_runner.py" in stacks
     finally:
         embedded.stop()
         embedded.remove_database()

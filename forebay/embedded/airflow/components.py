@@ -33,6 +33,7 @@ class Component:
     stop_signal: what ends it in good order.
     account: who runs it, where that is not the calling user.
     in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
+    late_gc: it makes so many objects at its start that garbage is looked for later.
     waits_for_work: told to stop, it waits for the tasks below it, so these are ended first.
     """
 
@@ -43,6 +44,7 @@ class Component:
     account: Account | None = None
     waits_for_work: bool = False
     in_process: bool = False
+    late_gc: bool = False
 
 
 def database_component(programs: Path, place: Place) -> Component:
@@ -61,13 +63,13 @@ def airflow_components() -> dict[str, Component]:
 
     Logs of tasks are on this machine, where the API server reads them: nobody needs to serve them.
     """
-    scheduler = (*AIRFLOW, "scheduler", "--skip-serve-logs")
-    triggerer = (*AIRFLOW, "triggerer", "--skip-serve-logs")
+    scheduler = ("scheduler", "--skip-serve-logs")
+    triggerer = ("triggerer", "--skip-serve-logs")
     every = (
-        Component(API_SERVER, ("api-server",), in_process=True),
-        Component(DAG_PROCESSOR, (*AIRFLOW, "dag-processor")),
-        Component(SCHEDULER, scheduler, waits_for_work=True),
-        Component(TRIGGERER, triggerer),
+        Component(API_SERVER, ("api-server",), in_process=True, late_gc=True),
+        Component(DAG_PROCESSOR, ("dag-processor",), in_process=True),
+        Component(SCHEDULER, scheduler, waits_for_work=True, in_process=True),
+        Component(TRIGGERER, triggerer, in_process=True),
     )
     return {component.name: component for component in every}
 
@@ -87,6 +89,8 @@ def launch_command(component: Component) -> list[str]:
         how += ["--uid", str(component.account.uid), "--gid", str(component.account.gid)]
     if component.in_process:
         how.append("--in-process")
+    if component.late_gc:
+        how.append("--late-gc")
     return [*LAUNCH, *how, "--", *component.command]
 
 
