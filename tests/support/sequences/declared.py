@@ -49,7 +49,12 @@ def declared(root: Path, stream: dict[str, Any] | None = None, *, warm: bool = F
         },
         STREAM: stream or {"kind": "log", "options": {"path": f"data/{STREAM}"}},
     }
-    same = {"columns": COLUMNS, "event_time": "at", "label_null": "dead_letter"}
+    same = {
+        "columns": COLUMNS,
+        "event_time": "at",
+        "label_null": "dead_letter",
+        "ready": {"silent_max": "3d"},
+    }
     sources = {
         name: SourceSpec.model_validate({"name": name, **same, **kind})
         for name, kind in kinds.items()

@@ -24,10 +24,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Expected:
-    """What a plan has to give to its links. offsets: of the stream."""
+    """What a plan has to give to its links. offsets: of the stream.
+
+    files_at: how often files had changed when it was made.
+    """
 
     rows: dict[str, Rows]
     offsets: Offsets
+    files_at: int
     late: int
     odd: int
 
@@ -74,10 +78,18 @@ class Judge:
             ordered = [offset for _, offset in sorted(borders.items())]
             assert ordered == sorted(ordered), f"borders of {name} are not in order: {borders}"
             if name in self.log.partitions and self.log.partitions[name].sure:
-                known = self.borders.get(name, {})
-                foretold = dict(foretold_borders(self.log.partitions[name], known, borders, before))
-                assert borders == known | foretold, f"partition {name}"
+                self._foretold(self.log.partitions[name], borders, before)
         self.borders = found
+
+    def _foretold(
+        self, partition: Partition, borders: dict[datetime, int], before: set[datetime]
+    ) -> None:
+        """New borders of a partition are where the rule says."""
+        known = self.borders.get(partition.name, {})
+        for instant, allowed in foretold_borders(partition, known, borders, before):
+            place = partition.place(borders[instant])
+            words = f"partition {partition.name}, {instant}: {borders[instant]} is not in {allowed}"
+            assert place in {partition.place(each) for each in allowed}, words
 
     # Plans ----------------------------------------------------------------------------------
 
@@ -100,7 +112,7 @@ class Judge:
             rows[name] = self.files.rows(name, first - OFFSETS[name], end - OFFSETS[name])
         for name, source in sources.items():
             assert source["rows"] in {None, rows[name].count}, f"{plan['window']}: {name}"
-        return Expected(rows, offsets, *self.log.outside(offsets, first, end))
+        return Expected(rows, offsets, self.files.changes, *self.log.outside(offsets, first, end))
 
     # Links ----------------------------------------------------------------------------------
 
@@ -111,9 +123,9 @@ class Judge:
             assert self.links[name] == link, f"link {name} has changed"
             return
         expected = self.plans[name[1:]]
-        letters: dict[str, list[tuple[str, int]]] = {source: [] for source in SOURCES}
+        letters: dict[str, list[tuple[str, ...]]] = {source: [] for source in SOURCES}
         for source, location in link["letters"]:
-            letters[source].append(_place(source, location))
+            letters[source].append(self._place(source, location))
         for source in SOURCES:
             rows, read = expected.rows[source], link["read"][source]
             assert link["trained"][source] == rows.sums, f"{name}: {source}"
@@ -121,8 +133,14 @@ class Judge:
             assert (read["rows"], read["dead"]) == (rows.count, len(rows.dead)), f"{name}: {source}"
         read = link["read"][STREAM]
         assert (read["late"], read["odd_timestamps"]) == (expected.late, expected.odd), name
+        assert read["offsets"] == self.log.offsets(expected.offsets), name
         self._parent(line, link)
         self.links[name] = link
+
+    def _place(self, source: str, location: dict[str, Any]) -> tuple[str, ...]:
+        if source == STREAM:
+            return self.log.letter(location)
+        return str(location["file"]), str(location["row"])
 
     def _parent(self, line: str, link: Facts) -> None:
         """Its model goes on where its parent's ended."""
@@ -202,8 +220,8 @@ def foretold_borders(
     known: dict[datetime, int],
     wanted: dict[datetime, int],
     elsewhere: set[datetime],
-) -> Iterator[tuple[datetime, int]]:
-    """Where new borders have to be, in words of docs/guarantees.md.
+) -> Iterator[tuple[datetime, set[int]]]:
+    """Where new borders may be, in words of docs/guarantees.md.
 
     Args:
         partition: as it is.
@@ -216,13 +234,9 @@ def foretold_borders(
         if instant in known:
             low = max(low, known[instant])
             continue
+        found = {low}
         if instant not in elsewhere:
-            low = max(low, partition.reached(instant))
+            found = {max(low, each) for each in partition.answers(instant)}
         later = [offset for other, offset in known.items() if other > instant]
-        yield instant, min([low, *later])
-
-
-def _place(source: str, location: dict[str, Any]) -> tuple[str, int]:
-    if source == STREAM:
-        return str(location["partition"]), int(location["offset"])
-    return str(location["file"]), int(location["row"])
+        yield instant, {min([each, *later]) for each in found}
+        low = max(low, wanted[instant])

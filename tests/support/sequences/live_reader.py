@@ -67,6 +67,7 @@ class LiveReader:
             PrioritisedQueue(
                 queue_sources_of(self._pipeline, self._request.source_specs()),
                 limits_of(self._pipeline),
+                {},  # one task is read at a time
             ),
             self._readers,
             letters,
@@ -100,6 +101,11 @@ class LiveReader:
                 )
             )
         return self._inbox.take()
+
+    @property
+    def orders(self) -> tuple[int, int]:
+        """Nobody comes or goes here."""
+        return 0, 0
 
     def used(self, frame: Frame) -> None:
         self._inbox.use(frame)

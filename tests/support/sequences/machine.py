@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from support.sequences.declared import (
 )
 from support.sequences.judge import Judge, span_of
 from support.sequences.operations import Operations
-from support.sequences.truth import JUMP, File, Files, Log, Partition
+from support.sequences.truth import File, Files, Log
 
 STEP = timedelta(minutes=50)
 # What a clock that is wrong for months says.
@@ -59,19 +58,22 @@ class Sequences(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp(prefix="sequences"))
         self.log = Log(self.root / "data" / STREAM)
         self.files = Files(self.root / "data")
-        self.judge = Judge(self.log, self.files)
         self.claims = 0
         self.cut: set[tuple[str, int, int]] = set()  # reprocesses that did not come to their end
 
     @initialize(warm=st.booleans(), rows=st.integers(1, 40))
     def begin(self, warm: bool, rows: int) -> None:
-        project = declared(self.root, warm=warm)
+        self._begin(warm, rows, None)
+
+    def _begin(self, warm: bool, rows: int, stream: dict[str, Any] | None) -> None:
+        project = declared(self.root, stream, warm=warm)
         self.warm = warm
+        self.judge = Judge(self.log, self.files)
         self.operations = Operations(project, Home(self.root / ".forebay"))
         for source in (BY_TIME, BY_PATH):
             for number in range(-2, DAYS):
                 self._write(source, "first", number, rows, 20, ())
-        self._append("0", [(day(0) + number * STEP, 3, (), False) for number in range(29)])
+        self.log.append("0", [(day(0) + number * STEP, 3, (), False) for number in range(29)])
 
     def teardown(self) -> None:
         shutil.rmtree(self.root)
@@ -82,41 +84,41 @@ class Sequences(RuleBasedStateMachine):
     def append(self, name: str, quiet: int, count: int, nulls: tuple[int, ...]) -> None:
         """In time, after some quiet hours."""
         begin = self._next(name) + timedelta(hours=quiet)
-        self._append(name, [(begin + number * STEP, 3, nulls, False) for number in range(count)])
+        self.log.append(name, [(begin + number * STEP, 3, nulls, False) for number in range(count)])
 
     @rule(name=PARTITIONS, hours=st.integers(1, 60), count=st.integers(1, 4), nulls=NULLS)
     def append_late(self, name: str, hours: int, count: int, nulls: tuple[int, ...]) -> None:
         """Rows that are older than those before them."""
         stamp = self._next(name) - timedelta(hours=hours)
-        partition = self.log.partitions.setdefault(name, Partition(name))
-        partition.sure &= _is_dense(partition) and _is_ahead(partition, count)
-        self._append(name, [(stamp, 2, nulls[:1], False)] * count)
+        partition = self.log.partition(name)
+        partition.sure &= partition.is_dense() and partition.is_ahead(partition.late(count, 2))
+        self.log.append(name, [(stamp, 2, nulls[:1], False)] * count)
 
     @rule(name=PARTITIONS, count=st.sampled_from([1, 2, 100]))
     def append_far(self, name: str, count: int) -> None:
         """A clock that is ahead of the planner's."""
-        partition = self.log.partitions.setdefault(name, Partition(name))
-        partition.sure &= _is_dense(partition)
-        self._append(name, [(FAR + number * STEP, 1, (), True) for number in range(count)])
+        partition = self.log.partition(name)
+        partition.sure &= partition.is_dense()
+        self.log.append(name, [(FAR + number * STEP, 1, (), True) for number in range(count)])
 
     @rule(name=PARTITIONS, count=st.sampled_from([1, 2, 3, 99]), hours=st.integers(26, 70))
     def append_odd(self, name: str, count: int, hours: int) -> None:
         """A clock that is ahead of its neighbours', and as many rows in time after it."""
         begin = self._next(name)
-        partition = self.log.partitions.setdefault(name, Partition(name))
-        partition.sure &= _is_dense(partition)
-        self._append(name, [(begin + timedelta(hours=hours), 1, (), True)] * count)
+        partition = self.log.partition(name)
+        partition.sure &= partition.is_dense()
+        self.log.append(name, [(begin + timedelta(hours=hours), 1, (), True)] * count)
         step = STEP / 10
-        self._append(name, [(begin + number * step, 1, (), False) for number in range(count)])
+        self.log.append(name, [(begin + number * step, 1, (), False) for number in range(count)])
 
     @rule(name=PARTITIONS, count=st.integers(101, 110), hours=st.integers(3, 70))
     def append_moved_on(self, name: str, count: int, hours: int) -> None:
         """Too many to be odd: what comes after them in time is late."""
         begin = self._next(name)
-        partition = self.log.partitions.setdefault(name, Partition(name))
+        partition = self.log.partition(name)
         partition.sure = False
-        self._append(name, [(begin + timedelta(hours=hours), 1, (), False)] * count)
-        self._append(name, [(begin, 2, (), False)])
+        self.log.append(name, [(begin + timedelta(hours=hours), 1, (), False)] * count)
+        self.log.append(name, [(begin, 2, (), False)])
 
     @rule(name=PARTITIONS, count=st.integers(1, 60), line=st.sampled_from(["main", "b"]))
     def trim(self, name: str, count: int, line: str) -> None:
@@ -183,7 +185,7 @@ class Sequences(RuleBasedStateMachine):
     def stages(self, back: int, line: str, again: bool, point: int | None) -> None:
         """A run of the DAG, which trains one window."""
         number = max(0, self._untrained(line) - back)
-        if number >= DAYS or self._reads_changed_files(number, number, line):
+        if number >= DAYS:
             return
         self.claims += 1
         claim = f"run-{self.claims}"
@@ -215,8 +217,6 @@ class Sequences(RuleBasedStateMachine):
         last = min(last, DAYS - 1)
         first = min(first, last)
         before = self._names(line)
-        if not reprocess and self._reads_changed_files(first, last, line):
-            return
         work = partial(self.operations.run, key(first), key(last), line, reprocess=reprocess)
         ended = self._do("reprocess" if reprocess else "run", work, point, first, line)
         request = (line, first, last)
@@ -231,24 +231,6 @@ class Sequences(RuleBasedStateMachine):
         elif reprocess:
             new = {window for window, _ in self._names(line) - before}
             assert asked <= new, f"{line}: {asked} was to be read again, and {new} was"
-
-    def _reads_changed_files(self, first: int, last: int, line: str) -> bool:
-        """Whether a line would train a plan that another line trained from other files.
-
-        Nobody looks at them again before they are read: what happens then is tested elsewhere.
-        """
-        lines = self.judge.facts["lines"] if self.judge.facts else {}
-        others = {
-            (link["window"], link["generation"])
-            for name, found in lines.items()
-            for link in found["links"]
-            if name != line
-        }
-        planned, changed = self.judge.planned(), self.judge.changed()
-        asked = {key(each) for each in range(first, last + 1)} | {
-            window for window in planned if "_" in window
-        }
-        return any((window, planned[window]) in others for window in asked & changed)
 
     def _names(self, line: str) -> set[tuple[str, int]]:
         links = self.judge.facts["lines"][line]["links"] if self.judge.facts else []
@@ -278,17 +260,38 @@ class Sequences(RuleBasedStateMachine):
     def _reason(self, refusal: str, first: int, next_window: int, line: str) -> bool:
         """Whether what a refusal says is so."""
         trimmed = any(each.kept_from for each in self.log.partitions.values())
-        if "are not trained yet, and each starts" in refusal:
-            return first > next_window
-        if "were deleted" in refusal:
-            return trimmed and f"log data/{STREAM}, partition" in refusal
-        if "was planned and is gone" in refusal:  # another line has trained that plan
-            return trimmed and f"data/{STREAM}/" in refusal
-        if "is not trained although its run says so" in refusal:
-            return key(first - 1) not in self.judge.trained(line)
-        if "is part of the warm start" in refusal:
-            return self.warm
-        return False
+        lost = trimmed and self.log.place in refusal
+        gone = trimmed and f"data/{STREAM}/" in refusal
+        reasons = {
+            "are not trained yet, and each starts": lambda: first > next_window,
+            "is silent: no rows for longer": lambda: self._is_silent(refusal),
+            "were deleted": lambda: lost,
+            "were planned, and records of them are deleted": lambda: lost,
+            # Another line has trained that plan.
+            "was planned and is gone": lambda: gone or self._changed_since(refusal),
+            "was changed after it was planned": lambda: self._changed_since(refusal),
+            "is not trained although its run says so": lambda: (
+                key(first - 1) not in self.judge.trained(line)
+            ),
+            "is part of the warm start": lambda: self.warm,
+        }
+        return any(text in refusal and is_so() for text, is_so in reasons.items())
+
+    def _is_silent(self, refusal: str) -> bool:
+        """Whether a source that a refusal names has no rows in its window."""
+        found = re.search(r"window (\S+): source '(\w+)' is silent", refusal)
+        assert found is not None, refusal
+        window, source = found.groups()
+        plan = self.judge.plans[window, self.judge.planned()[window]]
+        return plan.rows[source].count == 0
+
+    def _changed_since(self, refusal: str) -> bool:
+        """Whether a file that a refusal names is another one than when a plan was made."""
+        oldest = min(self.judge.plans[each].files_at for each in self.judge.planned().items())
+        return any(
+            f"data/{path}" in refusal and changed > oldest
+            for path, changed in self.files.changed_at.items()
+        )
 
     def _untrained(self, line: str) -> int:
         """The number of the first day that a line has not trained."""
@@ -304,11 +307,6 @@ class Sequences(RuleBasedStateMachine):
             return max((each for each in others if each is not None), default=FIRST_DAY)
         return newest + STEP
 
-    def _append(
-        self, name: str, segments: list[tuple[datetime, int, tuple[int, ...], bool]]
-    ) -> None:
-        self.log.append(name, segments)
-
     def _write(
         self, source: str, name: str, number: int, rows: int, minutes: int, nulls: tuple[int, ...]
     ) -> None:
@@ -316,21 +314,3 @@ class Sequences(RuleBasedStateMachine):
         self.files.write(
             source, name, File(day(number), times, tuple(n for n in nulls if n < rows))
         )
-
-
-def _is_ahead(partition: Partition, late: int) -> bool:
-    """Whether so many late segments are few beside those that they come after."""
-    newest = partition.newest
-    behind = [each for each in partition.segments if newest is not None and each.stamp < newest]
-    since = partition.segments[::-1]
-    trailing = next((n for n, each in enumerate(since) if each.stamp == newest), 0)
-    return len(behind) > 2 * (trailing + late)
-
-
-def _is_dense(partition: Partition) -> bool:
-    """Whether its newest times rise by no jump: then it is clear what is late or far ahead."""
-    newest = partition.segments[-101:]
-    if not newest or any(each.odd for each in newest):
-        return False
-    rises = (later.stamp - one.stamp for one, later in pairwise(newest))
-    return not any(rise > JUMP for rise in rises)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,8 @@ from support import independent
 from support.sequences.declared import BY_PATH, BY_TIME
 
 JUMP = timedelta(hours=1)
+# When it was written, rows, rows without a label, and whether its clock was wrong.
+Added = tuple[datetime, int, tuple[int, ...], bool]
 
 
 def table(times: Sequence[datetime], nulls: Iterable[int]) -> pa.Table:
@@ -78,10 +82,38 @@ class Partition:
         assert not found or found[-1].end <= end, f"{self.name}: {end} lies inside a segment"
         return found
 
+    def views(self) -> Iterator[Sequence[Segment]]:
+        """What may be stored of it in the end."""
+        yield self.segments
+
+    def late(self, segments: int, rows: int) -> int:
+        """How many segments so many of these rows are."""
+        return segments
+
+    def is_ahead(self, late: int) -> bool:
+        """Whether so many late segments are few beside those that they come after."""
+        return all(_is_ahead(view, late) for view in self.views())
+
+    def is_dense(self) -> bool:
+        """Whether its newest times rise by no jump: what is late or far ahead is clear then."""
+        return all(_is_dense(view) for view in self.views())
+
+    def answers(self, instant: datetime) -> list[int]:
+        """Where a border of this time may be."""
+        return [self.reached(instant)]
+
+    def place(self, offset: int) -> int:
+        """The same for all offsets that part the rows in the same way."""
+        return offset
+
     def reached(self, instant: datetime) -> int:
         """The first offset, of those that are stored, at which the partition has reached a time."""
+        return self.reached_of(self.segments, instant)
+
+    def reached_of(self, segments: Sequence[Segment], instant: datetime) -> int:
+        """The same, were these its segments."""
         first: int | None = None  # of the odd ones since the last one that is not
-        for each in self.segments:
+        for each in segments:
             if each.base < self.kept_from:
                 continue
             first = each.base if first is None else first
@@ -93,12 +125,28 @@ class Partition:
         return self.end
 
 
+def _is_ahead(segments: Sequence[Segment], late: int) -> bool:
+    newest = max((each.stamp for each in segments if not each.odd), default=None)
+    behind = [each for each in segments if newest is not None and each.stamp < newest]
+    since = segments[::-1]
+    trailing = next((n for n, each in enumerate(since) if each.stamp == newest), 0)
+    return len(behind) > 2 * (trailing + late)
+
+
+def _is_dense(segments: Sequence[Segment]) -> bool:
+    newest = segments[-101:]
+    if not newest or any(each.odd for each in newest):
+        return False
+    rises = (later.stamp - one.stamp for one, later in pairwise(newest))
+    return not any(rise > JUMP for rise in rises)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Some rows of one source: sums of those with a label, and where those without lie."""
 
     sums: independent.Sums
-    dead: frozenset[tuple[str, int]] = frozenset()
+    dead: frozenset[tuple[str, ...]] = frozenset()
 
     @property
     def count(self) -> int:
@@ -112,11 +160,18 @@ class Log:
     folder: Path
     partitions: dict[str, Partition] = field(default_factory=dict)
 
-    def append(
-        self, name: str, added: Iterable[tuple[datetime, int, tuple[int, ...], bool]]
-    ) -> None:
-        """Segments of (stamp, rows, rows without a label, whether its clock was wrong)."""
-        partition = self.partitions.setdefault(name, Partition(name))
+    @property
+    def place(self) -> str:
+        """What error texts call it."""
+        return f"log data/{self.folder.name}, partition"
+
+    def partition(self, name: str) -> Partition:
+        """An old one, or a new one."""
+        return self.partitions.setdefault(name, Partition(name))
+
+    def append(self, name: str, added: Iterable[Added]) -> None:
+        """Segments."""
+        partition = self.partition(name)
         for stamp, rows, nulls, odd in added:
             segment = Segment(partition.end, rows, stamp, nulls, odd)
             path = self.folder / name / segment.name
@@ -136,14 +191,23 @@ class Log:
 
     def rows(self, offsets: dict[str, tuple[int, int]]) -> Rows:
         """The rows between these offsets, trimmed or not."""
-        ids, dead = [], set()
+        ids: list[Any] = []
+        dead: set[tuple[str, ...]] = set()
         for name, (first, end) in offsets.items():
             for each in self.partitions[name].between(first, end):
                 nulls = set(each.nulls)
                 kept = [row for row in range(each.base, each.end) if row - each.base not in nulls]
                 ids.append(independent.row_ids(name, np.array(kept, np.int64)))
-                dead |= {(name, each.base + row) for row in nulls}
+                dead |= {(name, str(each.base + row)) for row in nulls}
         return Rows(independent.sums(ids), frozenset(dead))
+
+    def offsets(self, offsets: dict[str, tuple[int, int]]) -> dict[str, int]:
+        """How many offsets of each kind a model counts: where each is a row, none."""
+        return dict.fromkeys(("records", "control", "aborted", "compacted"), 0)
+
+    def letter(self, location: dict[str, Any]) -> tuple[str, ...]:
+        """The place of a dead row."""
+        return str(location["partition"]), str(location["offset"])
 
     def outside(
         self, offsets: dict[str, tuple[int, int]], first: datetime, end: datetime
@@ -169,12 +233,17 @@ class File:
 
 @dataclass
 class Files:
-    """Parquet files by source and path."""
+    """Parquet files by source and path.
+
+    changed_at: by source and path, which of all changes of files was its last one.
+    """
 
     data: Path
     by_source: dict[str, dict[str, File]] = field(
         default_factory=lambda: {BY_TIME: {}, BY_PATH: {}}
     )
+    changed_at: dict[str, int] = field(default_factory=dict)
+    changes: int = 0
 
     def write(self, source: str, name: str, file: File) -> None:
         """Add a file, or replace it."""
@@ -185,14 +254,21 @@ class Files:
         pq.write_table(table(file.times, file.nulls), written, row_group_size=8)
         written.rename(path)
         self.by_source[source][relative] = file
+        self._change(source, relative)
 
     def remove(self, source: str, path: str) -> None:
         (self.data / source / path).unlink()
         del self.by_source[source][path]
+        self._change(source, path)
+
+    def _change(self, source: str, path: str) -> None:
+        self.changes += 1
+        self.changed_at[f"{source}/{path}"] = self.changes
 
     def rows(self, source: str, first: datetime, end: datetime) -> Rows:
         """What lies in a span of time now: by path, or by the rows' own times."""
-        ids, dead = [], set()
+        ids: list[Any] = []
+        dead: set[tuple[str, ...]] = set()
         for path, file in self.by_source[source].items():
             inside = [
                 row
@@ -202,5 +278,5 @@ class Files:
             nulls = set(file.nulls)
             kept = [row for row in inside if row not in nulls]
             ids.append(independent.row_ids(path, np.array(kept, np.int64)))
-            dead |= {(path, row) for row in inside if row in nulls}
+            dead |= {(path, str(row)) for row in inside if row in nulls}
         return Rows(independent.sums(ids), frozenset(dead))

@@ -113,6 +113,7 @@ class ReplayedReader:
     """Stands where the trainer's reader does, and hands out recorded frames after the seal."""
 
     recorded: Recorded
+    orders = (0, 0)  # no data executor comes or goes
 
     def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
         del layout, source_names
