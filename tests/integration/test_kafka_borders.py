@@ -119,6 +119,11 @@ def test_records_of_the_future_move_no_window(planner: Planner) -> None:
     assert planner.ids(3, 4, 5) == [[], [], [14, 15, 16, 17]]
 
 
+def test_as_many_records_behind_an_odd_run_are_enough(planner: Planner) -> None:
+    planner.send(*minutes(0), *[START + 5 * HOUR] * 3, *minutes(1, 3))
+    assert planner.ids(0, 1, 2, 5) == [[0, 1, 2, 3], [*range(4, 10)], [], []]
+
+
 def test_at_the_end_of_a_partition_the_clock_tells(planner: Planner) -> None:
     planner.send(*minutes(0), datetime.now(UTC) + 3 * HOUR)
     assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], []]
@@ -238,7 +243,7 @@ def test_planned_from_the_middle_an_odd_record_moves_no_window(planner: Planner)
     for number in range(1, 7):
         planner.send(*minutes(number, 6))
     assert planner.ids(5) == [[*range(26, 32)]]
-    assert planner.ids(0, 1) == [[0, 1], [*range(2, 8)]]
+    assert planner.ids(0, 1) == [[0], [*range(1, 8)]], "it goes with what follows it"
 
 
 def test_stamps_of_no_year_are_only_odd(planner: Planner) -> None:

@@ -58,16 +58,17 @@ class RecordTimes:
             found = self._reached(at, instant_ms)
             if found is not None:
                 return found
-            at = int(self._block(at).offsets[_LOOKED_AT - 1]) + 1
+            at = int(self._around(at).offsets[-_LOOKED_AT])
         return self._stretch.end
 
     def _reached(self, first: int, instant_ms: int) -> int | None:
         """The first such record of a few, with those behind them to judge by; None for none."""
-        block = self._block(first)
+        block = self._around(first)
         now_ms = self._now_ms if block.is_last else None
         odd = odd_times(block.times, self._jump_ms, now_ms)
-        found = np.flatnonzero(settled_times(block.times, odd) >= instant_ms)
-        if len(found) and (block.is_last or found[0] < _LOOKED_AT):
+        reached = settled_times(block.times, odd) >= instant_ms
+        found = np.flatnonzero(reached & (block.offsets >= first))
+        if len(found) and (block.is_last or found[0] < len(block.times) - _LOOKED_AT):
             return int(block.offsets[found[0]])
         return self._stretch.end if block.is_last else None
 
@@ -75,6 +76,10 @@ class RecordTimes:
         times = self._block(offset).times[:_LOOKED_AT]
         usual = times[times <= self._now_ms + self._jump_ms]
         return len(usual) == 0 or float(np.median(usual)) >= instant_ms
+
+    def _around(self, offset: int) -> _Block:
+        """A block with what precedes an offset: a run that begins there is odd beside that."""
+        return self._block(max(self._stretch.first, offset - ODD_RUN_MAX))
 
     def _block(self, offset: int) -> _Block:
         """Twice as many records as are looked at, from an offset on."""
