@@ -1,6 +1,6 @@
-"""`python -m support.sequences --seed S [--examples N] [--steps M] [--shrink]`: in its own process.
+"""`python -m support.sequences --seed S [--examples N] [--steps M] [--shrink] [--broker ADDRESS]`.
 
-Its steps are done in children, and a process that may have threads is not to be forked.
+In its own process: its steps are done in children, and who may have threads is not to be forked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import json
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from support.sequences.broker_machine import BrokerSequences
 from support.sequences.machine import SEEN, Sequences
+from support.sequences.writer import RemoteWriter
 
 
 def main() -> None:
@@ -20,10 +22,16 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=10)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--shrink", action="store_true", help="look for the shortest sequence")
+    parser.add_argument("--broker", help="of Kafka, whose topic is the stream instead of a log")
     given = parser.parse_args()
+    machine = Sequences
+    if given.broker:
+        BrokerSequences.bootstrap = given.broker
+        BrokerSequences.writer = RemoteWriter(given.broker)
+        machine = BrokerSequences
     phases = [Phase.generate, Phase.shrink] if given.shrink else [Phase.generate]
     run_state_machine_as_test(
-        seed(given.seed)(Sequences),
+        seed(given.seed)(machine),
         settings=settings(
             max_examples=given.examples,
             stateful_step_count=given.steps,

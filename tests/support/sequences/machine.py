@@ -265,6 +265,7 @@ class Sequences(RuleBasedStateMachine):
         reasons = {
             "are not trained yet, and each starts": lambda: first > next_window,
             "is silent: no rows for longer": lambda: self._is_silent(refusal),
+            "and learnt from none of them": lambda: self._is_empty(refusal),
             "were deleted": lambda: lost,
             "were planned, and records of them are deleted": lambda: lost,
             # Another line has trained that plan.
@@ -284,6 +285,13 @@ class Sequences(RuleBasedStateMachine):
         window, source = found.groups()
         plan = self.judge.plans[window, self.judge.planned()[window]]
         return plan.rows[source].count == 0
+
+    def _is_empty(self, refusal: str) -> bool:
+        """Whether no source has a row with a label in the window that a refusal names."""
+        found = re.search(r"window (\S+) cannot begin line", refusal)
+        assert found is not None, refusal
+        plan = self.judge.plans[found[1], self.judge.planned()[found[1]]]
+        return not any(rows.sums["rows"] for rows in plan.rows.values())
 
     def _changed_since(self, refusal: str) -> bool:
         """Whether a file that a refusal names is another one than when a plan was made."""

@@ -1,0 +1,179 @@
+"""Writes topics in a process of its own: Kafka's clients have threads, and cannot be forked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import traceback
+import uuid
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+from forebay.datatasks.sources.kafka.client import Cluster
+from forebay.datatasks.sources.kafka.producer import create_topic
+from support.projects import Topic
+from support.topic_changes import delete_before, grow
+
+_WRITTEN_SECONDS = 20.0
+_KNOWN_MS = 1_000  # how old what a producer knows of a topic may be
+# A transaction stays open for many steps; brokers abort one after a minute otherwise.
+_OPEN_MS = 15 * 60 * 1000
+
+
+class Writer:
+    """What can be done to topics of one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producers: dict[str | None, Any] = {}
+
+    def create(self, topic: str) -> None:
+        create_topic(self._bootstrap, topic, 1)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        grow(Topic(self._bootstrap, topic), partitions)
+        deadline = time.monotonic() + _WRITTEN_SECONDS
+        for producer in self._producers.values():
+            while len(producer.partitions_for(topic) or ()) < partitions:
+                assert time.monotonic() < deadline, f"{topic} has no {partitions} partitions"
+                time.sleep(0.02)
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> None:
+        delete_before(Topic(self._bootstrap, topic), offset, partition)
+
+    def send(
+        self, topic: str, partition: int, messages: list[tuple[bytes, int]], end: str | None
+    ) -> list[int]:
+        """Write (value, timestamp in milliseconds); their offsets.
+
+        end: of their transaction: commit, abort or leave it open; None for none.
+        """
+        producer = self._producer({None: None, "leave": "open"}.get(end, "short"))
+        if end is not None:
+            producer.begin_transaction()
+        sent = [
+            producer.send(topic, value, partition=partition, timestamp_ms=stamp)
+            for value, stamp in messages
+        ]
+        producer.flush()
+        offsets = [each.get(20).offset for each in sent]
+        if end in {"commit", "abort"}:
+            self._end(producer, end)
+            self._wait(topic, partition, offsets[-1] + 2, "read_uncommitted")
+        return offsets
+
+    def finish(self, topic: str, partition: int, end: str, stable: int) -> None:
+        """End the transaction that was left open, and wait for the stable offset."""
+        self._end(self._producer("open"), end)
+        self._wait(topic, partition, stable, "read_committed")
+
+    def committed(self, topic: str) -> list[tuple[int, int, int]]:
+        """Partition, offset and timestamp of each record that a plain consumer reads."""
+        with closing(self._consumer("read_committed")) as consumer:
+            found = []
+            for place in self._places(consumer, topic):
+                consumer.assign([place])
+                consumer.seek_to_beginning(place)
+                end = consumer.end_offsets([place])[place]
+                while consumer.position(place) < end:
+                    for records in consumer.poll(timeout_ms=500).values():
+                        found += [(each.partition, each.offset, each.timestamp) for each in records]
+        return found
+
+    def delete(self, topic: str) -> None:
+        """And end the transaction that was left open."""
+        if "open" in self._producers:
+            self._producers.pop("open").close()
+        with Cluster(self._bootstrap) as cluster:
+            cluster.delete_topic(topic)
+
+    def close(self) -> None:
+        for producer in self._producers.values():
+            producer.close()
+
+    def _producer(self, kind: str | None) -> Any:
+        """kind: of transactions, or none."""
+        if kind not in self._producers:
+            from kafka import KafkaProducer
+
+            more = {"transactional_id": f"{uuid.uuid4()}", "transaction_timeout_ms": _OPEN_MS}
+            producer = KafkaProducer(
+                bootstrap_servers=self._bootstrap,
+                metadata_max_age_ms=_KNOWN_MS,
+                **(more if kind else {}),
+            )
+            if kind:
+                producer.init_transactions()
+            self._producers[kind] = producer
+        return self._producers[kind]
+
+    def _end(self, producer: Any, end: str) -> None:
+        if end == "commit":
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+
+    def _wait(self, topic: str, partition: int, end: int, isolation: str) -> None:
+        """Until what ends a transaction is written."""
+        from kafka import TopicPartition
+
+        place = TopicPartition(topic, partition)
+        deadline = time.monotonic() + _WRITTEN_SECONDS
+        with closing(self._consumer(isolation)) as consumer:
+            while (found := consumer.end_offsets([place])[place]) < end:
+                assert time.monotonic() < deadline, f"{place} ends at {found}, not at {end}"
+                time.sleep(0.02)
+        assert found == end
+
+    def _places(self, consumer: Any, topic: str) -> list[Any]:
+        from kafka import TopicPartition
+
+        return [TopicPartition(topic, each) for each in consumer.partitions_for_topic(topic) or ()]
+
+    def _consumer(self, isolation: str) -> Any:
+        from kafka import KafkaConsumer
+
+        return KafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level=isolation,
+        )
+
+
+class RemoteWriter:
+    """A writer in another process."""
+
+    def __init__(self, bootstrap: str) -> None:
+        spawned = multiprocessing.get_context("spawn")
+        self._pipe, theirs = spawned.Pipe()
+        self._process = spawned.Process(target=_serve, args=(theirs, bootstrap), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not callable(getattr(Writer, name, None)):
+            raise AttributeError(name)
+        return partial(self._call, name)
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        self._pipe.send((name, arguments))
+        answer, failure = self._pipe.recv()
+        assert not failure, failure
+        return answer
+
+
+def _serve(pipe: Connection, bootstrap: str) -> None:
+    writer = Writer(bootstrap)
+    while True:
+        try:
+            name, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send((getattr(writer, name)(*arguments), ""))
+        except Exception:  # noqa: BLE001 - whoever called it has to hear of it
+            pipe.send((None, traceback.format_exc()))
