@@ -11,6 +11,7 @@ from support.whole_life.attempts import attempts
 
 pytestmark = pytest.mark.timeout(600)
 POINTS = 30
+CUTS = 15
 # Of the three windows, two are trained twice.
 TRAININGS = 5
 TRANSACTIONS_MAX = 15
@@ -31,9 +32,9 @@ def test_killed_at_thirty_points(folder: Path) -> None:
     assert tried.transactions <= TRANSACTIONS_MAX * TRAININGS
 
 
-def test_power_lost_at_thirty_points(folder: Path) -> None:
+def test_power_lost_at_fifteen_points(folder: Path) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
-    tried = attempts(folder, "--death", "cut", "--seed", str(seed), "--count", str(POINTS))
-    assert len(tried.faults) == POINTS
+    tried = attempts(folder, "--death", "cut", "--seed", str(seed), "--count", str(CUTS))
+    assert len(tried.faults) == CUTS
     assert tried.wrong == {}, f"seed {seed}"

@@ -17,7 +17,7 @@ import pytest
 
 pytestmark = pytest.mark.timeout(600)
 TESTS = Path(__file__).parents[1]
-EXAMPLES, STEPS = 10, 25
+EXAMPLES, STEPS = 6, 25
 
 
 def test_each_row_is_in_exactly_one_window() -> None:
