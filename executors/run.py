@@ -31,6 +31,7 @@ from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.start import (
     gap_before,
+    require_beginning,
     require_checkpoint,
     require_compatible,
     warm_start_of,
@@ -89,6 +90,7 @@ class Run:
         self.watch.planned(report, todo)
         status = None
         if todo:
+            require_beginning(chain, todo)
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         end_trained_jobs(self.target)

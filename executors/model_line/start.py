@@ -151,6 +151,26 @@ def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
             )
 
 
+def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
+    """Let a line begin with these windows, in order, unless the first is known to have no rows.
+
+    It is refused when it is trained, too (`require_learnt`): here nothing is started for it, and
+    the window to begin with can be named.
+
+    Raises:
+        NotReadyError: when it has none.
+    """
+    first = plans[0]
+    if first.rows != 0 or is_warm_start(first.window) or chain.before(first.as_window) is not None:
+        return
+    begin = next((plan.window for plan in plans if plan.rows != 0), None)
+    way = "begin with the first window that has rows"
+    raise NotReadyError(
+        f"window {first.window} cannot begin line {chain.line!r}: it has no rows. Way out: {way}"
+        + (f", --from {begin}" if begin else f"; up to window {plans[-1].window} none has")
+    )
+
+
 def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None:
     """Let a line begin with a model that has learnt something: nothing untrained serves.
 

@@ -157,6 +157,19 @@ def test_a_model_that_learnt_nothing_is_no_beginning(tmp_path: Path) -> None:
     assert found["seen"]["clicks"]["rows"] == 2 * ROWS
 
 
+def test_a_range_that_begins_without_rows_names_where_to_begin(tmp_path: Path) -> None:
+    project = hourly_project(tmp_path, [3, 4])
+    code, text = refused(project, key_of(0), key_of(4))
+    assert code == 2, text
+    assert (
+        f"it has no rows. Way out: begin with the first window that has rows, --from {key_of(3)}"
+        in text
+    )
+    assert not (project.home / "jobs").exists(), "nothing was started for it"
+    found = project.run(key_of(3), key_of(4))
+    assert len(found["trained_windows"]) == 2
+
+
 def hourly_project(root: Path, hours: list[int], **ready: Any) -> Project:
     """Hourly windows of a log alone, with rows in these hours of the first two days."""
     project = declared_project(root)
