@@ -101,6 +101,7 @@ def refused(project: Project, *arguments: str) -> str:
     return done.stderr
 
 
+@pytest.mark.chaos
 def test_a_log_is_trimmed_after_its_windows_are_trained(tmp_path: Path) -> None:
     """What is trained stays; what another line lacks is refused, and both ways out lead on."""
     project = ads_project(tmp_path, rows=200, days=3)

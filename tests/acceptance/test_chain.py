@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from support import independent
 from support.projects import (
     DAY,
@@ -71,6 +72,7 @@ def test_a_reprocess_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -
     assert models(project, "b")[SECOND, 1] == stale
 
 
+@pytest.mark.chaos
 def test_changed_data_of_one_line_marks_the_others(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=1, rows=ROWS)
     first = project.run(FIRST, FIRST)
@@ -96,6 +98,7 @@ def test_changed_data_of_one_line_marks_the_others(tmp_path: Path) -> None:
     assert why(project, FIRST, "b")["state"] == "trained"
 
 
+@pytest.mark.chaos
 def test_a_dead_letter_says_its_line(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=1, rows=ROWS)
     project.write_source("history", history_source(label_null="dead_letter"))
@@ -236,6 +239,7 @@ def test_rows_that_no_paradigm_takes_are_seen_and_not_learnt(tmp_path: Path) -> 
 # The order of the chain -------------------------------------------------------------------------
 
 
+@pytest.mark.chaos
 def test_a_warm_start_on_the_day_of_the_first_hourly_window(tmp_path: Path) -> None:
     """Its key sorts after those of the windows that come after it."""
     project = hourly_project(tmp_path, list(range(10)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support.hangs import ROLES, assert_ended, stop, with_deadlines
 from support.kill_cases import KillCase
 from support.projects import ads_pipeline, ads_project
@@ -14,6 +15,7 @@ from support.projects import ads_pipeline, ads_project
 ROWS = 20_000
 
 
+@pytest.mark.chaos
 def test_all_roles_are_stopped_in_the_middle_of_a_window(tmp_path: Path) -> None:
     pipeline = ads_pipeline(**with_deadlines(checkpoint={"every_steps": 10}))
     pipeline["train"]["minibatch_rows"] = 64  # slow enough not to end when all are woken

@@ -125,6 +125,7 @@ def submitted(project: Project, window: str) -> JobStatus:
     return status
 
 
+@pytest.mark.chaos
 def test_old_data_replayed_in_transactions(arrow: Project) -> None:
     topic = topic_of(arrow)
     with transactions(topic) as writer:
@@ -171,6 +172,7 @@ def compacted(project: Project) -> None:
     compact(topic, left=5)
 
 
+@pytest.mark.chaos
 def test_what_compaction_removed_is_counted(project: Project) -> None:
     compacted(project)
     summary = project.run(DAYS[0], DAYS[1])
@@ -178,6 +180,7 @@ def test_what_compaction_removed_is_counted(project: Project) -> None:
     assert [clicks(each)["trained_rows"] for each in summary["windows"]] == [3, 2]
 
 
+@pytest.mark.chaos
 def test_the_same_hole_where_nothing_compacts_is_red(project: Project) -> None:
     compacted(project)
     topic = topic_of(project)

@@ -105,7 +105,7 @@ def until_nothing_is_decoded(held: Held) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("bytes_max", [64 << 20, 1 << 20])
+@pytest.mark.parametrize("bytes_max", [pytest.param(64 << 20, marks=pytest.mark.chaos), 1 << 20])
 def test_all_tasks_together_stay_within_rows_and_bytes(
     tmp_path: Path, held: Held, bytes_max: int
 ) -> None:
