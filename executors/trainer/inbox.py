@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from forebay.config.datasets import Feed
 from forebay.datatasks.tasks import TaskProgress, further
+from forebay.mixture.features.encode import to_minibatch
 from forebay.mixture.minibatch import Minibatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from forebay.executors.wire.messages import FrameHead
+    from forebay.mixture.features.layout import FeatureLayout
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +39,22 @@ class Frame:
     rows: int
     hour: int
     feed: Feed = "batch"
+
+    @classmethod
+    def of(cls, head: FrameHead, batch: pa.RecordBatch | None, layout: FeatureLayout) -> Frame:
+        """What a data executor sent. batch: its rows; None where only positions moved."""
+        minibatch = None
+        if batch is not None and head.rows:
+            minibatch = to_minibatch(batch, head.segments, head.feed, layout)
+        return cls(
+            minibatch=minibatch,
+            progress=head.progress,
+            executor=head.executor,
+            epoch=head.epoch,
+            rows=head.rows,
+            hour=head.hour,
+            feed=head.feed,
+        )
 
 
 @dataclass

@@ -18,7 +18,7 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer.inbox import Frame, Inbox
-from forebay.executors.wire.frames import FlightTransport, FrameStream, Received, Transport
+from forebay.executors.wire.frames import FlightTransport, FrameStream, Transport
 from forebay.executors.wire.messages import (
     Done,
     Opened,
@@ -31,7 +31,6 @@ from forebay.executors.wire.messages import (
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.executors.wire.tokens import read_token
-from forebay.mixture.features.encode import to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.activities import waiting
 from forebay.system.message import Message
@@ -392,26 +391,11 @@ class RemoteReader:
                     f"{expected} of epoch {serving.epoch}"
                 )
             expected += 1
-            frame = self._frame(received)
+            frame = Frame.of(received.head, received.batch, self._layout)
             with self._changed:
                 if not session.inbox.put(frame):
                     stream.close()
                 self._changed.notify_all()
-
-    def _frame(self, received: Received) -> Frame:
-        head = received.head
-        minibatch = None
-        if received.batch is not None and head.rows:
-            minibatch = to_minibatch(received.batch, head.segments, head.feed, self._layout)
-        return Frame(
-            minibatch=minibatch,
-            progress=head.progress,
-            executor=head.executor,
-            epoch=head.epoch,
-            rows=head.rows,
-            hour=head.hour,
-            feed=head.feed,
-        )
 
 
 def _close_all(streams: Sequence[FrameStream | None]) -> None:

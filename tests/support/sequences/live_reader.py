@@ -24,7 +24,6 @@ from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.home.paths import Home
-from forebay.mixture.features.encode import to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.queue.queue import PrioritisedQueue
 
@@ -85,21 +84,8 @@ class LiveReader:
         assert self._epoch is not None
         if not self.finished() and (found := self._epoch.next(timeout_seconds)) is not None:
             head, rows = found
-            minibatch = None
-            if rows.batches:
-                batch = pa.concat_batches(rows.batches)
-                minibatch = to_minibatch(batch, head.segments, head.feed, self._layout)
-            self._inbox.put(
-                Frame(
-                    minibatch=minibatch,
-                    progress=head.progress,
-                    executor=head.executor,
-                    epoch=head.epoch,
-                    rows=head.rows,
-                    hour=head.hour,
-                    feed=head.feed,
-                )
-            )
+            batch = pa.concat_batches(rows.batches) if rows.batches else None
+            self._inbox.put(Frame.of(head, batch, self._layout))
         return self._inbox.take()
 
     @property
