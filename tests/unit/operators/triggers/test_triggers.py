@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import psutil
@@ -17,12 +18,14 @@ from support.database_files import take_away
 from support.jobs import ToldJob, of_another_host
 from support.toy_stage import ToyStage
 
+from forebay.executors.job import heartbeat
 from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.heartbeat import EXPIRED_SECONDS
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.job import job_end
 from forebay.operators.runs.run_listener import wake_waiting_windows
-from forebay.operators.triggers import base, job, poll, ready
+from forebay.operators.triggers import base, poll, ready
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.ready import ReadyTrigger
@@ -173,14 +176,20 @@ def test_a_job_of_another_host_is_followed_while_its_heart_beats(
     told = ToldJob(home)
     told.tell("running")
     of_another_host(told)
-    monkeypatch.setattr(job, "EXPIRED_SECONDS", 0.3)
+    now = 0.0
+    monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def follow() -> list[Any]:
+        nonlocal now
         watching = asyncio.create_task(fired(job_trigger(home)))
-        for _ in range(10):
+        while now < 2 * EXPIRED_SECONDS:
             told.beat()
-            await asyncio.sleep(0.1)
+            now += 2
+            await asyncio.sleep(0.05)
         assert not watching.done()
+        while not watching.done():
+            now += 2
+            await asyncio.sleep(0.05)
         return await watching
 
     assert wait(follow()) == [{"state": "lost"}]
