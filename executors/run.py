@@ -255,7 +255,7 @@ class Run:
         started: float,
     ) -> Json:
         from forebay.executors.evaluation.range_summary import (
-            judge_windows,  # scipy: only where it is needed
+            judge_windows,
             summarise_windows,
         )
 

@@ -13,9 +13,8 @@ import time
 import uuid
 from pathlib import Path
 
-import pyarrow as pa
-
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
+from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FrameServer, FrameSource
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
@@ -60,6 +59,7 @@ class DataExecutor:
         self._started_ns = time.time_ns()
         self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
         self._queue_sources = queue_sources_of(pipeline, request.source_specs())
+        self._kinds = {spec.kind for spec in request.source_specs().values()}
         self._readers = Readers(request)
         self._client = DriverClient(job_dir, token, patience_seconds(pipeline.job))
         self._server = FrameServer(token, served_schema(self._readers.layout), self._claim)
@@ -79,8 +79,8 @@ class DataExecutor:
             FencedError: when a process that started later has this index.
             InfrastructureError: when no driver answers any more.
         """
+        start_arrow(self._kinds)
         self._server.start()
-        pa.array([0])  # makes Arrow import pandas (1 s): now, and not inside the first window
         self._register()
         self._beats.start()
         try:

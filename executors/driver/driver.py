@@ -15,13 +15,14 @@ from forebay.config.registry import kind_named
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
+from forebay.executors.arrow_start import start_arrow
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.job.request import JobRequest
-from forebay.executors.role import role_arguments, role_exit, start_arrow, start_role
+from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
 from forebay.executors.wire.tokens import read_token

@@ -26,7 +26,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         RowsLostError: when rows planned, served and trained do not agree; that is stored too.
         DataError: when its plan or its scores are damaged.
     """
-    from forebay.executors.evaluation.windows import evaluate  # scipy: only where it is needed
+    from forebay.executors.evaluation.windows import evaluate
 
     chain, ledger, key = target.chain, target.ledger, target.key
     link = chain.newest(key)

@@ -44,6 +44,11 @@ class LineTarget:
         return LineTarget(project, project.pipeline(pipeline), open_home(), line)
 
     @property
+    def kinds(self) -> set[str]:
+        """Kinds of the sources that the pipeline reads."""
+        return {self.project.source(name).kind for name in self.pipeline.source_names}
+
+    @property
     def ledger(self) -> Ledger:
         """Plans of the pipeline's windows."""
         from forebay.datatasks.ledger import Ledger  # Arrow: only where it is needed

@@ -9,10 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from forebay.config.columns import declared_columns
+from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest
 from forebay.executors.retention.training_folders import remove_spent_folders
-from forebay.executors.role import end_at_once, role_arguments, role_exit, start_arrow, start_role
+from forebay.executors.role import end_at_once, role_arguments, role_exit, start_role
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.home.database import PATIENCE
 from forebay.home.paths import Home

@@ -40,10 +40,12 @@ def plan(
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.planning import plan_windows
     from forebay.datatasks.window_range import parse_range
+    from forebay.executors.arrow_start import start_arrow
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
     home = open_home()
+    start_arrow(project.source(name).kind for name in spec.source_names)
     report = plan_windows(
         project.root,
         spec,

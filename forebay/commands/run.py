@@ -45,11 +45,13 @@ def run(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Train every window of a range that is not trained yet, each from the one before it."""
+    from forebay.executors.arrow_start import start_arrow
     from forebay.executors.run import Run, Watch
     from forebay.executors.stages.target import LineTarget
     from forebay.system.files import make_folder, writing
 
     target = LineTarget.load(config, pipeline, line)
+    start_arrow(target.kinds)
     cancel = shlex.join(["forebay", "cancel", pipeline, "--line", line])
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout, cancel)
     watch = Watch(

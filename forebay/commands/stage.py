@@ -15,7 +15,6 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import note, option
-from forebay.config.registry import kind_named
 from forebay.errors import UsageError
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
@@ -75,12 +74,11 @@ def source(
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """List the data tasks of one source, in one scan with other windows that wait for theirs."""
-    from forebay.executors.role import start_arrow
+    from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.source import SourceStage
 
     target = _target(config, pipeline, line, window)
-    if kind_named(target.project.source(source).kind).__module__.startswith("forebay."):
-        start_arrow()  # another's kind may hand pandas' values to Arrow
+    start_arrow([target.project.source(source).kind])
     made = None if since is None else since.replace(tzinfo=UTC)
     stage = SourceStage(target, source, lambda: datetime.now(UTC), made)
     act = stage.is_ready if ready else stage.list_window
@@ -105,7 +103,7 @@ def sink(
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Record the window's plan from what its sources have listed."""
-    from forebay.executors.role import start_arrow
+    from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.plan import record_window
 
     start_arrow()
@@ -148,8 +146,10 @@ def evaluate(
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Compare planned, served and trained rows of the window, and measure its models."""
+    from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.evaluate import evaluate_window
 
+    start_arrow()
     result = evaluate_window(_target(config, pipeline, line, window))
     _print(result, f"window {result.window}: {result.rows_line}")
 

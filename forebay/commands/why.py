@@ -24,10 +24,12 @@ def why(
 ) -> None:
     """Say why a window is not done, and what to do next."""
     from forebay.datatasks.window_range import parse_window_or_warm_start
+    from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.target import LineTarget
     from forebay.executors.stages.why import why_window
 
     target = LineTarget.load(config, pipeline, line)
+    start_arrow(target.kinds)
     found = why_window(
         target.at(parse_window_or_warm_start(target.pipeline, window)), lambda: datetime.now(UTC)
     )

@@ -283,11 +283,11 @@ def test_two_processes_at_a_time_scan_once(project: Project) -> None:
     assert {result.rows for result in found} == {500}
 
 
-STAGES = """
+COMMANDS = """
 import json, sys
 from forebay.cli import run
-for stage in json.loads(sys.argv[1]):
-    assert run(["stage", *stage]) == 0
+for command in json.loads(sys.argv[1]):
+    assert run(command) == 0
 heavy = {"tensorflow", "scipy", "pandas", "pyiceberg", "kafka", "matplotlib", "airflow", "grpc"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
@@ -302,8 +302,18 @@ def test_stages_stay_light(project: Project) -> None:
         ("source", "ads", *asked, "clicks"),
         ("sink", "ads", *asked),
     ]
+    assert_light(project, [("stage", *stage) for stage in stages])
+
+
+def test_a_run_and_its_judgement_stay_light(project: Project) -> None:
+    run = ("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01")
+    assert_light(project, [run, ("stage", "evaluate", "ads", "2026-03-01")])
+
+
+def assert_light(project: Project, commands: list[tuple[str, ...]]) -> None:
+    """In one process, which imports nothing that costs much."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", STAGES, json.dumps(stages)],
+        [sys.executable, "-P", "-c", COMMANDS, json.dumps(commands)],
         cwd=project.root,
         env=project.env(),
         capture_output=True,

@@ -10,7 +10,7 @@ import pytest
 LIGHT = """
 import sys
 import forebay.executors.{module}
-from forebay.executors.role import start_arrow
+from forebay.executors.arrow_start import start_arrow
 start_arrow()
 import pyarrow as pa
 array = pa.array([1, 2])
@@ -22,10 +22,30 @@ start_arrow()
 """
 
 
-@pytest.mark.parametrize("module", ["driver", "trainer"])
+@pytest.mark.parametrize("module", ["data_executor", "driver", "trainer"])
 def test_pandas_is_imported_when_asked_for_only(module: str) -> None:
     code = LIGHT.format(module=module)
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+OTHERS = """
+import sys
+from forebay.executors import arrow_start
+
+class Theirs:
+    pass
+
+arrow_start.kind_named = {"theirs": Theirs}.__getitem__
+arrow_start.start_arrow(["theirs"])
+assert "pandas" in sys.modules
+"""
+
+
+def test_a_source_kind_of_others_finds_arrow_as_it_always_is() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", OTHERS], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,40 @@
+"""Arrow without pandas, for the processes that have no use for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from forebay.config.registry import kind_named
+
+
+class _WithoutPandas:
+    """A finder of modules, first on sys.meta_path."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("not while Arrow starts", name=name)
+
+
+def start_arrow(kinds: Iterable[str] = ()) -> None:
+    """Let Arrow look for pandas once, where it finds none.
+
+    Arrow imports pandas (1 s of CPU, 60 MB) with the first `pa.array`, only to ask whether a value
+    is a Series. Afterwards `to_pandas` still imports it, but `pa.array` takes a Series for any
+    sequence: so where a source kind that is not ours runs, Arrow starts as it always does.
+
+    Args:
+        kinds: names of the source kinds whose code this process runs.
+    """
+    import pyarrow as pa
+
+    others = any(not kind_named(kind).__module__.startswith("forebay.") for kind in kinds)
+    if others or "pandas" in sys.modules:
+        pa.array([0])
+        return
+    finder = _WithoutPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(finder)
