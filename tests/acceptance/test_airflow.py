@@ -3,7 +3,7 @@
 One Airflow serves all tests of this file, in this order. What needs no watching is started before
 the first test, so that windows of several pipelines train side by side; each test then judges its
 own. States are Airflow's own, read by REST; rows are compared with counts that share nothing with
-Forebay. Kills of the remaining processes, and 48 windows from one scan, are in tests/chaos; that 48
+Forebay. Backfills of other kinds, kills, and 48 windows from one scan are in tests/chaos; that 48
 windows cost one scan is also shown without Airflow, in test_stage_planning.py.
 """
 
@@ -28,8 +28,15 @@ from support.airflow_endings import (
     failed_at,
 )
 from support.airflow_jobs import WindowJob
-from support.airflow_kill_story import HELD_AT_ROWS, TRAINING, KillStory
-from support.airflow_line_story import LineStory, backfill_by_rest
+from support.airflow_kill_story import HELD_AT_ROWS, TRAINING
+from support.airflow_line_story import (
+    BY_REST,
+    REST_LAST,
+    LineBeginning,
+    backfill_by_rest,
+    clear,
+    files_of,
+)
 from support.airflow_pipelines import (
     ADS,
     BESIDE,
@@ -40,7 +47,6 @@ from support.airflow_pipelines import (
     LATE_SECONDS,
     MARKS,
     MISTAKES,
-    NAN,
     NARROW,
     NEVER,
     ONE_SLOT,
@@ -84,7 +90,6 @@ def started(airflow: Airflow) -> dict[str, Any]:
         "late": airflow.backfill(LATE, 0, 2),
         "never": airflow.backfill(NEVER, 0, 0),
         "torn": airflow.backfill(TORN, 0, 4),
-        "nan": airflow.backfill(NAN, 0, 1),
     }
 
 
@@ -168,8 +173,17 @@ def backfilled(airflow: Airflow) -> Reads:
     return backfill_by_rest(airflow)
 
 
-class TestOneLine(LineStory):
-    """Backfills by REST and from the command line, the same again, clears."""
+class TestOneLine(LineBeginning):
+    """A backfill by REST, and clears of its last window."""
+
+    def test_clears(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
+        kind, last = "clear of data_executors and what is behind it", BY_REST[-1:]
+        reads = clear(airflow, timed, kind, REST_LAST, ["data_executors"], downstream=True)
+        assert set(reads.opened) == files_of(airflow, last), "by the plan that was recorded"
+        reads = clear(airflow, timed, "clear of a whole run", REST_LAST, None)
+        assert set(reads.opened) == files_of(airflow, last)
+        assert reads.folders, "planned anew, too; footers are known"
+        assert served(airflow.project, ADS) == (ADS.key(REST_LAST), 3)
 
 
 # What was started at the beginning has ended meanwhile ------------------------------------------
@@ -256,18 +270,6 @@ def test_mended_data_and_one_backfill_of_what_failed(airflow: Airflow, timed: Ti
     assert served(airflow.project, TORN)[0] == TORN.key(3)
 
 
-def test_a_loss_that_is_not_a_number_is_red(airflow: Airflow) -> None:
-    """With real towers; prices of the second window are infinite."""
-    runs = airflow.ended(NAN, {0: "success", 1: "failed"}, WINDOW_SECONDS)
-    assert airflow.states(runs[0]) == done(NAN)
-    assert airflow.states(runs[1]) == failed_at(NAN, TRAINING)
-    words = ("the loss of paradigm batch is not finite", NAN.key(1), "logs: ")
-    assert_last_lines(airflow, runs[1], TRAINING, *words)
-    assert served(airflow.project, NAN) == (NAN.key(0), 1)
-    assert generations(airflow.project, NAN, 1) == []
-    assert_exact(airflow.project, NAN, [0])
-
-
 # A person in the way -----------------------------------------------------------------------------
 
 
@@ -337,10 +339,6 @@ def test_yaml_dropped_into_a_running_airflow(airflow: Airflow, tell: Tell) -> No
     path.unlink()
     airflow.until("the import error is gone", lambda: not airflow.api.import_errors(), 90)
     assert {name: each["restarts"] for name, each in airflow.components().items()} == before
-
-
-class TestKills(KillStory):
-    """SIGKILL of an Airflow worker, the scheduler, the triggerer, a driver and a trainer."""
 
 
 # Afterwards -----------------------------------------------------------------------------------

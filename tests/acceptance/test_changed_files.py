@@ -134,8 +134,8 @@ def why(project: Project) -> dict[str, Any]:
     ("make", "change"),
     [
         (file_project, same_count),
-        (file_project, more_rows),
-        (file_project, other_bounds),
+        pytest.param(file_project, more_rows, marks=pytest.mark.chaos),
+        pytest.param(file_project, other_bounds, marks=pytest.mark.chaos),
         (file_project, segment),
         (table_project, data_file),
     ],

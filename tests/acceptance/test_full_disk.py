@@ -65,9 +65,10 @@ def files_without_room(root: Path) -> None:
     assert finish(project) == 0
 
 
-@pytest.mark.parametrize(
-    "full", [disk_without_room, files_without_room] if may_mount() else [files_without_room]
-)
+MOUNTED = [pytest.param(disk_without_room, marks=pytest.mark.chaos)] if may_mount() else []
+
+
+@pytest.mark.parametrize("full", [*MOUNTED, files_without_room])
 def test_a_full_disk_is_red_and_the_same_command_goes_on(
     tmp_path: Path, full: Callable[[Path], None]
 ) -> None:

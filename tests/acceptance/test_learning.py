@@ -52,6 +52,7 @@ def test_towers_learn_beside_each_other_on_the_same_rows(tmp_path: Path) -> None
     assert str(served_of(project.home, "ads")[2]) == summary["model"]
 
 
+@pytest.mark.chaos
 def test_nothing_is_learnt_from_labels_permuted_within_the_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> 
     assert_exact(other)
 
 
+@pytest.mark.chaos
 def test_a_host_that_dies_in_the_middle_of_a_window(hosts: tuple[Project, Project]) -> None:
     """SIGKILL for all of its job: another host continues, and all rows are learnt once."""
     one, other = hosts

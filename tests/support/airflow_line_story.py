@@ -38,8 +38,8 @@ def backfill_by_rest(airflow: Airflow) -> Reads:
     return reads
 
 
-class LineStory:
-    """Tests in their order; the fixture `backfilled` is `backfill_by_rest`."""
+class LineBeginning:
+    """The first of them; the fixture `backfilled` is `backfill_by_rest`."""
 
     def test_a_backfill_by_rest(
         self, airflow: Airflow, timed: Timed, request: pytest.FixtureRequest
@@ -58,6 +58,10 @@ class LineStory:
         assert served(airflow.project, ADS) == (ADS.key(REST_LAST), 1)
         assert files_of(airflow, BY_REST) <= set(reads.opened)
         airflow.facts["calls"] = storage_calls(airflow, BY_REST)
+
+
+class LineStory(LineBeginning):
+    """All of them, in their order."""
 
     def test_a_backfill_from_the_command_line(
         self, airflow: Airflow, backfilled: Reads, timed: Timed
@@ -115,31 +119,38 @@ class LineStory:
         assert reads == Reads()
 
     def test_clears(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
-        assert clear_last(airflow, timed, "clear of the sink alone", ["sink"]) == Reads()
+        number = ALL[-1]
+        assert clear(airflow, timed, "clear of the sink alone", number, ["sink"]) == Reads()
         first, last = (ADS.key(number) for number in BY_COMMAND)
         why = airflow.project.forebay("why", ADS.name, last, "--output", "json")
         assert json.loads(why.stdout)["state"] == "stale", "the window counts as not done"
         kind = "clear of data_executors and what is behind it"
-        reads = clear_last(airflow, timed, kind, ["data_executors"], downstream=True)
+        reads = clear(airflow, timed, kind, number, ["data_executors"], downstream=True)
         assert set(reads.opened) == files_of(airflow, ALL[-1:]), "by the plan that was recorded"
-        reads = clear_last(airflow, timed, "clear of a whole run", None)
+        reads = clear(airflow, timed, "clear of a whole run", number, None)
         assert set(reads.opened) == files_of(airflow, ALL[-1:])
         assert reads.folders, "planned anew, too; footers are known"
         stale = {key for key, state in models(airflow.project, ADS).items() if "stale" in state}
         assert stale == {(first, 1), (last, 3)}
 
 
-def clear_last(
-    airflow: Airflow, timed: Timed, kind: str, tasks: list[str] | None, *, downstream: bool = False
+def clear(
+    airflow: Airflow,
+    timed: Timed,
+    kind: str,
+    number: int,
+    tasks: list[str] | None,
+    *,
+    downstream: bool = False,
 ) -> Reads:
-    """Clear tasks of the last window's run and see how it ends; what was read on the way."""
+    """Clear tasks of a window's run and see how it ends; what was read on the way."""
     since = now()
-    run = airflow.run_of(ADS, ALL[-1])
+    run = airflow.run_of(ADS, number)
     with timed(kind), watched(airflow.project.root / "data" / "ads") as reads:
         airflow.api.clear(ADS.name, run.run_id, tasks, downstream)
-        run = airflow.ended(ADS, {ALL[-1]: "success"}, WINDOW_SECONDS, since)[ALL[-1]]
-    assert_ending(airflow, kind, ADS, run, ALL[-1])
-    assert_exact(airflow.project, ADS, ALL[-1:])
+        run = airflow.ended(ADS, {number: "success"}, WINDOW_SECONDS, since)[number]
+    assert_ending(airflow, kind, ADS, run, number)
+    assert_exact(airflow.project, ADS, [number])
     return reads
 
 
