@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 ROWS = 300_000
 STOPPED_SECONDS = 15.0
 KINDS = ["log", pytest.param("kafka", marks=pytest.mark.kafka)]
+# Where a restart has an optimiser and embeddings to restore, not only counts.
+WITH_TOWERS = [*KINDS, "towers"]
 
 
 @pytest.fixture(scope="module")
@@ -35,27 +37,35 @@ def on_log(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest, on_log: Project, tmp_path: Path) -> KillCase:
-    """A home of its own on the log; with Kafka a topic of its own too, whose group is nobody's."""
-    if getattr(request, "param", "log") == "log":
+    """A home of its own on the log; with Kafka a topic of its own too, whose group is nobody's.
+
+    All but "towers" count instead of learning.
+    """
+    kind = getattr(request, "param", "log")
+    if kind == "log":
         return KillCase(Project(on_log.root, ads_pipeline(), home_folder=tmp_path / "home"), ROWS)
+    if kind == "towers":
+        return own_case(on_log, tmp_path, model="towers")
     topic = Topic(
         request.getfixturevalue("kafka_bootstrap"), request.getfixturevalue("new_topic")(2)
     )
     return KillCase(ads_project(tmp_path, rows=ROWS, topic=topic), ROWS)
 
 
-def own_case(on_log: Project, root: Path, executors: int = 1, **job: Any) -> KillCase:
-    """The log's data under a pipeline with other job settings."""
+def own_case(
+    on_log: Project, root: Path, executors: int = 1, model: str = "count", **job: Any
+) -> KillCase:
+    """The log's data under a pipeline with another model or other job settings."""
     (root / "data").symlink_to(on_log.root / "data")
     (root / "config").mkdir()
     (root / "config" / "sources").symlink_to(on_log.root / "config" / "sources")
-    pipeline = ads_pipeline(roles={"data": {"count": executors}}, **job)
+    pipeline = ads_pipeline(model, roles={"data": {"count": executors}}, **job)
     project = Project(root, pipeline)
     project.write_pipeline()
     return KillCase(project, ROWS, executors=executors)
 
 
-@pytest.mark.parametrize("case", KINDS, indirect=True)
+@pytest.mark.parametrize("case", WITH_TOWERS, indirect=True)
 def test_the_trainer(case: KillCase) -> None:
     case.trainer()
 
@@ -65,7 +75,7 @@ def test_a_data_executor(case: KillCase) -> None:
     case.data_side("data")
 
 
-@pytest.mark.parametrize("case", KINDS, indirect=True)
+@pytest.mark.parametrize("case", WITH_TOWERS, indirect=True)
 def test_the_driver(case: KillCase) -> None:
     case.data_side("driver")
 
@@ -75,7 +85,7 @@ def test_the_supervisor(case: KillCase) -> None:
     case.supervisor()
 
 
-@pytest.mark.parametrize("case", KINDS, indirect=True)
+@pytest.mark.parametrize("case", WITH_TOWERS, indirect=True)
 def test_everything_and_the_same_command_again(case: KillCase) -> None:
     case.everything()
 
