@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -48,6 +49,19 @@ class Scored:
         """Rows whose complete label is known."""
         return ~np.isnan(self.complete)
 
+    @cached_property
+    def fresh_auc(self) -> AucEstimate | None:
+        """AUCs of the paradigms by the fresh label; None where there are none."""
+        return estimate_auc(self.fresh, self.scores) if self.paradigms else None
+
+    @cached_property
+    def true_auc(self) -> AucEstimate | None:
+        """As `fresh_auc`, of the joined rows by the complete label."""
+        joined = self.joined
+        if not self.paradigms:
+            return None
+        return estimate_auc(self.complete[joined], self.scores[joined])
+
 
 def score_windows(
     windows: Sequence[Segments], paradigms: Sequence[str], horizon: int | None = None
@@ -78,15 +92,13 @@ def window_metrics(scored: Scored) -> dict[str, Json]:
     label; `auc_true` and the figures that end in `_true` judge `joined_rows` by the complete one.
     """
     joined = scored.joined
-    fresh_auc = _auc(scored, complete=False)
-    true_auc = _auc(scored, complete=True)
     metrics: dict[str, Json] = {}
     for index, name in enumerate(scored.paradigms):
         row = _label_metrics(scored.fresh, scored.scores[:, index], "")
         row |= _label_metrics(scored.complete[joined], scored.scores[joined, index], "_true")
         metrics[name] = {
-            **_auc_figures("auc_fresh", fresh_auc, index),
-            **_auc_figures("auc_true", true_auc, index),
+            **_auc_figures("auc_fresh", scored.fresh_auc, index),
+            **_auc_figures("auc_true", scored.true_auc, index),
             "rows": len(scored.event_ids),
             "positives": int((scored.fresh > 0.5).sum()),
             "joined_rows": int(joined.sum()),
@@ -119,8 +131,8 @@ def summarise_scores(boards: Sequence[Scored]) -> Json:
     """
     paradigms = next((board.paradigms for board in boards if board.paradigms), ())
     scored = [board for board in boards if board.paradigms == paradigms]
-    fresh = pool(_auc(board, complete=False) for board in scored)
-    true = pool(_auc(board, complete=True) for board in scored)
+    fresh = pool(board.fresh_auc for board in scored)
+    true = pool(board.true_auc for board in scored)
     completeness = label_completeness(scored)
     warning = completeness_words(
         paradigms, completeness["fresh_positives"], completeness["complete_positives"]
@@ -151,15 +163,6 @@ def _differences(paradigms: Sequence[str], auc: AucEstimate | None) -> list[Json
         row["words"] = difference_words(a, b, difference)
         rows.append(row)
     return rows
-
-
-def _auc(scored: Scored, *, complete: bool) -> AucEstimate | None:
-    if not scored.paradigms:
-        return None
-    if not complete:
-        return estimate_auc(scored.fresh, scored.scores)
-    joined = scored.joined
-    return estimate_auc(scored.complete[joined], scored.scores[joined])
 
 
 def _auc_figures(name: str, auc: AucEstimate | None, index: int) -> Json:
