@@ -31,6 +31,7 @@ from hourly import HOUR, write_project
 from sqlalchemy import Engine, event
 
 from forebay.config.load import load_project
+from forebay.config.windows import Window
 from forebay.datatasks.planning import plan_windows
 from forebay.executors.backfill_cost import BackfillEstimator
 from forebay.executors.evaluation.range_summary import summarise_windows
@@ -42,6 +43,7 @@ from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget, StageTarget
 from forebay.executors.stages.why import why_window
 from forebay.executors.trainer.stored_files import SCORES_FOLDER, WindowArchive
+from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.executors.window_files.steps import STEPS_NAME, StepPoint
 from forebay.home.paths import DEFAULT_LINE, Home
@@ -139,7 +141,7 @@ def train(target: StageTarget, scratch: Path) -> None:
     window, chain, spec = target.window, target.chain, target.pipeline
     archive = WindowArchive(store_of(target.home), spec.name, target.line)
     local = made_up(scratch / window.key)
-    files = archive.put_window(window.key, 1, local, local / "checkpoint")
+    files = archive.put_window(window.key, 1, local, sealed(window), local / "checkpoint")
     files["saved_model"] = archive.put(window.key, 1, "saved_model", local / "saved_model")
     before, now = chain.before(window), datetime.now(UTC)
     base = before.seen if before else {"clicks": RowSums()}
@@ -166,6 +168,24 @@ def train(target: StageTarget, scratch: Path) -> None:
     evaluate_window(target)
     publish_window(target, 1)
     shutil.rmtree(local)
+
+
+def sealed(window: Window) -> Seal:
+    """The last seal of a window without dead letters."""
+    return Seal(
+        window=window.key,
+        generation=1,
+        step=1,
+        window_step=1,
+        final=True,
+        model_fingerprint="",
+        progress={},
+        base_seen=[],
+        seen=[],
+        scores=[],
+        sealed_at=datetime.now(UTC),
+        runtime="local",
+    )
 
 
 def made_up(folder: Path) -> Path:
