@@ -6,8 +6,8 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -81,20 +81,33 @@ def entries(folder: Path) -> list[Path]:
             return []
 
 
-def removed(place: Path, bin_folder: Path) -> bool:
-    """Whether a file or a folder was there until now. A folder's name goes in one step."""
+def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
+    """Remove files and folders, some of which may be gone. A folder's name goes in one step."""
+    changed, unnamed = set[Path](), list[Path]()
+    for place in places:
+        with writing(place):
+            found = _unnamed(place, bin_folder)
+        if found is not None:
+            changed.add(place.parent)
+            unnamed.append(found)
+    for folder in changed:
+        sync(folder)  # first: a name that came back after a loss of power would be half a tree
+    for place in unnamed:
+        with writing(place), suppress(FileNotFoundError):
+            shutil.rmtree(place, onerror=_unless_gone)
+
+
+def _unnamed(place: Path, bin_folder: Path) -> Path | None:
+    """Where a folder is that has lost its name, or a file was; None where neither was there."""
     try:
         if not place.is_dir():
             place.unlink()
-            return True
-        if place.parent != bin_folder:
+        elif place.parent != bin_folder:
             make_folder(bin_folder)
-            folder, place = place.parent, place.rename(bin_folder / place.name)
-            sync(folder)  # first: a name that came back after a loss of power would be half a tree
-        shutil.rmtree(place, onerror=_unless_gone)
+            return place.rename(bin_folder / place.name)
     except FileNotFoundError:
-        return False
-    return True
+        return None
+    return place
 
 
 def _unless_gone(_call: object, _path: str, raised: tuple[type, BaseException, object]) -> None:

@@ -13,7 +13,7 @@ from forebay.home.folder_changes import (
     link_tree,
     new_file_in,
     new_folder_in,
-    removed,
+    remove_all,
 )
 from forebay.home.store import OWNER_NAME, Leftover, Store, Stored
 from forebay.home.store_names import (
@@ -137,13 +137,7 @@ class FolderStore(Store):
 
     def remove(self, names: Iterable[str]) -> None:
         """See `Store.remove`."""
-        changed: set[Path] = set()
-        for place in [self._removable(name) for name in names]:
-            with writing(place):
-                if removed(place, self._writing):
-                    changed.add(place.parent)
-        for folder in changed:
-            sync(folder)
+        remove_all([self._removable(name) for name in names], self._writing)
 
     def _place(self, stored: Stored) -> Path:
         return self.root / require_name(stored.name)
