@@ -18,7 +18,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ForebayError
 from forebay.executors.model_line.link_rows import line_id
 from forebay.executors.retention.job_folders import old_job_folders, remove_job_folder
-from forebay.executors.retention.old_files import forget_files, of_old_windows, old_files
+from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.old_plans import OldPlan, forget_plans, old_plans
 from forebay.executors.retention.rule import LinkFile, WindowsKept
 from forebay.home.database import database_of
@@ -52,6 +52,14 @@ class Going(NamedTuple):
     size_bytes: int | None = None
 
 
+class _Old(NamedTuple):
+    """What is stored of a line's old windows, whether something needs it or not; plans that go."""
+
+    line_id: int | None
+    files: list[LinkFile]
+    plans: list[OldPlan]
+
+
 class LineRetention:
     """What goes of one model line, and of the plans of its pipeline."""
 
@@ -64,7 +72,12 @@ class LineRetention:
 
     def find(self) -> list[Going]:
         """All that would go now; nothing is changed."""
-        rows = self._told(*database_of(self._home).read(self._old))
+
+        def work(rows: Connection) -> list[Going]:
+            old = self._look(rows)
+            return self._told(self._may_go(rows, old), old.plans)
+
+        rows = database_of(self._home).read(work)
         jobs = old_job_folders(self._home, self._pipeline, self._line, self._kept.records)
         return [*rows, *map(self._job, jobs)]
 
@@ -93,12 +106,13 @@ class LineRetention:
 
     def _remove_some(self, most: int | None) -> list[Going]:
         database = database_of(self._home)
-        if not database.read(lambda rows: self._may_be_old(rows, most)):
+        old = database.read(lambda rows: self._look(rows, most))
+        if not old.files and not old.plans:
             return []  # whoever writes does not wait for this answer
 
         def work(rows: Connection) -> tuple[list[Going], list[str]]:
-            files, plans = self._old(rows, most)
-            files, plans = files[:_AT_ONCE], plans[:_AT_ONCE]
+            files = self._may_go(rows, old)[:_AT_ONCE]
+            plans = self._look_at_plans(rows, most)[:_AT_ONCE] if old.plans else []
             forget_files(rows, files)
             names = [*(file.name for file in files), *forget_plans(rows, plans)]
             return self._told(files, plans), names
@@ -107,25 +121,21 @@ class LineRetention:
         store_of(self._home).remove(names)
         return gone
 
-    def _old(
-        self, rows: Connection, most: int | None = None
-    ) -> tuple[list[LinkFile], list[OldPlan]]:
+    def _look(self, rows: Connection, most: int | None = None) -> _Old:
         """most: windows that are looked at, the newest of the old ones; None for all."""
+        of_line = line_id(rows, self._pipeline, self._line)
         files: list[LinkFile] = []
-        of_line = line_id(rows, self._pipeline, self._line)
         if of_line is not None:
-            files = old_files(rows, self._pipeline, self._line, of_line, self._kept, most)
-        return files, old_plans(rows, self._pipeline, self._kept.records, most)
+            files = of_old_windows(rows, self._pipeline, of_line, self._kept, most)
+        return _Old(of_line, files, self._look_at_plans(rows, most))
 
-    def _may_be_old(self, rows: Connection, most: int | None) -> bool:
-        """Whether `_old` may find something; for less than half of what it costs."""
-        of_line = line_id(rows, self._pipeline, self._line)
-        if (
-            of_line is not None
-            and of_old_windows(rows, self._pipeline, of_line, self._kept, most).files
-        ):
-            return True
-        return bool(old_plans(rows, self._pipeline, self._kept.records, most))
+    def _look_at_plans(self, rows: Connection, most: int | None) -> list[OldPlan]:
+        return old_plans(rows, self._pipeline, self._kept.records, most)
+
+    def _may_go(self, rows: Connection, old: _Old) -> list[LinkFile]:
+        if old.line_id is None:
+            return []
+        return that_may_go(rows, self._pipeline, self._line, old.line_id, old.files)
 
     def _told(self, files: Sequence[LinkFile], plans: Sequence[OldPlan]) -> list[Going]:
         return [

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, select, tuple_
 
 from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.job.job_rows import is_unended
-from forebay.executors.retention.oldest import IN_RANGE, older_than, windows_like
+from forebay.executors.retention.oldest import IN_RANGE, older_than, passed, windows_like
 from forebay.home.garbage import unnamed
 from forebay.home.rows import batches
 from forebay.home.tables import job_windows, jobs, links, manifests, plans, requests, windows
@@ -36,6 +36,8 @@ def old_plans(
         most: windows that are looked at, the newest of the rest; None for all.
     """
     asked: dict[str, object] = {"pipeline": pipeline}
+    if not passed(connection, pipeline, [count]):
+        return []
     older = older_than(connection, _PLANNED, asked, count, most)
     if older is None:
         return []

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
 
-# Where a window stands among others: see `order_of`.
-Order = tuple[datetime, datetime]
 CHECKPOINT, SAVED_MODEL = "checkpoint", "saved_model"
 
 
@@ -27,25 +24,16 @@ class WindowsKept:
     others: int
     records: int
 
+    def of_kind(self, kind: str) -> int:
+        """How many keep their files of a kind."""
+        return {CHECKPOINT: self.checkpoints, SAVED_MODEL: self.saved_models}.get(kind, self.others)
+
     @classmethod
     def of(cls, pipeline: PipelineSpec) -> WindowsKept:
         """As a pipeline declares it. Scores stay as long as labels may come for them."""
         job = pipeline.job
         others = max(job.windows_kept, pipeline.dataset.label_horizon + 1)
         return cls(job.checkpoints_kept, job.exports_kept, others, job.windows_kept)
-
-
-class OldestKept(NamedTuple):
-    """The oldest windows that keep what they have; None where none is older than they may be."""
-
-    checkpoints: Order | None
-    saved_models: Order | None
-    others: Order | None
-
-    def of(self, kind: str) -> Order | None:
-        """The oldest window that keeps its files of a kind."""
-        named = {CHECKPOINT: self.checkpoints, SAVED_MODEL: self.saved_models}
-        return named.get(kind, self.others)
 
 
 class Needs(NamedTuple):
@@ -62,7 +50,8 @@ class Needs(NamedTuple):
 class LinkFile(NamedTuple):
     """Something that is stored of a link.
 
-    judged: whether its judgement is stored. replaced: whether its window has a newer link.
+    order: its window's place among others. judged: whether its judgement is stored. replaced:
+    whether its window has a newer link.
     """
 
     link: int
@@ -71,19 +60,18 @@ class LinkFile(NamedTuple):
     size_bytes: int
     window: str
     generation: int
-    order: Order
+    order: tuple[int, int]
     judged: bool
     replaced: bool
 
 
-def may_go(file: LinkFile, kept: OldestKept, needs: Needs) -> bool:
-    """Whether nothing and nobody needs a file any more.
+def may_go(file: LinkFile, needs: Needs) -> bool:
+    """Whether nothing and nobody needs a file of an old window any more.
 
     What a line begins with stays: from a warm start, all windows can be trained again. Scores stay
     until they are judged: the judgement is what reports show of them then.
     """
-    oldest = kept.of(file.kind)
-    if oldest is None or file.order >= oldest or is_warm_start(file.window):
+    if is_warm_start(file.window):
         return False
     if file.kind == CHECKPOINT:
         return file.link not in needs.served | needs.started_from

@@ -17,8 +17,8 @@ from forebay.datatasks.ledger import Ledger
 from forebay.executors.job import job_changes
 from forebay.executors.model_line import judgement_rows, link_rows
 from forebay.executors.model_line.link import Link
-from forebay.executors.retention.old_files import forget_files, old_files
-from forebay.executors.retention.rule import WindowsKept
+from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
+from forebay.executors.retention.rule import LinkFile, WindowsKept
 from forebay.home.database import Database
 from forebay.home.paths import Home
 from forebay.home.store import Stored
@@ -118,6 +118,11 @@ def started_from(history: History, todo: list[tuple[str, int]]) -> list[Link]:
     return found
 
 
+def may_go(rows: Connection, line: int, counts: tuple[int, int, int]) -> list[LinkFile]:
+    found = of_old_windows(rows, "ads", line, WindowsKept(*counts, records=1))
+    return that_may_go(rows, "ads", "main", line, found)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     trainings,
@@ -158,11 +163,11 @@ def test_what_may_go_is_old_and_nobody_s(
                 }
                 if not new and not is_warm_start(one.window) and not uses[kind]:
                     expected.add(Named(one.window, one.generation, kind))
-        found = old_files(rows, "ads", "main", history.line, WindowsKept(*counts, records=1))
+        found = may_go(rows, history.line, counts)
         assert {Named(each.window, each.generation, each.kind) for each in found} == expected
         assert len(found) == len(expected)
         forget_files(rows, found)
-        assert old_files(rows, "ads", "main", history.line, WindowsKept(*counts, records=1)) == []
+        assert may_go(rows, history.line, counts) == []
         left = rows.scalars(select(link_files.c.name)).all()
         assert len(left) == len(history.links) * len(KINDS) - len(expected)
         raise Undone
