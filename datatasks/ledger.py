@@ -6,7 +6,7 @@ first: a generation is visible with all of it, by one transaction, or not at all
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from forebay.config.windows import Interval, Spanned
 from forebay.datatasks import history, plan_rows
 from forebay.datatasks.manifests import manifest_bytes, read_manifests
+from forebay.datatasks.plan_rows import WindowState
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError
@@ -62,20 +63,23 @@ class Ledger:
             lambda rows: plan_rows.planned_windows(rows, self.pipeline, window)
         )
 
-    def next_generation(self, window: str) -> int:
-        """A number that no generation of the window has had, not even before it was forgotten.
-
-        What is trained anew must not pass for what was trained before.
-        """
-        last = self.database.read(
-            lambda rows: plan_rows.last_generation(rows, self.pipeline, window)
-        )
-        return last + 1
-
     def latest_plan(self, window: str) -> WindowPlan | None:
         """What the line has trained the window from, or is to train it from: see `plan_for`."""
         return self.database.read(
             lambda rows: plan_rows.plan_for(rows, self.pipeline, self.line, window)
+        )
+
+    def state(self, window: str) -> WindowState:
+        """What there is of a window, at one moment."""
+        return self.database.read(
+            lambda rows: plan_rows.state_of(rows, self.pipeline, self.line, window)
+        )
+
+    def trained_plans(self, windows: Iterable[str]) -> dict[str, WindowPlan]:
+        """The latest plans of those of these windows that the line has trained from them."""
+        keys = list(windows)
+        return self.database.read(
+            lambda rows: plan_rows.trained_plans(rows, self.pipeline, self.line, keys)
         )
 
     def plan(self, window: str, generation: int) -> WindowPlan:
@@ -96,11 +100,28 @@ class Ledger:
         found = self.database.read(
             lambda rows: plan_rows.changed_plans(rows, self.pipeline, generations)
         )
-        return {
-            window: f"data changed (generation {newest} was planned from it, this model from "
-            f"generation {generations[window]})"
-            for window, newest in found.items()
-        }
+        return _changed(generations, found)
+
+    def trained_from(
+        self, generations: Mapping[str, int]
+    ) -> tuple[dict[str, WindowPlan], dict[str, str]]:
+        """These generations by window, and `data_changed` of them.
+
+        Raises:
+            DataError: when one of them is not there.
+        """
+
+        def work(rows: Connection) -> tuple[dict[str, WindowPlan], dict[str, int]]:
+            return (
+                plan_rows.plans_of(rows, self.pipeline, generations),
+                plan_rows.changed_plans(rows, self.pipeline, generations),
+            )
+
+        plans, newest = self.database.read(work)
+        for window, generation in generations.items():
+            if window not in plans:
+                raise self._gone(window, generation)
+        return plans, _changed(generations, newest)
 
     def plans(self, generations: Mapping[str, int]) -> dict[str, WindowPlan]:
         """One generation of each of these windows, where it is there."""
@@ -201,3 +222,11 @@ class Ledger:
             f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
             "was forgotten, run the window again"
         )
+
+
+def _changed(generations: Mapping[str, int], newest: Mapping[str, int]) -> dict[str, str]:
+    return {
+        window: f"data changed (generation {number} was planned from it, this model from "
+        f"generation {generations[window]})"
+        for window, number in newest.items()
+    }

@@ -6,7 +6,8 @@ together is stored together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
@@ -34,7 +35,56 @@ _OF_LINE = (
     .order_by(plans.c.generation.desc())
     .limit(1)
 )
+_OF_WINDOWS = (windows.c.pipeline == bindparam("pipeline")) & windows.c.key.in_(
+    bindparam("keys", expanding=True)
+)
+_DOCUMENTS = (
+    select(windows.c.key, plans.c.generation, plans.c.document).join(plans).where(_OF_WINDOWS)
+)
+_FINGERPRINTS = (
+    select(windows.c.key, plans.c.generation, plans.c.fingerprint)
+    .join(plans)
+    .where(_OF_WINDOWS)
+    .order_by(windows.c.key, plans.c.generation)
+)
+_LINE_ID = select(lines.c.id).where(
+    lines.c.pipeline == bindparam("pipeline"), lines.c.line == bindparam("line")
+)
+_TRAINED_BY_LINE = (
+    (links.c.window_id == windows.c.id)
+    & (links.c.generation == plans.c.generation)
+    & (links.c.line_id == _LINE_ID.scalar_subquery())
+)
+_TRAINED = (
+    select(plans.c.generation)
+    .join(windows)
+    .join(links, _TRAINED_BY_LINE)
+    .where(_OF_WINDOW)
+    .order_by(plans.c.generation.desc())
+    .limit(1)
+)
+_WITH_LINKS = (
+    select(windows.c.key, plans.c.generation, plans.c.line, links.c.id)
+    .select_from(windows)
+    .join(plans)
+    .outerjoin(links, _TRAINED_BY_LINE)
+    .where(_OF_WINDOWS)
+    .order_by(plans.c.generation)
+)
 _STORE_WINDOW, _STORE_PLAN, _STORE_MANIFESTS = insert(windows), insert(plans), insert(manifests)
+
+
+class WindowState(NamedTuple):
+    """What a line knows of a window.
+
+    plan: see `plan_for`. is_trained: whether the line has trained the window from it.
+    next_generation: a number that no generation of the window has had, not even a forgotten one:
+    what is trained anew must not pass for what was trained before.
+    """
+
+    plan: WindowPlan | None
+    is_trained: bool
+    next_generation: int
 
 
 def window_id(connection: Connection, pipeline: str, window: str) -> int | None:
@@ -93,12 +143,32 @@ def plan_for(connection: Connection, pipeline: str, line: str, window: str) -> W
     A line keeps the plan of its model until it asks for another one itself: what other lines plan
     since is theirs. A line that has not trained the window takes the newest plan.
     """
-    trained = trained_generation(connection, pipeline, line, window)
-    if trained is None:
-        return plan_of(connection, pipeline, window)
-    asked = {"pipeline": pipeline, "window": window, "line": line, "trained": trained}
-    found = connection.execute(_OF_LINE, asked).scalar_one()
-    return WindowPlan.of_document(found, f"a plan of window {window}")
+    return _latest(connection, pipeline, line, window)[0]
+
+
+def state_of(connection: Connection, pipeline: str, line: str, window: str) -> WindowState:
+    """What a line knows of a window."""
+    last = last_generation(connection, pipeline, window)
+    if not last:
+        return WindowState(None, is_trained=False, next_generation=1)
+    plan, trained = _latest(connection, pipeline, line, window)
+    is_trained = plan is not None and plan.generation == trained
+    return WindowState(plan, is_trained, last + 1)
+
+
+def trained_plans(
+    connection: Connection, pipeline: str, line: str, keys: Iterable[str]
+) -> dict[str, WindowPlan]:
+    """The plans that a line has trained windows from, where it asked for no other one since."""
+    found: dict[str, int] = {}
+    for some in batches(keys):
+        asked = {"pipeline": pipeline, "line": line, "keys": some}
+        for key, generation, asked_by, link in connection.execute(_WITH_LINKS, asked):
+            if link is not None:
+                found[key] = generation
+            elif asked_by == line:
+                found.pop(key, None)
+    return plans_of(connection, pipeline, found)
 
 
 def changed_plans(
@@ -110,14 +180,9 @@ def changed_plans(
     """
     found: dict[str, int] = {}
     for keys in batches(generations):
-        rows = (
-            select(windows.c.key, plans.c.generation, plans.c.fingerprint)
-            .join(plans)
-            .where(windows.c.pipeline == pipeline, windows.c.key.in_(keys))
-            .order_by(windows.c.key, plans.c.generation)
-        )
         own: dict[str, str] = {}
-        for key, generation, fingerprint in connection.execute(rows):
+        asked = {"pipeline": pipeline, "keys": keys}
+        for key, generation, fingerprint in connection.execute(_FINGERPRINTS, asked):
             if generation == generations[key]:
                 own[key] = fingerprint
             if own.get(key, fingerprint) == fingerprint:
@@ -133,12 +198,7 @@ def plans_of(
     """One generation of each of these windows, where it is there."""
     found: dict[str, WindowPlan] = {}
     for keys in batches(generations):
-        rows = (
-            select(windows.c.key, plans.c.generation, plans.c.document)
-            .join(plans)
-            .where(windows.c.pipeline == pipeline, windows.c.key.in_(keys))
-        )
-        for row in connection.execute(rows):
+        for row in connection.execute(_DOCUMENTS, {"pipeline": pipeline, "keys": keys}):
             if generations[row.key] == row.generation:
                 found[row.key] = WindowPlan.of_document(row.document, f"a plan of window {row.key}")
     return found
@@ -146,19 +206,9 @@ def plans_of(
 
 def trained_generation(connection: Connection, pipeline: str, line: str, window: str) -> int | None:
     """The newest generation that a line has trained to its end."""
-    rows = (
-        select(plans.c.generation)
-        .join(windows)
-        .join(
-            links,
-            (links.c.window_id == windows.c.id) & (links.c.generation == plans.c.generation),
-        )
-        .join(lines, lines.c.id == links.c.line_id)
-        .where(windows.c.pipeline == pipeline, windows.c.key == window, lines.c.line == line)
-        .order_by(plans.c.generation.desc())
-        .limit(1)
-    )
-    return connection.scalar(rows)
+    asked = {"pipeline": pipeline, "window": window, "line": line}
+    found: int | None = connection.scalar(_TRAINED, asked)
+    return found
 
 
 def manifests_of(
@@ -247,3 +297,15 @@ def forget(connection: Connection, pipeline: str, window: str) -> bool:
     for table in (requests, seals):
         connection.execute(delete(table).where(table.c.window_id == of_window))
     return bool(ids)
+
+
+def _latest(
+    connection: Connection, pipeline: str, line: str, window: str
+) -> tuple[WindowPlan | None, int | None]:
+    """See `plan_for`; and the newest generation that the line has trained."""
+    trained = trained_generation(connection, pipeline, line, window)
+    if trained is None:
+        return plan_of(connection, pipeline, window), None
+    asked = {"pipeline": pipeline, "window": window, "line": line, "trained": trained}
+    found = connection.execute(_OF_LINE, asked).scalar_one()
+    return WindowPlan.of_document(found, f"a plan of window {window}"), trained

@@ -74,7 +74,7 @@ def plan_windows(
     asked = sorted([*([warm_start] if warm_start else []), *windows])
     shares = shares_of(pipeline, sources, asked)
     again = {window.key for window in windows} if reprocess else set()
-    done = _trained_plans(ledger, [window for window in asked if window.key not in again])
+    done = ledger.trained_plans(window.key for window in asked if window.key not in again)
     todo = [window for window in asked if check_trained or window.key not in done]
     keys = [window.key for window in todo]
     planner = _Planner(ledger, again, clock, {each.key: each for each in todo}, waiting)
@@ -96,16 +96,6 @@ def plan_windows(
     notes = planner.notes + _declared_notes(plans, done, shares) + _deleted_notes(deleted)
     calls = sum(operation.storage_calls for operation in planner.operations.values())
     return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
-
-
-def _trained_plans(ledger: Ledger, windows: Sequence[Window]) -> dict[str, WindowPlan]:
-    """Windows whose newest generation is trained. A newer one that is not is still to be done."""
-    newest = [ledger.latest_plan(window.key) for window in windows]
-    return {
-        plan.window: plan
-        for plan in newest
-        if plan is not None and ledger.trained(plan.window) == plan.generation
-    }
 
 
 def _declared_notes(

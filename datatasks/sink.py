@@ -36,21 +36,21 @@ def sink_window(
     """
     plans = {each.plan.source: each.plan for each in found}
     fingerprint = fingerprint_of(plans)
-    newest = ledger.latest_plan(window.key)
+    state = ledger.state(window.key)
+    newest = state.plan
     if newest is not None and not again:
         same = newest.fingerprint == fingerprint
-        trained = ledger.trained(window.key) == newest.generation
-        if trained and not same:
+        if state.is_trained and not same:
             text = (
                 f"window {window.key}: its data changed since it was trained; "
                 "run with --reprocess, or clear its run in Airflow, to train it on the new data"
             )
             return RecordedPlan(newest, recorded=False, note=text)
-        if trained or same:
+        if state.is_trained or same:
             return RecordedPlan(newest, recorded=False)
     plan = WindowPlan(
         window=window.key,
-        generation=ledger.next_generation(window.key),
+        generation=state.next_generation,
         start=window.start,
         end=window.end,
         sources=plans,

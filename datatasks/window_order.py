@@ -40,8 +40,3 @@ def span(one: Spanned) -> dict[str, int]:
 def comes_before(one: Spanned) -> ColumnElement[bool]:
     """Windows that come before this one."""
     return place() < tuple_(to_us(one.end), to_us(one.start))
-
-
-def comes_after(one: Spanned) -> ColumnElement[bool]:
-    """Windows that come after this one."""
-    return place() > tuple_(to_us(one.end), to_us(one.start))

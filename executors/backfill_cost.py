@@ -104,13 +104,9 @@ class BackfillEstimator:
         warm = warm_start_of(self.target.pipeline, self._chain, windows[0])
         requested = sorted([*([warm] if warm else []), *windows])
         self._windows = {window.key: window for window in requested}
-        done = {
-            window.key: plan
-            for window in requested
-            if window.key not in again
-            and (plan := self._ledger.latest_plan(window.key)) is not None
-            and self._ledger.trained(window.key) == plan.generation
-        }
+        done = self._ledger.trained_plans(
+            window.key for window in requested if window.key not in again
+        )
         scan = _Scan(self.target, self.clock)
         scan.run([window for window in requested if window.key not in done])
         found = [
@@ -132,18 +128,17 @@ class BackfillEstimator:
         )
 
     def _scanned(self, scan: _Scan, window: str, *, again: bool) -> WindowCost:
-        newest = self._ledger.latest_plan(window)
+        newest, _, generation = self._ledger.state(window)
         reason = scan.late.get(window, "")
         sources = scan.plans[window]
         fingerprint = fingerprint_of(sources)
-        generation = self._ledger.next_generation(window)
         if newest is not None and not again and newest.fingerprint == fingerprint:
             generation = newest.generation
         trained = self._chain.newest(window) is not None
         does: Does = "train again" if trained else "train"
         if reason:
             does = "wait"
-        elif self._chain.link(window, generation) is not None:
+        elif self._chain.is_trained(window, generation):
             does = "skip"
         state: State = "planned" if newest is not None else "new"
         return WindowCost(

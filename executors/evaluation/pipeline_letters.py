@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
+from forebay.datatasks.window_order import IN_ORDER
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line import link_rows
-from forebay.executors.model_line.link_rows import NewestFile
+from forebay.executors.model_line.file_rows import stored_in
+from forebay.executors.model_line.link import FileKind
 from forebay.executors.window_files.dead_letters import (
     DEAD_FOLDER,
     DeadLetter,
@@ -19,7 +21,10 @@ from forebay.executors.window_files.dead_letters import (
 )
 from forebay.home.database import database_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
+from forebay.home.store import Stored, store_of
+from forebay.home.tables import lines, link_files, links, windows
+
+_LETTERS: FileKind = "dead_letters"
 
 
 def pipeline_letters(
@@ -37,13 +42,13 @@ def pipeline_letters(
     # Looked for first: what is linked since then is among the stored ones.
     local = list(_local(home, pipeline))
 
-    def look(rows: Connection) -> tuple[list[NewestFile], list[_Local]]:
-        stored = link_rows.newest_files(rows, pipeline, "dead_letters")
+    def look(rows: Connection) -> tuple[list[_Linked], list[_Local]]:
+        stored = _newest(rows, pipeline)
         return stored, [each for each in local if not _is_linked(rows, pipeline, each)]
 
     linked, unlinked = database_of(home).read(look)
     for each in linked:
-        if window in {None, each.name.window}:
+        if window in {None, each.window}:
             for letter in gathered_letters(store_of(home).tree(each.stored)):
                 yield each.line, letter
     for here in unlinked:
@@ -52,11 +57,31 @@ def pipeline_letters(
                 yield here.line, letter
 
 
+class _Linked(NamedTuple):
+    line: str
+    window: str
+    stored: Stored
+
+
 class _Local(NamedTuple):
     line: str
     window: str
     generation: int
     folder: Path
+
+
+def _newest(connection: Connection, pipeline: str) -> list[_Linked]:
+    """What is stored of every window's newest link, over all lines of a pipeline, in order."""
+    rows = (
+        select(lines.c.line, windows.c.key, link_files)
+        .select_from(links)
+        .join(lines, lines.c.id == links.c.line_id)
+        .join(windows, windows.c.id == links.c.window_id)
+        .join(link_files, link_files.c.link_id == links.c.id)
+        .where(lines.c.pipeline == pipeline, link_files.c.kind == _LETTERS, link_rows.is_newest())
+        .order_by(lines.c.line, *IN_ORDER)
+    )
+    return [_Linked(row.line, row.key, stored_in(row)) for row in connection.execute(rows)]
 
 
 def _local(home: Home, pipeline: str) -> Iterator[_Local]:

@@ -60,8 +60,7 @@ def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -
 def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
     wanted = {link.window for link in links}
     horizon = pipeline.dataset.label_horizon  # no label comes from windows after that
-    following = chain.between(links[0], links[-1], horizon) if links else []
-    segments = [_segments(chain, link) for link in following]
+    segments = [_segments(chain, link) for link in _with_labels(chain, links, horizon)]
     paradigms = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
     boards: list[Scored] = [
         board for board in score_windows(segments, paradigms, horizon) if board.window in wanted
@@ -76,6 +75,14 @@ def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) 
         pooled=summarise_scores([board for board in boards if board.window not in judged]),
         notes=_notes(len(judged)),
     )
+
+
+def _with_labels(chain: ModelChain, links: Sequence[Link], horizon: int) -> list[Link]:
+    """The links, those between them, and those of so many windows after them, in order."""
+    if not links:
+        return []
+    within = chain.between(links[0], links[-1]) if len(links) > 1 else links
+    return [*within, *chain.after(links[-1], horizon)]
 
 
 def _notes(judged: int) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from forebay.config.windows import Spanned
+from forebay.config.windows import Spanned, is_warm_start
 from forebay.datatasks import history
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import (
@@ -31,6 +31,7 @@ from forebay.executors.model_line.link import (
     Link,
     Parent,
     Published,
+    Standing,
     StoredSeal,
 )
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
@@ -108,9 +109,18 @@ class ModelChain:
         """The newest link whose window holds an instant."""
         return self._read(lambda rows, line: link_rows.link_over(rows, line, instant))
 
-    def between(self, first: Spanned, last: Spanned, more: int) -> list[Link]:
-        """The newest links from one window to another, and so many after them, in order."""
-        return self._read(lambda rows, line: link_rows.links_between(rows, line, first, last, more))
+    def between(self, first: Spanned, last: Spanned) -> list[Link]:
+        """The newest links from one window to another, in order."""
+        return self._read(lambda rows, line: link_rows.links_between(rows, line, first, last))
+
+    def after(self, window: Spanned, count: int) -> list[Link]:
+        """The newest links of so many windows after this one, in order."""
+        return self._read(lambda rows, line: link_rows.links_after(rows, line, window, count))
+
+    def is_trained(self, window: str, generation: int) -> bool:
+        """Whether a generation has a link."""
+        name = Parent(window=window, generation=generation)
+        return self._read(lambda rows, line: link_rows.link_id(rows, line, name)) is not None
 
     def record(self, link: Link) -> None:
         """Store a link; from now on the window counts as trained in this generation.
@@ -171,6 +181,21 @@ class ModelChain:
 
         self._train_and_remove(work)
 
+    def standing(self, window: str) -> list[Standing]:
+        """The newest link of a window; the line's warm start first where it was built on that."""
+
+        def work(rows: Connection, line: int | None) -> list[Standing]:
+            newest = link_rows.link_of(rows, line, window)
+            if newest is None:
+                return []
+            found, parent = [newest], newest.parent
+            if parent is not None and is_warm_start(parent.window):
+                warm = link_rows.link_of(rows, line, parent.window, parent.generation)
+                found = [warm, newest] if warm is not None else found
+            return [Standing(each, stale_reason(rows, line, each)) for each in found]
+
+        return self._read(work)
+
     def stale_reason(self, link: Link) -> str | None:
         """Why a link is not built on the newest models before it; None when it is."""
         return self._read(lambda rows, line: stale_reason(rows, line, link))
@@ -192,7 +217,7 @@ class ModelChain:
         )
 
     def publish(self, link: Link, now: datetime) -> str:
-        """Let a link with a SavedModel serve; otherwise why it may not, see `unfit_to_serve`."""
+        """Let a link with a SavedModel serve; otherwise why it may not, see `candidate`."""
 
         def work(rows: Connection, line: int) -> str:
             reason = serving.unfit_to_serve(rows, line, link)
@@ -202,9 +227,14 @@ class ModelChain:
 
         return self._change(work)
 
-    def unfit_to_serve(self, link: Link) -> str:
-        """Why a link may not serve; an empty text when it may."""
-        return self._read(lambda rows, line: serving.unfit_to_serve(rows, line, link))
+    def candidate(self, window: str, generation: int) -> tuple[Link, str] | None:
+        """A link, and why it may not serve: an empty text when it may. None without a link."""
+
+        def work(rows: Connection, line: int | None) -> tuple[Link, str] | None:
+            link = link_rows.link_of(rows, line, window, generation)
+            return None if link is None else (link, serving.unfit_to_serve(rows, line, link))
+
+        return self._read(work)
 
     def judge(self, link: Link, document: Mapping[str, Any]) -> None:
         """Store how good a link is, in place of what was stored before."""

@@ -19,8 +19,8 @@ from sqlalchemy import (
     bindparam,
     func,
     insert,
-    not_,
     select,
+    tuple_,
 )
 
 from forebay.config.windows import Spanned, order_of
@@ -29,8 +29,6 @@ from forebay.datatasks.window_order import (
     AFTER,
     BEFORE,
     IN_ORDER,
-    comes_after,
-    comes_before,
     in_order,
     place,
     span,
@@ -40,7 +38,7 @@ from forebay.executors.model_line import file_rows
 from forebay.executors.model_line.link import FileKind, Head, Link, Parent, ReadRows
 from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
-from forebay.home.tables import lines, link_files, link_rows, links, plans, windows
+from forebay.home.tables import lines, link_rows, links, plans, windows
 from forebay.mixture.row_sums import RowSums
 from forebay.system.instants import from_us, now_us, to_us
 
@@ -63,14 +61,6 @@ _GENERATIONS = (
     .where(windows.c.key.in_(bindparam("keys", expanding=True)))
     .order_by(links.c.generation)
 )
-
-
-class NewestFile(NamedTuple):
-    """What is stored of a window's newest link on one line."""
-
-    line: str
-    name: Parent
-    stored: Stored
 
 
 class Placed(NamedTuple):
@@ -189,32 +179,16 @@ def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) 
 
 
 def links_between(
-    connection: Connection, line: int | None, first: Spanned, last: Spanned, more: int
+    connection: Connection, line: int | None, first: Spanned, last: Spanned
 ) -> list[Link]:
-    """The newest links from one window to another, and so many after them, in order."""
-    within = _NEWEST_LINKS.where(not_(comes_before(first)), not_(comes_after(last)))
-    after = _NEWEST_LINKS.where(comes_after(last)).limit(more)
-    asked = {"line": line}
-    return [*_all(connection, within, asked), *_all(connection, after, asked)]
+    """The newest links from one window to another, in order."""
+    since = {f"first_{name}": instant for name, instant in span(first).items()}
+    return _all(connection, _BETWEEN, {"line": line, **since, **span(last)})
 
 
-def newest_files(connection: Connection, pipeline: str, kind: FileKind) -> list[NewestFile]:
-    """This kind of every window's newest link, over all lines of a pipeline, in order."""
-    rows = (
-        select(lines.c.line, windows.c.key, links.c.generation, link_files)
-        .select_from(links)
-        .join(lines, lines.c.id == links.c.line_id)
-        .join(windows, windows.c.id == links.c.window_id)
-        .join(link_files, link_files.c.link_id == links.c.id)
-        .where(lines.c.pipeline == pipeline, link_files.c.kind == kind, is_newest())
-        .order_by(lines.c.line, *IN_ORDER)
-    )
-    return [
-        NewestFile(
-            row.line, Parent(window=row.key, generation=row.generation), file_rows.stored_in(row)
-        )
-        for row in connection.execute(rows)
-    ]
+def links_after(connection: Connection, line: int | None, one: Spanned, count: int) -> list[Link]:
+    """The newest links of so many windows after this one, in order."""
+    return _all(connection, _LINKS_AFTER, {"line": line, "count": count, **span(one)})
 
 
 def planned_window(connection: Connection, pipeline: str, name: Parent) -> int:
@@ -244,8 +218,7 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
             model did not begin where that one ended.
     """
     of_window = planned_window(connection, pipeline, link.name)
-    parent_id = _parent_id(connection, line, link.parent)
-    _require_continued(connection, parent_id, link)
+    parent_id = _continued(connection, line, link)
     values = {name: getattr(link, name) for name in _PLAIN}
     values |= {
         "line_id": line,
@@ -292,8 +265,11 @@ def link_over(connection: Connection, line: int | None, instant: datetime) -> Li
 
 def link_id(connection: Connection, line: int | None, name: Parent) -> int | None:
     """The id of a link's row."""
-    asked = {"line": line, "window": name.window, "generation": name.generation}
-    return connection.scalar(_LINK_ID, asked)
+    return connection.scalar(_LINK_ID, _asked(line, name))
+
+
+def _asked(line: int | None, name: Parent) -> dict[str, Any]:
+    return {"line": line, "window": name.window, "generation": name.generation}
 
 
 _PLAIN = (
@@ -414,24 +390,21 @@ def _sums(row: Row[Any], when: str) -> RowSums:
     return RowSums(**{name: getattr(row, f"{when}_{name}") for name in _SUMS})
 
 
-def _parent_id(connection: Connection, line: int, parent: Parent | None) -> int | None:
-    if parent is None:
-        return None
-    found = link_id(connection, line, parent)
-    if found is None:
-        raise InfrastructureError(
-            f"generation {parent.generation} of window {parent.window} is gone, and a window was "
-            "trained from its model: train the window again"
-        )
-    return found
+def _continued(connection: Connection, line: int, link: Link) -> int | None:
+    """The id of the link that a model was started from, and whose rows it began with.
 
-
-def _require_continued(connection: Connection, parent_id: int | None, link: Link) -> None:
-    """The model began where its parent ended: otherwise rows are lost, or learnt twice."""
-    ended: dict[str, RowSums] = {}
-    if parent_id is not None:
-        rows = connection.execute(_LINK_SUMS, {"ids": [parent_id]})
-        ended = {row.source: _sums(row, "seen") for row in rows}
+    Otherwise rows are lost, or learnt twice.
+    """
+    parent_id, ended = None, dict[str, RowSums]()
+    if (parent := link.parent) is not None:
+        rows = connection.execute(_SEEN, _asked(line, parent)).all()
+        if not rows:
+            raise InfrastructureError(
+                f"generation {parent.generation} of window {parent.window} is gone, and a window "
+                "was trained from its model: train the window again"
+            )
+        parent_id = rows[0].id
+        ended = {row.source: _sums(row, "seen") for row in rows if row.source is not None}
     for source, base in link.base_seen.items():
         before = ended.get(source, RowSums())
         if base != before:
@@ -440,6 +413,7 @@ def _require_continued(connection: Connection, parent_id: int | None, link: Link
                 f"{source}, and the window before ended with {before.rows} (or with other ones): "
                 "it is not stored; run again, it begins anew"
             )
+    return parent_id
 
 
 # Made once, since making a statement takes longer than its execution.
@@ -453,6 +427,9 @@ _OF_WINDOW = windows.c.key == bindparam("window")
 _OF_GENERATION = links.c.generation == bindparam("generation")
 _IDS = select(links.c.id).join(windows).where(_OF_LINE, windows.c.pipeline == _PIPELINE)
 _LINK_ID = _IDS.where(_OF_WINDOW, _OF_GENERATION)
+_SEEN = _LINK_ID.outerjoin(link_rows, link_rows.c.link_id == links.c.id).add_columns(
+    link_rows.c.source, *(link_rows.c[f"seen_{name}"] for name in _SUMS)
+)
 _LINKS = (
     select(
         links,
@@ -472,6 +449,10 @@ _LINKS = (
 _NEWEST_LINKS = _LINKS.where(is_newest()).order_by(*_in_order)
 _LINK = _LINKS.where(_OF_WINDOW, _OF_GENERATION).limit(1)
 _NEWEST = _LINKS.where(_OF_WINDOW).order_by(links.c.generation.desc()).limit(1)
+_BETWEEN = _NEWEST_LINKS.where(
+    ~AFTER, place() >= tuple_(bindparam("first_end"), bindparam("first_start"))
+)
+_LINKS_AFTER = _NEWEST_LINKS.where(AFTER).limit(bindparam("count"))
 _LINK_BEFORE = _LINKS.where(BEFORE).order_by(*_backwards).limit(1)
 _NAME_BEFORE = (
     _IDS.with_only_columns(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from forebay.config.windows import order_of
 from forebay.executors.model_line import link_rows
@@ -25,7 +25,11 @@ _SERVED = (
     .where(served.c.line_id == bindparam("line"), link_files.c.kind == "saved_model")
 )
 
-_FORGET = delete(served).where(served.c.line_id == bindparam("line"))
+_MOVE = (
+    update(served)
+    .where(served.c.line_id == bindparam("line"))
+    .values(link_id=bindparam("link"), published_at=bindparam("at"))
+)
 _SERVE = insert(served)
 
 
@@ -76,6 +80,7 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
 def serve(connection: Connection, line: int, link: Link, now: datetime) -> None:
     """Move the pointer to a link of the line."""
     of_link = link_rows.require_id(connection, line, link.name)
-    connection.execute(_FORGET, {"line": line})
-    values = {"line_id": line, "link_id": of_link, "published_at": to_us(now)}
-    connection.execute(_SERVE, values)
+    at = to_us(now)
+    if connection.execute(_MOVE, {"line": line, "link": of_link, "at": at}).rowcount == 0:
+        values = {"line_id": line, "link_id": of_link, "published_at": at}
+        connection.execute(_SERVE, values)

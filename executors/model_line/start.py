@@ -203,5 +203,5 @@ def _heard_after(chain: ModelChain, source: str, instant: datetime, window: Span
     before = chain.before(window)
     if before is None:
         return False
-    between = chain.between(Interval(_EPOCH, instant), before, 0)
+    between = chain.between(Interval(_EPOCH, instant), before)
     return any(source in link.read and link.read[source].rows for link in between)

@@ -6,11 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from forebay.config.windows import is_warm_start
 from forebay.errors import RowsLostError, UsageError
 from forebay.executors.evaluation.summary import opinion, rows_verdict, window_facts
-from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
 
@@ -29,18 +26,18 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     from forebay.executors.evaluation.windows import evaluate
 
     chain, ledger, key = target.chain, target.ledger, target.key
-    link = chain.newest(key)
-    if link is None:
+    standing = chain.standing(key)
+    if not standing:
         raise UsageError(
             f"window {key} is not trained on line {target.line!r}: there is nothing to judge"
         )
+    link = standing[-1].link
     evaluation = evaluate(target.pipeline, chain, [link])
-    links = [*_warm_start(chain, link), link]
-    changed = ledger.data_changed({each.window: each.generation for each in links})
+    plans, changed = ledger.trained_from({one.window: one.generation for one, _ in standing})
     documents = [
-        window_facts(ledger.plan(each.window, each.generation), each)
-        | opinion(each.window, chain.stale_reason(each), changed.get(each.window), evaluation)
-        for each in links
+        window_facts(plans[one.window], one)
+        | opinion(one.window, stale, changed.get(one.window), evaluation)
+        for one, stale in standing
     ]
     agree, rows_line = rows_verdict(documents)
     document = {**documents[-1], "rows_agree": agree, "rows_line": rows_line}
@@ -54,15 +51,6 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         rows_line=rows_line,
         metrics={name: _figures(found) for name, found in document["metrics"].items()},
     )
-
-
-def _warm_start(chain: ModelChain, link: Link) -> list[Link]:
-    """The warm start that a line's first window was built on, if it has one."""
-    parent = link.parent
-    if parent is None or not is_warm_start(parent.window):
-        return []
-    found = chain.link(parent.window, parent.generation)
-    return [found] if found is not None else []
 
 
 def _figures(found: Mapping[str, Any]) -> dict[str, float]:

@@ -84,8 +84,7 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     shares = shares_of(target.pipeline, target.project.sources, [window])
     heads: dict[str, ListingHead] = {}
     found = [_answer(ledger, listings, share, heads) for [share] in shares.values()]
-    newest = ledger.latest_plan(window.key)
-    trained = newest is not None and ledger.trained(window.key) == newest.generation
+    newest, trained, _ = ledger.state(window.key)
     changed = newest is None or newest.fingerprint != fingerprint_of(
         {each.plan.source: each.plan for each in found}
     )

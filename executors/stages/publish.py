@@ -23,30 +23,33 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
         InfrastructureError: when its SavedModel is not there.
     """
     spec, chain, key = target.pipeline, target.chain, target.key
-    link = chain.link(key, generation)
-    if link is None:
+    candidate = chain.candidate(key, generation)
+    if candidate is None:
         raise UsageError(
             f"generation {generation} of window {key} is not trained on line {target.line!r}: "
             "there is nothing to publish"
         )
-    reason = chain.unfit_to_serve(link)
+    link, reason = candidate
     if spec.job.publish.when == "never":
         reason = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
+    path = ""
     if not reason:
         model, store = link.files.get("saved_model"), store_of(target.home)
         if model is None or not store.is_there(model):
             gone = None if model is None else store.url(model)
             raise _without_model(key, gone, spec.job.exports_kept)
         store.verify(model)  # who serves it has no checksums
-        reason = chain.publish(link, datetime.now(UTC))
+        reason, path = chain.publish(link, datetime.now(UTC)), store.url(model)
     collect_after(f"window {key} is published", target.home, spec, target.line)
-    serving = chain.published()
+    if reason:
+        serving = chain.published()
+        path = serving.path if serving else ""
     return PublishResult(
         state="kept" if reason else "published",
         window=key,
         generation=generation,
         reason=reason,
-        path=serving.path if serving else "",
+        path=path,
     )
 
 

@@ -66,7 +66,7 @@ class LineTarget:
 
     def is_trained(self, window: str, generation: int) -> bool:
         """Whether this line has trained a generation to its end."""
-        return self.chain.link(window, generation) is not None
+        return self.chain.is_trained(window, generation)
 
     def job_request(
         self,

@@ -149,8 +149,10 @@ def test_windows_come_in_the_order_of_time(ledger: Ledger, home: Home) -> None:
     assert over is not None
     assert over.window == "2026-03-01T09"
     assert line.over(datetime(2026, 3, 1, 5, tzinfo=UTC)) is None
-    between = line.between(link(keys[1]), link(keys[2]), 1)
-    assert [each.window for each in between] == keys[1:]
+    between = line.between(link(keys[1]), link(keys[2]))
+    assert [each.window for each in between] == keys[1:3]
+    assert [each.window for each in line.after(link(keys[1]), 1)] == [keys[2]]
+    assert [each.window for each in line.after(link(keys[1]), 9)] == keys[2:]
     assert ledger.windows_before(link(keys[2])) == keys[:2]
 
 
@@ -166,18 +168,22 @@ def test_trained_anew_later_windows_are_stale(ledger: Ledger, chain: ModelChain)
     assert chain.stale_reason(replaced) is None
 
 
+def unfit(chain: ModelChain, window: str, generation: int = 1) -> str:
+    candidate = chain.candidate(window, generation)
+    assert candidate is not None
+    return candidate[1]
+
+
 def test_what_serves(ledger: Ledger, chain: ModelChain) -> None:
     model = export(chain, newest(chain, SECOND))
     assert chain.published() is None
     assert not chain.publish(newest(chain, SECOND), NOW)
-    assert chain.unfit_to_serve(newest(chain, FIRST)) == f"window {SECOND}, which is later, serves"
+    assert unfit(chain, FIRST) == f"window {SECOND}, which is later, serves"
     assert chain.publish(newest(chain, FIRST), NOW)
     plan_empty(ledger, SECOND, 2)
     chain.record(link(SECOND, generation=2, parent=(FIRST, 1)))
-    replaced = chain.link(SECOND, 1)
-    assert replaced is not None
-    assert "trained anew, as generation 2" in chain.unfit_to_serve(replaced)
-    assert "is stale" in chain.unfit_to_serve(newest(chain, THIRD))
+    assert "trained anew, as generation 2" in unfit(chain, SECOND, 1)
+    assert "is stale" in unfit(chain, THIRD)
     pointer = chain.published()
     assert pointer is not None
     assert (pointer.window, pointer.generation, pointer.published_at) == (SECOND, 1, NOW)
@@ -202,7 +208,7 @@ def test_what_is_forgotten_is_planned_as_a_new_generation(
     assert (ledger.windows(), ledger.trained(SECOND)) == ([FIRST, THIRD], None)
     assert Claims(ledger, SECOND).generation("a#0") is None
     assert newest(chain, SECOND).generation == 1, "its model stays"
-    assert ledger.next_generation(SECOND) == 2
+    assert ledger.state(SECOND).next_generation == 2
 
 
 def test_the_newest_failure_of_a_dag_is_kept(home: Home) -> None:

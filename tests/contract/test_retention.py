@@ -238,7 +238,7 @@ def test_plans_that_were_replaced_go_and_their_numbers_never_come_back(line: Lin
     assert [each for each in gone if each.startswith("plan")] == [f"plan {key(1)}"] * 2
     assert line.ledger.generations(key(1)) == [1, 3, 5], "trained, wanted by a job, newest"
     assert line.ledger.generations(key(3)) == [1, 2], "one of the newest windows"
-    assert line.ledger.next_generation(key(1)) == 6
+    assert line.ledger.state(key(1)).next_generation == 6
     assert claims.generation("early#0") is None
     assert claims.decide("early#0", renewed=None) == 5
 

@@ -224,7 +224,7 @@ def test_a_forgotten_window_starts_anew(windows: Windows) -> None:
     assert windows.submit().state == "trained"
     windows.ledger.forget(FIRST)
     assert Claims(windows.ledger, FIRST).generation("run#0") is None
-    windows.plan(FIRST, windows.ledger.next_generation(FIRST))
+    windows.plan(FIRST, windows.ledger.state(FIRST).next_generation)
     anew = windows.submit()
     assert (anew.state, anew.generation) == ("submitted", 2)
 

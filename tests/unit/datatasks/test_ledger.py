@@ -105,7 +105,7 @@ def test_an_empty_ledger(ledger: Ledger) -> None:
     assert ledger.latest_plan("w") is None
     assert ledger.trained("w") is None
     assert ledger.history() == []
-    assert ledger.next_generation("w") == 1
+    assert ledger.state("w").next_generation == 1
     assert not ledger.forget("w")
 
 
@@ -194,13 +194,17 @@ def test_each_line_keeps_the_plan_of_its_own_model(ledger: Ledger) -> None:
     record(other, 2)
     assert (newest(ledger), newest(other)) == (1, 2)
     assert (ledger.trained(key), other.trained(key)) == (1, None)
+    assert (done(ledger), done(other)) == ([1], [])
     assert newest(Ledger(ledger.home, "ads", "third")) == 2, "who has no model takes the newest"
     mark_trained(other, key, 2, "other")
+    assert (done(ledger), done(other)) == ([1], [2])
     record(ledger, 3)
     assert (newest(ledger), newest(other)) == (3, 2)
+    assert (done(ledger), done(other)) == ([], [2])
     ledger.forget(key)
     record(ledger, 4)
     assert (newest(ledger), newest(other)) == (4, 4), "nobody has a plan any more"
+    assert (done(ledger), done(other)) == ([], [])
 
 
 def test_a_generation_of_other_data_than_the_newest_is_told(ledger: Ledger) -> None:
@@ -210,6 +214,15 @@ def test_a_generation_of_other_data_than_the_newest_is_told(ledger: Ledger) -> N
         changed = ledger.data_changed({"2026-03-01": 1, "2026-03-02": 1})
         assert list(changed) == (["2026-03-01"] if fingerprint == "two" else [])
     assert ledger.data_changed({"2026-03-01": 9}) == {}
+
+
+def done(ledger: Ledger) -> list[int]:
+    """Of windows that need no training."""
+    key = "2026-03-01"
+    state = ledger.state(key)
+    found = [plan.generation for plan in ledger.trained_plans([key, "2026-03-02"]).values()]
+    assert found == ([state.plan.generation] if state.plan and state.is_trained else [])
+    return found
 
 
 def newest(ledger: Ledger) -> int:
@@ -239,7 +252,7 @@ def test_numbers_of_a_forgotten_window_are_not_used_again(ledger: Ledger) -> Non
     record(ledger, 2)
     ledger.forget("2026-03-01")
     assert ledger.generations("2026-03-01") == []
-    assert ledger.next_generation("2026-03-01") == 3
+    assert ledger.state("2026-03-01").next_generation == 3
     with pytest.raises(FencedError):
         record(ledger, 2)
 

@@ -134,3 +134,18 @@ def test_a_generation_counts_only_once_it_reached_its_end(chain: ModelChain) -> 
 def test_a_changed_model_is_refused_with_the_way_out(chain: ModelChain) -> None:
     with pytest.raises(ConfigError, match="--line NAME"):
         chain.require_same_fingerprint(link("2026-03-01", 1, None), "other")
+
+
+def test_a_window_stands_with_the_warm_start_that_it_was_built_on(chain: ModelChain) -> None:
+    def standing(window: str) -> list[tuple[str, str | None]]:
+        return [(each.link.window, each.stale) for each in chain.standing(window)]
+
+    warm, first, second = "2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"
+    assert standing(first) == []
+    record(chain, link(warm, 1, None))
+    record(chain, link(first, 1, (warm, 1), 20))
+    record(chain, link(second, 1, (first, 1), 30))
+    assert standing(first) == [(warm, None), (first, None)]
+    assert standing(second) == [(second, None)]
+    record(chain, link(first, 2, (warm, 1), 20))
+    assert standing(second) == [(second, f"stale (built on generation 1 of {first})")]

@@ -27,7 +27,7 @@ def ledger(tmp_path: Path) -> Ledger:
 def record(ledger: Ledger, window: str = WINDOW) -> None:
     plan = WindowPlan(
         window=window,
-        generation=ledger.next_generation(window),
+        generation=ledger.state(window).next_generation,
         start=START,
         end=START + timedelta(days=1),
         sources={},

@@ -11,6 +11,7 @@ from support.stages import Stages, memory_source, noon, pipeline, stages, table
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
+from forebay.datatasks.plan_rows import WindowState
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import FencedError, UsageError
 from forebay.executors.stages.plan import time_window
@@ -185,8 +186,8 @@ def test_two_sinks_at_a_time(found: Stages, monkeypatch: pytest.MonkeyPatch) -> 
     found.sink(0)
     list_all(found, "r#1")
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "latest_plan", lambda self, window: None)
-        patch.setattr(Ledger, "next_generation", lambda self, window: 1)
+        unplanned = WindowState(None, is_trained=False, next_generation=1)
+        patch.setattr(Ledger, "state", lambda self, window: unplanned)
         with pytest.raises(FencedError, match="at the same time"):
             found.sink(0, "r#1")
     assert found.sink(0, "r#1").generation == 1, "the retry"
