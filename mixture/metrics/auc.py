@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit, ndtri
 
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.probabilities import Labels, Scores
 
 Floats = npt.NDArray[np.float64]
 
-_QUANTILE = float(ndtri(0.975))
+# Of the standard normal distribution, at 0.975.
+_QUANTILE = 1.959963984540054
 # The largest variance that a value between 0 and 1 can have: taken where one row cannot show any.
 _LARGEST_VARIANCE = 0.25
 
@@ -47,8 +48,8 @@ class AucEstimate:
             )
         error = float(np.sqrt(self.covariance[column, column]))
         reach = _QUANTILE * error / (value * (1.0 - value))
-        centre = logit(value)
-        return Estimate(value, float(expit(centre - reach)), float(expit(centre + reach)))
+        centre = math.log(value / (1.0 - value))
+        return Estimate(value, _expit(centre - reach), _expit(centre + reach))
 
     def difference(self, first: int, second: int) -> Estimate:
         """AUC of `first` minus AUC of `second` on the same rows, plain 95% interval."""
@@ -121,6 +122,11 @@ def _below(rows: npt.NDArray[np.intp], levels: int) -> Floats:
     """For each level, how many of these rows are below it; those on it count one half."""
     counts = np.bincount(rows, minlength=levels)
     return np.asarray(np.cumsum(counts) - counts / 2, dtype=np.float64)
+
+
+def _expit(x: float) -> float:
+    """The inverse of the logit; by tanh nothing overflows."""
+    return 0.5 * (1.0 + math.tanh(0.5 * x))
 
 
 def _covariance(components: Floats) -> Floats:
