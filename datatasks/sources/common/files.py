@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -206,8 +207,10 @@ class Files:
             info = entry.stat()
         except FileNotFoundError:
             if entry.is_symlink():
-                raise DataError(f"{entry.path} is a link to nothing") from None
+                raise DataError(f"{entry.path} is a link to nothing: remove it") from None
             return None  # renamed or removed since the folder was read
+        if not stat.S_ISREG(info.st_mode):  # to open a pipe would wait for ever
+            raise DataError(f"{entry.path} is no file (a pipe, socket or device): move it away")
         relative, version = entry.path[len(self.folder) :].lstrip("/"), _local_version(info)
         return _Row(relative, info.st_size, version, f"{version}|{info.st_ctime_ns}|{info.st_ino}")
 

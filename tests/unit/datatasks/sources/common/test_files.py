@@ -158,6 +158,12 @@ def test_places(tmp_path: Path, place: str, folder: str, matching: list[str]) ->
     assert files.full("") == files.folder
 
 
+def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"rows\.parquet is no file .*: move it away"):
+        Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
+
+
 def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
     data = tmp_path / "data"
     (data / "sub").mkdir(parents=True)
