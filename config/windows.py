@@ -44,6 +44,10 @@ class Interval:
     start: datetime
     end: datetime
 
+    def __str__(self) -> str:
+        """In words, to the minute."""
+        return f"{self.start:%Y-%m-%dT%H:%MZ} to {self.end:%Y-%m-%dT%H:%MZ}"
+
     def shifted_back(self, offset: timedelta) -> Interval:
         """The same span `offset` earlier: the data that a run with this offset reads."""
         return Interval(self.start - offset, self.end - offset)

@@ -7,23 +7,23 @@ together is stored together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 
-from forebay.config.windows import Spanned
+from forebay.config.windows import Interval, Spanned, Window
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.window_order import IN_ORDER, comes_before
-from forebay.errors import DataError, FencedError
+from forebay.errors import ConfigError, DataError, FencedError
 from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
 from forebay.home.tables import lines, links, manifests, plans, requests, seals, windows
-from forebay.system.instants import now_us, to_us
+from forebay.system.instants import from_us, now_us, to_us
 
 # Made once, since making a statement takes longer than its execution.
 _OF_WINDOW = (windows.c.pipeline == bindparam("pipeline")) & (windows.c.key == bindparam("window"))
-_WINDOW = select(windows.c.id, windows.c.last_generation).where(_OF_WINDOW)
+_WINDOW = select(windows).where(_OF_WINDOW)
 _GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
 _NEWEST = _GENERATIONS.order_by(plans.c.generation.desc()).limit(1)
 _GENERATION = _GENERATIONS.where(plans.c.generation == bindparam("generation"))
@@ -211,6 +211,22 @@ def trained_generation(connection: Connection, pipeline: str, line: str, window:
     return found
 
 
+def trained_over(connection: Connection, pipeline: str, line: str, span: Interval) -> list[Window]:
+    """Windows that a line has trained and that share time with a span, in order."""
+    trained = (
+        select(links.c.id)
+        .join(lines, lines.c.id == links.c.line_id)
+        .where(links.c.window_id == windows.c.id, lines.c.line == line)
+    )
+    rows = (
+        select(windows.c.key, windows.c.starts_at, windows.c.ends_at)
+        .where(windows.c.pipeline == pipeline, trained.exists())
+        .where(windows.c.ends_at > to_us(span.start), windows.c.starts_at < to_us(span.end))
+        .order_by(*IN_ORDER)
+    )
+    return [_window(*row) for row in connection.execute(rows)]
+
+
 def manifests_of(
     connection: Connection, pipeline: str, window: str, generation: int
 ) -> dict[str, Stored]:
@@ -251,6 +267,7 @@ def store_plan(
 
     Raises:
         FencedError: when the window has had a generation of this number meanwhile.
+        ConfigError: when a window of this key was trained on another time.
     """
     asked = {"pipeline": pipeline, "window": plan.window}
     found = connection.execute(_WINDOW, asked).one_or_none()
@@ -259,13 +276,17 @@ def store_plan(
             f"another process planned window {plan.window} at the same time: run again, it uses "
             "that plan"
         )
-    newest = {"last_generation": plan.generation}
+    newest = {
+        "starts_at": to_us(plan.start),
+        "ends_at": to_us(plan.end),
+        "last_generation": plan.generation,
+    }
     if found is None:
-        span = {"starts_at": to_us(plan.start), "ends_at": to_us(plan.end)}
-        values = {"pipeline": pipeline, "key": plan.window, **span, **newest}
+        values = {"pipeline": pipeline, "key": plan.window, **newest}
         of_window = inserted_id(connection.execute(_STORE_WINDOW, values))
     else:
         of_window = found.id
+        _require_same_span(connection, found, plan.as_window)
         connection.execute(update(windows).where(windows.c.id == of_window).values(newest))
     stored_plan = {
         "window_id": of_window,
@@ -309,3 +330,19 @@ def _latest(
     asked = {"pipeline": pipeline, "window": window, "line": line, "trained": trained}
     found = connection.execute(_OF_LINE, asked).scalar_one()
     return WindowPlan.of_document(found, f"a plan of window {window}"), trained
+
+
+def _require_same_span(connection: Connection, found: Row[Any], planned: Window) -> None:
+    """A key stands for one time, once a model was trained on it: by it windows are in order."""
+    before = _window(found.key, found.starts_at, found.ends_at)
+    trained = select(links.c.id).where(links.c.window_id == found.id).limit(1)
+    if before.span != planned.span and connection.scalar(trained) is not None:
+        raise ConfigError(
+            f"window {planned.key} was trained as {before.span}, and is {planned.span} by what is "
+            "declared now: dataset.timezone or train.warm_start was changed since. Undo the "
+            "change, or give the changed pipeline another name"
+        )
+
+
+def _window(key: str, starts_us: int, ends_us: int) -> Window:
+    return Window(Interval(from_us(starts_us), from_us(ends_us)), key)

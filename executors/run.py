@@ -31,6 +31,7 @@ from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.start import (
     gap_before,
+    overlap_with,
     require_beginning,
     require_checkpoint,
     require_compatible,
@@ -138,12 +139,17 @@ class Run:
         """See that the first window that is to be trained has a model to start from.
 
         Raises:
-            ConfigError: when windows before it are not trained, or its checkpoint is not kept.
+            ConfigError: when windows before it are not trained, or its checkpoint is not kept, or
+                when one of them shares rows with another window that is trained.
         """
+        pipeline, chain = self.target.pipeline, self.target.chain
+        asked = [each for each in windows if not is_warm_start(each.key)]
+        overlap = overlap_with(chain, pipeline.dataset.grid, asked)
+        if overlap:
+            raise ConfigError(overlap)
         first = next((each for each in windows if self._has_to_train(each, again=again)), None)
         if first is None:
             return
-        pipeline, chain = self.target.pipeline, self.target.chain
         gap = gap_before(chain, pipeline.dataset.grid, first)
         if gap:
             raise ConfigError(gap)

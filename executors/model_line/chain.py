@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from forebay.config.windows import Spanned, is_warm_start
-from forebay.datatasks import history
+from forebay.config.windows import Interval, Spanned, Window, is_warm_start
+from forebay.datatasks import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import (
     file_rows,
@@ -105,9 +105,11 @@ class ModelChain:
         """The newest link of the last window before this one; None where the line begins."""
         return self._read(lambda rows, line: link_rows.link_before(rows, line, window))
 
-    def over(self, instant: datetime) -> Link | None:
-        """The newest link whose window holds an instant."""
-        return self._read(lambda rows, line: link_rows.link_over(rows, line, instant))
+    def over(self, span: Interval) -> list[Window]:
+        """Trained windows that share time with a span, in order; they stay when plans go."""
+        return database_of(self.home).read(
+            lambda rows: plan_rows.trained_over(rows, self.pipeline, self.line, span)
+        )
 
     def between(self, first: Spanned, last: Spanned) -> list[Link]:
         """The newest links from one window to another, in order."""

@@ -255,14 +255,6 @@ def heads(connection: Connection, line: int | None) -> list[Head]:
     ]
 
 
-def link_over(connection: Connection, line: int | None, instant: datetime) -> Link | None:
-    """The newest link whose window holds an instant; None where none does."""
-    at = to_us(instant)
-    rows = _LINKS.where(windows.c.starts_at <= at, windows.c.ends_at > at)
-    rows = rows.order_by(links.c.generation.desc()).limit(1)
-    return _first(connection, rows, {"line": line})
-
-
 def link_id(connection: Connection, line: int | None, name: Parent) -> int | None:
     """The id of a link's row."""
     return connection.scalar(_LINK_ID, _asked(line, name))

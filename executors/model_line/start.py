@@ -80,19 +80,40 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
     )
 
 
+def overlap_with(chain: ModelChain, grid: WindowGrid, windows: Sequence[Window]) -> str:
+    """Why a line cannot train a range of windows; an empty text when no row would come twice.
+
+    A window that it has trained may be trained again, and no other one that shares time with it.
+    """
+    spans = {window.key: window.span for window in windows}
+    for other in chain.over(Interval(windows[0].start, windows[-1].end)):
+        if spans.get(other.key) == other.span:
+            continue
+        first = next(each for each in windows if each.end > other.start)
+        if is_warm_start(other.key):
+            return (
+                f"window {first.key} is part of the warm start {other.key} that this line begins "
+                f"with: its rows are trained already. Windows of this line begin with "
+                f"{grid.at(other.end).key}; train earlier ones on a line of their own (--line NAME)"
+            )
+        return (
+            f"window {first.key} ({first.span}) shares rows with window {other.key} "
+            f"({other.span}), which line {chain.line!r} has trained: dataset.window or "
+            "dataset.timezone was changed since. Undo the change, or give the changed pipeline "
+            "another name"
+        )
+    return ""
+
+
 def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
     """Why a line cannot continue with window `first`; an empty text when it can.
 
     A window's model starts from the window before it, so none may be left out, and no row may be
     trained twice.
     """
-    over = chain.over(first.start)
-    if over is not None and is_warm_start(over.window) and not is_warm_start(first.key):
-        return (
-            f"window {first.key} is part of the warm start {over.window} that this line begins "
-            f"with: its rows are trained already. Windows of this line begin with "
-            f"{grid.at(over.end).key}; train earlier ones on a line of their own (--line NAME)"
-        )
+    overlap = overlap_with(chain, grid, [first])
+    if overlap:
+        return overlap
     last = chain.before(first)
     if last is None or first.start <= last.end:
         return ""

@@ -281,3 +281,28 @@ def test_a_reprocess_after_one_that_failed_reads_again(tmp_path: Path) -> None:
     third = project.run(FIRST, FIRST, "--reprocess")
     assert third["windows"][0]["generation"] > generation
     assert third["seen"]["history"]["rows"] == 2 * ROWS
+
+
+# Declarations that change between windows -------------------------------------------------------
+
+
+@pytest.mark.chaos
+def test_windows_of_another_size_or_zone_train_no_row_twice(tmp_path: Path) -> None:
+    project = hourly_project(tmp_path, list(range(48)))
+    dataset = project.pipeline["dataset"]
+    project.run(key_of(0), key_of(2))
+    dataset["window"] = "1d"
+    project.write_pipeline()
+    code, text = refused(project, FIRST, FIRST)
+    assert code == 1, text
+    assert f"window {FIRST} (2026-03-01T00:00Z to 2026-03-02T00:00Z) shares rows with" in text
+    days = project.run(FIRST, FIRST, "--line", "days")
+    dataset["timezone"] = "Europe/Berlin"
+    project.write_pipeline()
+    for day in (FIRST, SECOND):
+        code, text = refused(project, day, day, "--line", "days")
+        assert (code, f"shares rows with window {FIRST}" in text) == (1, True), text
+    dataset |= {"window": "1h", "timezone": "UTC"}
+    project.write_pipeline()
+    assert project.run(key_of(3), key_of(23))["seen"] == days["seen"]
+    assert len(project.run(key_of(24), key_of(25), "--line", "days")["trained_windows"]) == 2

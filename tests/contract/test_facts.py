@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import update
-from support.links import link
+from support.links import link, window_of
 from support.model_lines import export, plan_empty
 from support.task_tables import record_tasks
 
@@ -145,10 +145,15 @@ def test_windows_come_in_the_order_of_time(ledger: Ledger, home: Home) -> None:
     assert [
         found.window if (found := line.before(link(key))) is not None else None for key in keys
     ] == [None, *keys[:-1]]
-    over = line.over(datetime(2026, 3, 1, 9, 30, tzinfo=UTC))
-    assert over is not None
-    assert over.window == "2026-03-01T09"
-    assert line.over(datetime(2026, 3, 1, 5, tzinfo=UTC)) is None
+    spans = [window_of(key).span for key in ("2026-03-01T09", "2026-03-01", "2026-02-28")]
+    assert [[each.key for each in line.over(span)] for span in spans] == [
+        keys[2:3],
+        keys[1:],
+        keys[:1],
+    ]
+    assert line.over(spans[0]) == [window_of(keys[2])]
+    assert line.over(window_of("2026-03-01T05").span) == []
+    assert ModelChain(home, "ads", "none").over(spans[1]) == []
     between = line.between(link(keys[1]), link(keys[2]))
     assert [each.window for each in between] == keys[1:3]
     assert [each.window for each in line.after(link(keys[1]), 1)] == [keys[2]]

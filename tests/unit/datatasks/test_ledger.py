@@ -16,7 +16,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.manifests import with_ids
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
-from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError
 from forebay.home.database import close_databases
 from forebay.home.paths import Home
 
@@ -130,6 +130,23 @@ def test_windows_are_in_the_order_of_their_ends(ledger: Ledger) -> None:
     ledger.record_plan(warm_start, {})
     keys = ["2026-03-01", "2026-02-01_2026-03-03", "2026-03-02", "2026-03-03"]
     assert ledger.windows() == keys
+
+
+def test_a_key_stands_for_one_time_once_it_is_trained(ledger: Ledger) -> None:
+    later = timedelta(hours=1)
+    record(ledger, window="2026-03-02", start=START + DAY)
+    record(ledger, 2, window="2026-03-02", start=START + DAY + later)
+    record(ledger, window="2026-03-01", start=START + later)
+    assert ledger.windows() == ["2026-03-01", "2026-03-02"], "another zone, and nothing trained"
+    mark_trained(ledger, "2026-03-02", 2, "b")
+    with pytest.raises(ConfigError) as raised:
+        record(ledger, 3, window="2026-03-02", start=START + DAY)
+    assert "window 2026-03-02 was trained as 2026-03-02T01:00Z to 2026-03-03T01:00Z, and is " in (
+        str(raised.value)
+    )
+    assert "dataset.timezone" in str(raised.value)
+    assert ledger.generations("2026-03-02") == [1, 2]
+    record(ledger, 3, window="2026-03-02", start=START + DAY + later)
 
 
 def test_generations_are_immutable(ledger: Ledger) -> None:

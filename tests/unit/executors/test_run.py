@@ -112,6 +112,25 @@ def test_a_line_begins_with_its_history(runs: Runs) -> None:
     assert (summary["trained_windows"], summary["reused_windows"]) == ([THIRD], [])
 
 
+@pytest.mark.parametrize(
+    ("changed", "first", "last"),
+    [
+        ({"window": "1h"}, f"{FIRST}T05", f"{FIRST}T06"),
+        ({"window": "1h", "start": "2026-02-28"}, "2026-02-28T22", f"{FIRST}T01"),
+        ({"timezone": "Europe/Berlin"}, SECOND, THIRD),
+        ({"timezone": "Europe/Berlin"}, FIRST, FIRST),
+    ],
+)
+def test_other_windows_over_rows_that_are_trained_are_refused(
+    runs: Runs, changed: dict[str, str], first: str, last: str
+) -> None:
+    runs.trained(0)
+    runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, dataset=changed)
+    with pytest.raises(ConfigError, match=rf"shares rows with window {FIRST} \("):
+        runs.run(first, last)
+    assert (runs.told.planned, runs.told.submitted) == ([], [])
+
+
 def test_windows_outside_the_dataset_are_refused(runs: Runs) -> None:
     with pytest.raises(ConfigError, match="before the dataset's start"):
         runs.run("2026-02-28", FIRST)

@@ -21,6 +21,7 @@ from forebay.executors.model_line.link import ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.start import (
     gap_before,
+    overlap_with,
     require_agreement,
     require_compatible,
     require_heard,
@@ -114,6 +115,31 @@ def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) ->
     assert gap(chain, "2026-02-01").startswith("window 2026-02-01 is part of"), "its first day"
     assert gap(chain, "2026-01-31") == "", "another history"
     assert gap(chain, "2026-02-01_2026-03-01") == "", "the warm start itself, again"
+
+
+def test_windows_of_another_size_share_no_rows_with_those_that_are_trained(
+    chain: ModelChain,
+) -> None:
+    hours = WindowGrid(WindowSize.HOUR)
+    record(chain, "2026-03-01", "2026-03-02T00")
+    assert gap(chain, "2026-03-02").startswith(
+        "window 2026-03-02 (2026-03-02T00:00Z to 2026-03-03T00:00Z) shares rows with window "
+        "2026-03-02T00 (2026-03-02T00:00Z to 2026-03-02T01:00Z), which line 'main' has trained"
+    )
+    assert "another name" in gap(chain, "2026-03-01T05")
+    assert gap(chain, "2026-03-02T01") == "", "days and then hours, without a row in both"
+    asked = hours.between("2026-02-28T22", "2026-03-01T01")
+    assert "window 2026-03-01T00 (" in overlap_with(chain, hours, asked)
+    assert overlap_with(chain, hours, asked[:2]) == ""
+
+
+def test_days_of_another_zone_share_no_rows_with_those_that_are_trained(chain: ModelChain) -> None:
+    berlin = WindowGrid(WindowSize.DAY, "Europe/Berlin")
+    record(chain, "2026-03-01")
+    for key in ("2026-03-01", "2026-03-02"):
+        assert "dataset.timezone was changed" in gap_before(chain, berlin, berlin.parse(key)), key
+    other = ModelChain(chain.home, "ads", "other")
+    assert gap_before(other, berlin, berlin.parse("2026-03-02")) == "", "lines are independent"
 
 
 def fingerprint(sources: dict[str, SourceSpec] = SOURCES, **more: Any) -> str:
