@@ -35,6 +35,7 @@ from forebay.executors.model_line.start import (
     require_beginning,
     require_checkpoint,
     require_compatible,
+    warm_start_notes,
     warm_start_of,
 )
 from forebay.executors.stages.lost_jobs import end_trained_jobs
@@ -95,7 +96,8 @@ class Run:
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         end_trained_jobs(self.target)
-        notes = [*report.notes, *self._publish(windows[-1])]
+        notes = [*report.notes, *warm_start_notes(pipeline, chain, warm)]
+        notes += self._publish(windows[-1])
         summary = self._summarise(report.storage_calls, notes, windows, todo, status, started)
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])

@@ -41,7 +41,19 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
         return None  # the line began after this window, without a warm start
     if not is_warm_start(begin.window):
         return None
-    return warm_start_window(start, pipeline.dataset.grid.at(begin.end))
+    return Window(Interval(begin.start, begin.end), begin.window)
+
+
+def warm_start_notes(pipeline: PipelineSpec, chain: ModelChain, warm: Window | None) -> list[str]:
+    """What a person should know whose line has begun with another history than is declared now."""
+    declared = pipeline.train.warm_start
+    if warm is None or declared is None or declared == warm.start:
+        return []
+    note = (
+        f"train.warm_start is {declared:%Y-%m-%dT%H:%MZ} now: line {chain.line!r} keeps the warm "
+        f"start {warm.key} ({warm.span}) that it began with; another line (--line NAME) does not"
+    )
+    return [note]
 
 
 def require_compatible(

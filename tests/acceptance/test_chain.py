@@ -306,3 +306,20 @@ def test_windows_of_another_size_or_zone_train_no_row_twice(tmp_path: Path) -> N
     project.write_pipeline()
     assert project.run(key_of(3), key_of(23))["seen"] == days["seen"]
     assert len(project.run(key_of(24), key_of(25), "--line", "days")["trained_windows"]) == 2
+
+
+@pytest.mark.chaos
+def test_a_warm_start_that_is_changed_is_for_other_lines(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, days=4, rows=ROWS)
+    project.pipeline["dataset"]["start"] = THIRD
+    train = project.pipeline["train"]
+    train["warm_start"] = FIRST
+    project.write_pipeline()
+    project.run(THIRD, THIRD)
+    train["warm_start"] = SECOND
+    project.write_pipeline()
+    found = project.run(THIRD, "2026-03-04")
+    assert (found["trained_windows"], found["stale_windows"]) == (["2026-03-04"], [])
+    assert {rows["rows"] for rows in found["seen"].values()} == {4 * ROWS}
+    other = project.run(THIRD, "2026-03-04", "--line", "b")
+    assert {rows["rows"] for rows in other["seen"].values()} == {3 * ROWS}

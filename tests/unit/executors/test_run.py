@@ -112,6 +112,24 @@ def test_a_line_begins_with_its_history(runs: Runs) -> None:
     assert (summary["trained_windows"], summary["reused_windows"]) == ([THIRD], [])
 
 
+def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
+    def declare(warm_start: str) -> None:
+        train = {"warm_start": warm_start}
+        runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train=train)
+
+    declare("2026-02-27")
+    runs.run(FIRST, FIRST, runs.succeeds)
+    declare("2026-02-28")
+    summary = runs.run(SECOND, SECOND, runs.succeeds)
+    assert summary["trained_windows"] == [SECOND]
+    assert summary["warm_start"]["window"] == WARM_START
+    assert summary["stale_windows"] == []
+    assert [note for note in summary["notes"] if f"keeps the warm start {WARM_START}" in note]
+    other = runs.run(FIRST, FIRST, runs.succeeds, line="other")
+    assert other["trained_windows"] == [f"2026-02-28_{FIRST}", FIRST]
+    assert not [note for note in other["notes"] if "warm_start" in note]
+
+
 @pytest.mark.parametrize(
     ("changed", "first", "last"),
     [

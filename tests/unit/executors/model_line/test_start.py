@@ -26,6 +26,7 @@ from forebay.executors.model_line.start import (
     require_compatible,
     require_heard,
     require_learnt,
+    warm_start_notes,
     warm_start_of,
 )
 from forebay.home.paths import Home
@@ -80,7 +81,19 @@ def test_a_line_that_began_with_a_later_history_has_none_for_earlier_windows(
 ) -> None:
     record(chain, "2026-03-02_2026-03-05")
     assert warm(chain, "2026-02-01", "2026-03-01") is None
-    assert warm(chain, "2026-02-01", "2026-03-06") == "2026-02-01_2026-03-05"
+    assert warm(chain, "2026-02-01", "2026-03-06") == "2026-03-02_2026-03-05"
+
+
+@pytest.mark.parametrize("now", ["2026-02-01", "2026-02-20"])
+def test_a_line_keeps_the_history_that_it_began_with(chain: ModelChain, now: str) -> None:
+    """Another one beside it would be trained before the same windows: rows came twice."""
+    record(chain, "2026-02-10_2026-03-01", "2026-03-01")
+    found = warm_start_of(spec(warm_start=now), chain, DAYS.parse("2026-03-02"))
+    assert found == window_of("2026-02-10_2026-03-01")
+    (note,) = warm_start_notes(spec(warm_start=now), chain, found)
+    assert f"train.warm_start is {now}T00:00Z now: line 'main' keeps" in note
+    assert warm_start_notes(spec(warm_start="2026-02-10"), chain, found) == []
+    assert warm_start_notes(spec(warm_start=now), chain, None) == []
 
 
 def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
