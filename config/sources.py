@@ -12,6 +12,9 @@ from pydantic import Field, StringConstraints
 from forebay.config.base import Duration, Instant, Spec
 from forebay.config.windows import Interval
 
+# Why a source has nothing of a span that lies after its `ends`.
+AFTER_END = "after end"
+
 ColumnName = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -76,4 +79,4 @@ class SourceSpec(Spec):
         if part is not None:
             return part, ""
         early = self.starts is not None and span.end <= self.starts
-        return None, "before start" if early else "after end"
+        return None, "before start" if early else AFTER_END

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from forebay.config.base import format_duration
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.sources import AFTER_END, SourceSpec
 from forebay.config.windows import (
     Interval,
     Spanned,
@@ -164,6 +164,33 @@ def require_heard(
                 "bring its rows and run again, raise ready.silent_max, let ready.late: skip go on "
                 "without it, or write where it ends (ends)"
             )
+
+
+def require_adjoining(
+    chain: ModelChain, sources: Mapping[str, SourceSpec], plan: WindowPlan, before: WindowPlan
+) -> None:
+    """Let a window be trained whose rows begin where those of the window before ended.
+
+    Rows that a source does not have by its `starts` or `ends` are not left out.
+
+    Raises:
+        ConfigError: when rows of a source would be trained twice, or never.
+    """
+    for name, source in plan.sources.items():
+        last = before.sources.get(name)
+        if last is None or source.reason == AFTER_END:
+            continue
+        ended, begins = last.data_to, source.data_from
+        if begins == ended or (begins > ended and begins == sources[name].starts):
+            continue
+        span = Interval(min(ended, begins), max(ended, begins))
+        what = "be trained twice" if begins < ended else "never be trained"
+        raise ConfigError(
+            f"window {plan.window}: rows of source {name!r} of {span} would {what} on line "
+            f"{chain.line!r}: window {before.window} was trained with another offset of their "
+            "stream, or other `starts` or `ends`. Undo the change, or train the line again from "
+            "its start (--reprocess), or another line (--line NAME)"
+        )
 
 
 def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:

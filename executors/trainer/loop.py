@@ -23,6 +23,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.start import (
+    require_adjoining,
     require_agreement,
     require_checkpoint,
     require_heard,
@@ -201,6 +202,9 @@ class WindowTrainer:
             self._copier.bring(window.key, window.generation, store)
             plan = self._ledger.plan(window.key, window.generation)
             require_heard(self._chain, self._pipeline, self._sources, plan)
+            before = None if parent is None else self._plan_of(parent)
+            if before is not None:
+                require_adjoining(self._chain, self._sources, plan, before)
             begun = Beginning(
                 plan.fingerprint,
                 _parent_of(parent),
@@ -240,6 +244,10 @@ class WindowTrainer:
         opened.counters.add("resumed_from_step", opened.window_step - resumed)
         self._standing = None
         return opened
+
+    def _plan_of(self, link: Link) -> WindowPlan | None:
+        """What a link was trained from; None where its window was forgotten since."""
+        return self._ledger.plans({link.window: link.generation}).get(link.window)
 
     def _seen_by(self, link: Link | None) -> list[RowSums] | None:
         return None if link is None else [link.seen.get(name, RowSums()) for name in self._names]

@@ -309,6 +309,26 @@ def test_windows_of_another_size_or_zone_train_no_row_twice(tmp_path: Path) -> N
 
 
 @pytest.mark.chaos
+@pytest.mark.parametrize(("offset", "what"), [("0h", "never be trained"), ("48h", "trained twice")])
+def test_an_offset_that_is_changed_repeats_and_leaves_out_no_rows(
+    tmp_path: Path, offset: str, what: str
+) -> None:
+    project = ads_project(tmp_path, days=2, rows=ROWS)
+    project.run(FIRST, FIRST)
+    history = project.pipeline["dataset"]["streams"]["history"]
+    history["offset"] = offset
+    project.write_pipeline()
+    code, text = refused(project, SECOND, SECOND)
+    assert code == 1, text
+    assert f"window {SECOND}: rows of source 'history'" in text
+    assert what in text
+    assert list(models(project)) == [(FIRST, 1)]
+    history["offset"] = "24h"
+    project.write_pipeline()
+    assert project.run(SECOND, SECOND)["seen"]["history"]["rows"] == 2 * ROWS
+
+
+@pytest.mark.chaos
 def test_a_warm_start_that_is_changed_is_for_other_lines(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=4, rows=ROWS)
     project.pipeline["dataset"]["start"] = THIRD
