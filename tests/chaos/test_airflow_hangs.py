@@ -18,13 +18,18 @@ from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.jobs import left_processes
 from forebay.embedded.airflow.rest import AirflowApi
+from forebay.embedded.keeper.heartbeats import LOOK_SECONDS, STARTING_SECONDS
+from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(2400)]
 
 START_SECONDS = 480
-PATIENCE_SECONDS = 240
-DEADLINE_SECONDS = 45
+DEADLINE_SECONDS = 60
+# What hangs before its first sign of life was seen is given longer.
+PATIENCE_SECONDS = STARTING_SECONDS + 300
+# On a busy machine a start may be given up; the next one has less to do.
+STARTS = 3
 DAG = '''\
 """An Airflow DAG with one short task."""
 
@@ -44,8 +49,8 @@ toy()
 '''
 
 
-def forebay(home: Home, *words: str) -> dict[str, Any]:
-    done = subprocess.run(
+def forebay(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-P", "-m", "forebay", *words, "--output", "json"],
         env={**os.environ, "FOREBAY_HOME": str(home.root)},
         capture_output=True,
@@ -53,19 +58,33 @@ def forebay(home: Home, *words: str) -> dict[str, Any]:
         timeout=START_SECONDS,
         check=False,
     )
-    assert done.returncode in {0, 4}, done.stderr
-    assert done.stdout, done.stderr
+
+
+def up(home: Home, *words: str) -> dict[str, Any]:
+    for _ in range(STARTS):
+        done = forebay(home, "up", *words)
+        if done.returncode == 0:
+            break
+        print(f"load {os.getloadavg()[0]:.1f}: {done.stderr}")
+    assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def components(home: Home) -> dict[str, dict[str, Any]]:
-    return {row["component"]: row for row in forebay(home, "status")["components"]}
+    told = forebay(home, "status")
+    assert told.returncode in {0, 4}, told.stderr
+    return {row["component"]: row for row in json.loads(told.stdout)["components"]}
 
 
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
+    while True:
+        try:
+            if condition():
+                return
+        except InfrastructureError as error:
+            print(f"asked again: {error}")  # a busy machine
         assert time.monotonic() < deadline
         time.sleep(0.5)
 
@@ -79,16 +98,21 @@ def test_a_scheduler_that_hangs_is_replaced_and_a_run_goes_on(tmp_path: Path) ->
     (embedded.layout.dags / "toy.py").write_text(DAG)
     deadline = ("--component-deadline", f"{DEADLINE_SECONDS}s")
     try:
-        printed = forebay(home, "up", "--config", str(config), *deadline)
+        printed = up(home, "--config", str(config), *deadline)
         api = AirflowApi(Endpoint(printed["url"], printed["user"], printed["password"]))
         until(lambda: [dag for dag in api.dags() if dag["dag_id"] == "toy"])
+        time.sleep(3 * LOOK_SECONDS)  # the keeper has seen each part alive by now
         before = components(home)
         os.kill(before["scheduler"]["pid"], signal.SIGSTOP)
         stopped = time.monotonic()
         run_id = api.trigger("toy", None)["dag_run_id"]
         until(lambda: api.dag_run("toy", run_id)["state"] == "success")
         print(f"run done after {time.monotonic() - stopped:.0f} s, load {os.getloadavg()[0]:.1f}")
-        assert time.monotonic() - stopped > DEADLINE_SECONDS / 2  # not before the new one
+        assert time.monotonic() - stopped > DEADLINE_SECONDS / 2  # not before it was found
+        # What is merely stopped works again while it writes its stacks; the new one works too.
+        until(lambda: components(home)["scheduler"]["restarts"] == 1)
+        again = api.trigger("toy", None)["dag_run_id"]
+        until(lambda: api.dag_run("toy", again)["state"] == "success")
         after = components(home)
         scheduler = after.pop("scheduler")
         assert scheduler["pid"] != before["scheduler"]["pid"]
