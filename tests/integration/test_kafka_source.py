@@ -215,6 +215,14 @@ def test_a_topic_that_does_not_exist(
         assert topic[:-1] not in cluster.topic_names(), "asking creates nothing"
 
 
+def test_a_topic_that_is_not_described_is_never_empty(
+    opened: Callable[..., KafkaSource],
+) -> None:
+    """No partition comes with an error, be it the name, or what the user may see."""
+    with pytest.raises(InfrastructureError, match=r"'no topic' failed: .*InvalidTopicError"):
+        opened("no topic").scan(DAYS)
+
+
 def test_findings_about_formats_and_types(
     kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
 ) -> None:

@@ -195,9 +195,24 @@ class Cluster:
         return sorted(name for name in names if not name.startswith("__"))
 
     def topic(self, name: str) -> Topic | None:
-        """The topic of that name; None when there is none."""
-        (found,) = self.call("describing a topic", lambda admin: admin.describe_topics([name]))
-        if found["error_code"] == kafka_library().errors.UnknownTopicOrPartitionError.errno:
+        """The topic of that name; None when there is none.
+
+        Raises:
+            InfrastructureError: when the cluster will not tell, as where nothing is allowed.
+        """
+        errors = kafka_library().errors
+
+        def action(admin: Any) -> Any:  # noqa: ANN401
+            (found,) = admin.describe_topics([name])
+            problem = errors.for_code(found["error_code"])
+            if problem is errors.UnknownTopicOrPartitionError:
+                return None
+            if problem is not errors.NoError:  # such an answer has no partitions
+                raise problem(name)
+            return found
+
+        found = self.call(f"describing topic {name!r}", action)
+        if found is None:
             return None
         partitions = tuple(sorted(each["partition_index"] for each in found["partitions"]))
         return Topic(name, str(found["topic_id"]), partitions)
