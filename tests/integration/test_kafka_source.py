@@ -223,6 +223,20 @@ def test_a_topic_that_is_not_described_is_never_empty(
         opened("no topic").scan(DAYS)
 
 
+def test_a_stamp_of_no_year_is_described(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    from kafka import KafkaProducer
+
+    topic = new_topic(1)
+    with KafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:
+        in_microseconds = 1_770_000_000_000_000
+        producer.send(topic, ipc_message(batch_of(0, 1)), timestamp_ms=in_microseconds).get(10)
+    newest = opened(topic).describe().newest
+    assert newest is not None
+    assert newest.year == 9999
+
+
 def test_findings_about_formats_and_types(
     kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
 ) -> None:
