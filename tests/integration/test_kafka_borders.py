@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.projects import Topic
+from support.topic_changes import delete_before, grow
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
@@ -282,3 +284,15 @@ def test_only_odd_places_cost_a_look_at_records(planner: Planner) -> None:
     planner.ids(0, 1)
     topic, ends, look_ups, beginning = 1, 2, 2 * 3, 1
     assert planner.calls == topic + ends + look_ups + beginning
+
+
+def test_a_new_partition_whose_first_records_are_deleted_is_never_silent(planner: Planner) -> None:
+    planner.send(*minutes(0), *minutes(1))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    topic = Topic(planner.bootstrap, planner.topic)
+    grow(topic, 2)
+    planner.send(*minutes(1), partition=1)
+    delete_before(topic, 2, partition=1)
+    assert planner.ids(0) == [[0, 1, 2, 3]], "planned anew, when the partition is there"
+    with pytest.raises(RowsDeletedError, match=r"partition 1: .* those before 2 were deleted"):
+        planner.ids(1)

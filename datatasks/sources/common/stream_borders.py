@@ -48,12 +48,11 @@ class StreamBorders:
         self._proposed: dict[Border, int] = {}
         self._offsets = near
 
-    def propose(self, partition: str, first: int, end: int, reached: Reached) -> None:
+    def propose(self, partition: str, end: int, reached: Reached) -> None:
         """Propose what is not decided of one partition.
 
         Args:
             partition: its name.
-            first: the first offset that is stored.
             end: the offset that its next row will have.
             reached: from which offset on it has reached an instant; given the least one it may
                 answer.
@@ -64,11 +63,11 @@ class StreamBorders:
         decided = self._decided[partition]
         require_within(decided, end, self._place(partition))
         found: dict[Border, int] = {}
-        low = first
+        low = 0
         for border in sorted({*decided, *(Border(partition, at) for at in self.instants)}):
             if border in decided:
                 low = max(low, decided[border])
-            elif border.instant in self._elsewhere:  # it was not there yet: nothing of it is lost
+            elif border.instant in self._elsewhere:  # it was not there yet: all of it comes later
                 found[border] = low
             else:
                 found[border] = low = max(low, reached(border.instant, low))

@@ -59,7 +59,7 @@ class TopicBorders(StreamBorders):
         for partition, first in self.firsts.items():
             whole = Stretch(topic.name, partition, first, self.ends[partition].offset)
             times = RecordTimes(access, whole, self._jump_ms, _ms(now))
-            self.propose(str(partition), first, whole.end, partial(self._reached, times, whole))
+            self.propose(str(partition), whole.end, partial(self._reached, times, whole))
             self.calls += times.calls
 
     def first(self, partition: int, span: Interval) -> OffsetAt | None:

@@ -66,12 +66,12 @@ class LogBorders(StreamBorders):
         super().__init__(borders, path, names, spans, f"log {path}")
         self._oldest_us = {each.name: int(each.commit_us[0]) for each in partitions}
         self._jump_us, self._now_us = jump // timedelta(microseconds=1), to_us(now)
-        self.propose(_NO_PARTITION, 0, 0, lambda _instant, low: low)
+        self.propose(_NO_PARTITION, 0, _always(0))
         for each in partitions:
-            self.propose(each.name, self._firsts[each.name], each.end, self._reached(each))
+            self.propose(each.name, each.end, self._reached(each))
         for name in trimmed_away:  # it goes on where it ended, should it come back
             self._firsts[name] = end = self.furthest(name)
-            self.propose(name, end, end, lambda _instant, low: low)
+            self.propose(name, end, _always(end))
 
     def require_all_kept(self, spans: Sequence[Interval], starts: datetime | None) -> None:
         """See `require_kept`."""
@@ -94,3 +94,8 @@ class LogBorders(StreamBorders):
         offsets = np.append(partition.base, partition.end)[at]
         by_time = dict(zip(self.instants, offsets.tolist(), strict=True))
         return lambda instant, _low: by_time[instant]
+
+
+def _always(offset: int) -> Reached:
+    """Of a partition without a segment: it has reached all times."""
+    return lambda _instant, _low: offset

@@ -229,7 +229,7 @@ def foretold_borders(
         wanted: those that there are now.
         elsewhere: instants that had borders of other partitions before: it was not there yet.
     """
-    low = partition.kept_from
+    low = 0
     for instant in sorted({*known, *wanted}):
         if instant in known:
             low = max(low, known[instant])
