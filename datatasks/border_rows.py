@@ -6,8 +6,9 @@ Light: imports neither Arrow nor NumPy.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
-from sqlalchemy import Connection, Row, bindparam, insert, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, select
 
 from forebay.datatasks.sources.common.borders import Border, Borders, Offsets, in_order
 from forebay.home.database import Database
@@ -34,6 +35,11 @@ _PARTITIONS = (
     .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
     .where(borders.c.topic == bindparam("topic"))
 )
+_OTHERS_UNTIL = (
+    select(func.max(borders.c.instant))
+    .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
+    .where(borders.c.topic != bindparam("topic"))
+)
 _STORE = insert(borders)
 
 
@@ -57,6 +63,12 @@ class DecidedBorders(Borders):
         """See `Borders.partitions`."""
         asked = {**self._of, "topic": topic}
         return self._database.read(lambda rows: set(rows.scalars(_PARTITIONS, asked)))
+
+    def others_until(self, topic: str) -> datetime | None:
+        """See `Borders.others_until`."""
+        asked = {**self._of, "topic": topic}
+        newest = self._database.read(lambda rows: rows.scalar(_OTHERS_UNTIL, asked))
+        return None if newest is None else from_us(newest)
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """See `Borders.decide`."""

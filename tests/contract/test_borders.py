@@ -64,3 +64,11 @@ def test_who_only_looks_decides_nothing(home: Home) -> None:
     assert looking.decide("t", {at(0): 5, at(1): 3}) == {at(0): 8, at(1): 8}
     count = select(func.count()).select_from(borders)
     assert database_of(home).read(lambda rows: rows.scalar(count)) == 1
+
+
+def test_until_when_others_decided(home: Home) -> None:
+    assert of(home).others_until("t") is None
+    of(home).decide("t", {at(0): 5, at(3): 9})
+    of(home, "views").decide("t", {at(9): 1})
+    assert of(home).others_until("t") is None
+    assert of(home).others_until("made anew") == at(3).instant

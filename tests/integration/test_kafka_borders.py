@@ -11,15 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.projects import Topic
-from support.topic_changes import delete_before, grow
+from support.topic_changes import delete_before, grow, recreate
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
-from forebay.datatasks.sources.kafka.client import Cluster
-from forebay.datatasks.sources.kafka.producer import create_topic, ipc_message, publish_batches
+from forebay.datatasks.sources.kafka.producer import ipc_message, publish_batches
 from forebay.errors import DataError
 from forebay.home.database import close_databases, database_of
 from forebay.home.paths import Home
@@ -50,11 +49,11 @@ class Planner:
             self.sent += 1
         publish_batches(self.bootstrap, self.topic, batches)
 
-    def ids(self, *hours: int) -> list[list[int]]:
+    def ids(self, *hours: int, starts: datetime | None = None) -> list[list[int]]:
         """The records of each hour, planned by one scan."""
-        return self.rows_of([hour(number) for number in hours])
+        return self.rows_of([hour(number) for number in hours], starts)
 
-    def rows_of(self, spans: list[Interval]) -> list[list[int]]:
+    def rows_of(self, spans: list[Interval], starts: datetime | None = None) -> list[list[int]]:
         """The same for any spans."""
         spec = SourceSpec.model_validate(
             {
@@ -62,6 +61,7 @@ class Planner:
                 "kind": "kafka",
                 "options": {"bootstrap": self.bootstrap, "topic": self.topic},
                 "columns": {"id": "int"},
+                "starts": starts,
             }
         )
         borders = DecidedBorders(database_of(self._home), "ads", "clicks")
@@ -198,12 +198,24 @@ def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
 
 def test_a_topic_made_anew_has_borders_of_its_own(planner: Planner) -> None:
     planner.send(*minutes(0), *minutes(1))
-    assert planner.ids(0) == [[0, 1, 2, 3]]
-    with Cluster(planner.bootstrap) as cluster:
-        cluster.delete_topic(planner.topic)
-    create_topic(planner.bootstrap, planner.topic, 1)
+    assert planner.ids(0, 1) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    recreate(Topic(planner.bootstrap, planner.topic))
     planner.send(*minutes(0, 2), *minutes(1))
     assert planner.ids(0, 1) == [[8, 9], [10, 11, 12, 13]]
+
+
+def test_a_topic_made_anew_between_plans_is_never_silent(planner: Planner) -> None:
+    planner.send(*minutes(0), *minutes(1, 2))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    recreate(Topic(planner.bootstrap, planner.topic))
+    planner.send(*minutes(1)[2:], *minutes(2))
+    told = r"up to 2026-03-01T01:00Z were planned from another one .* `starts: 2026-03-01T01:00Z`"
+    for _ in range(2):
+        with pytest.raises(RowsDeletedError, match=told) as caught:
+            planner.ids(1, 2)
+    assert list(caught.value.reasons) == [hour(1), hour(2)]
+    assert planner.ids(1, 2, starts=START + HOUR) == [[6, 7], [8, 9, 10, 11]]
+    assert planner.ids(2) == [[8, 9, 10, 11]], "it is known by now"
 
 
 def test_deleted_rows_of_a_decided_window_are_never_silent(planner: Planner) -> None:

@@ -42,6 +42,10 @@ class Borders(ABC):
         """The partitions that have a border: some may be gone by now."""
 
     @abstractmethod
+    def others_until(self, topic: str) -> datetime | None:
+        """The last border of other topics: of storage that is gone, or declared no more."""
+
+    @abstractmethod
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """Decide borders for good, each as near to what is proposed as its neighbours allow.
 
@@ -60,6 +64,10 @@ class Proposed(Borders):
     def partitions(self, topic: str) -> set[str]:  # noqa: ARG002
         """None."""
         return set()
+
+    def others_until(self, topic: str) -> datetime | None:  # noqa: ARG002
+        """None."""
+        return None
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:  # noqa: ARG002
         """See `Borders.decide`."""

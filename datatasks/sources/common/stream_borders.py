@@ -111,7 +111,11 @@ class StreamBorders:
             RowsDeletedError: which names what to do.
         """
         reasons: dict[Interval, str] = {}
+        until = self._others_until(is_whole)
         for span in spans:
+            if until is not None and span.start >= until:
+                reasons[span] = self._of_others(span, until)
+                continue
             for partition, gone in firsts.items():
                 reason = self._deleted(partition, gone, span, is_whole=is_whole(span))
                 if reason:
@@ -121,6 +125,20 @@ class StreamBorders:
                     break
         if reasons:
             raise RowsDeletedError(reasons)
+
+    def _others_until(self, is_whole: Callable[[Interval], bool]) -> datetime | None:
+        """Up to where windows were planned, if all of them by what was there before."""
+        if self._borders.partitions(self._topic):
+            return None
+        until = self._borders.others_until(self._topic)
+        return None if until is None or is_whole(Interval(until, until)) else until
+
+    def _of_others(self, span: Interval, until: datetime) -> str:
+        return (
+            f"{self._words}: windows up to {until:{MINUTE}} were planned from another one (it was "
+            f"made anew, or another one was declared), and rows of {_span_text(span)} may be gone "
+            f"with it; if this one has them, declare `starts: {until:{MINUTE}}`"
+        )
 
     def _deleted(self, partition: str, gone: int, span: Interval, *, is_whole: bool) -> str:
         """What was deleted of a span in one partition; empty when nothing was."""
