@@ -291,11 +291,59 @@ def test_before_1970_there_is_nothing(planner: Planner) -> None:
     assert planner.rows_of(spans) == [[0, 1, 2, 3]]
 
 
-def test_only_odd_places_cost_a_look_at_records(planner: Planner) -> None:
+def test_a_border_costs_a_look_up_and_one_look(planner: Planner) -> None:
     planner.send(*minutes(0), *minutes(1), *minutes(2))
     planner.ids(0, 1)
-    topic, ends, look_ups, beginning = 1, 2, 2 * 3, 1
-    assert planner.calls == topic + ends + look_ups + beginning
+    topic, ends, look_ups, looks = 1, 2, 3, 3
+    assert planner.calls == topic + ends + look_ups + looks
+    planner.send(*minutes(3))
+    planner.ids(1)
+    assert planner.calls == topic + ends + 2, "what is decided is not looked at"
+
+
+def test_an_aborted_replay_moves_no_window(planner: Planner) -> None:
+    """Three hours are written twice, as the first transaction is aborted in the end."""
+    planner.send(*minutes(0))
+    with transactions(planner) as producer:
+        for number, end in enumerate((producer.abort_transaction, producer.commit_transaction)):
+            producer.begin_transaction()
+            for each in range(4, 16):
+                stamp = minutes(each // 4)[each % 4]
+                send(producer, planner.topic, 100 * number + each, stamp)
+            producer.flush()
+            end()
+    found = planner.ids(0, 1, 2, 3)
+    assert found == [[0, 1, 2, 3], [*range(104, 108)], [*range(108, 112)], [*range(112, 116)]]
+
+
+def test_the_end_of_a_transaction_moves_no_window(planner: Planner) -> None:
+    """Its control record is stamped by the broker, when the records are some minutes old."""
+    now = datetime.now(UTC)
+    with transactions(planner) as producer:
+        for number, age in enumerate((20, 15, 10, 4)):
+            producer.begin_transaction()
+            send(producer, planner.topic, number, now - age * MINUTE)
+            producer.commit_transaction()
+    between = now - 5 * MINUTE
+    spans = [Interval(now - 30 * MINUTE, between), Interval(between, now)]
+    assert planner.rows_of(spans) == [[0, 1, 2], [3]]
+
+
+ODD_OVER_MIDNIGHT = [START + 24 * HOUR + number * 10 * MINUTE for number in range(-2, 3)]
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_an_odd_run_over_a_border_moves_no_window(planner: Planner, in_order: bool) -> None:
+    """A clock that is fifteen hours ahead: its times are near to each other, as right ones are."""
+    every = [START + 30 * MINUTE * number for number in range(96)]
+    planner.send(*every[:18], *ODD_OVER_MIDNIGHT, *every[18:])
+    days = [Interval(start, start + 24 * HOUR) for start in (START, START + 24 * HOUR)]
+    wanted = [[*range(53)], [*range(53, 101)]]
+    if in_order:
+        assert planner.rows_of(days) == wanted
+    else:
+        assert planner.rows_of(days[1:]) == wanted[1:]
+        assert planner.rows_of(days[:1]) == wanted[:1]
 
 
 def test_a_new_partition_whose_first_records_are_deleted_is_never_silent(planner: Planner) -> None:

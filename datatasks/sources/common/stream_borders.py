@@ -48,6 +48,12 @@ class StreamBorders:
         self._proposed: dict[Border, int] = {}
         self._offsets = near
 
+    def border_before(self, border: Border) -> datetime | None:
+        """The instant of the nearest earlier border of its partition, decided or to be decided."""
+        decided = (each.instant for each in self._decided[border.partition])
+        earlier = (each for each in {*self.instants, *decided} if each < border.instant)
+        return max(earlier, default=None)
+
     def propose(self, partition: str, end: int, reached: Reached) -> None:
         """Propose what is not decided of one partition.
 

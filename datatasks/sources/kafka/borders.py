@@ -1,14 +1,15 @@
 """Where the windows of a topic begin and end: offsets that are decided once, by the records' times.
 
 A broker answers with the first record at or after an instant, in the order of offsets. That is
-where a window begins, unless the record is odd: the control record of a transaction that wrote old
-data, or one that a producer's wrong clock stamped hours ahead. Records around those are looked at
-then.
+where a window begins, unless it is none for readers (the control record of a transaction, or a
+record of one that was aborted), or may be odd: producers' wrong clocks stamped it, and those
+shortly before it, hours ahead. Records around those are looked at then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -16,10 +17,13 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Border, Borders
 from forebay.datatasks.sources.common.stream_borders import StreamBorders
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
-from forebay.datatasks.sources.kafka.read import Access, Stretch
+from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch
 from forebay.datatasks.sources.kafka.times import RecordTimes
 from forebay.datatasks.sources.kafka.topic_version import TopicVersion
 from forebay.system.instants import to_us
+
+_STEPS_MAX = 32  # look-ups back from a record: a day in steps of an hour
+_LOOK_BYTES = 256 << 10  # most looks are at one batch
 
 
 class TopicBorders(StreamBorders):
@@ -55,12 +59,13 @@ class TopicBorders(StreamBorders):
         self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in self.instants}
         self.calls = 2 + len(self.instants)
         self._jump_ms = jump // timedelta(milliseconds=1)
-        self._before = self._shortly_before(cluster)
-        for partition, first in self.firsts.items():
-            whole = Stretch(topic.name, partition, first, self.ends[partition].offset)
-            times = RecordTimes(access, whole, self._jump_ms, _ms(now))
-            self.propose(str(partition), whole.end, partial(self._reached, times, whole))
-            self.calls += times.calls
+        self._led_from = self._ways_back(cluster)
+        with closing(Reader(access, _LOOK_BYTES)) as reader:
+            for partition, first in self.firsts.items():
+                whole = Stretch(topic.name, partition, first, self.ends[partition].offset)
+                times = RecordTimes(reader, whole, self._jump_ms, _ms(now))
+                self.propose(str(partition), whole.end, partial(self._reached, times, whole))
+                self.calls += times.calls
 
     def first(self, partition: int, span: Interval) -> OffsetAt | None:
         """The first record that is not older than the span, should there be one."""
@@ -74,31 +79,57 @@ class TopicBorders(StreamBorders):
         """Which topic and partition was asked."""
         return TopicVersion(self.topic.topic_id, self.ends[partition].leader_epoch)
 
-    def _shortly_before(self, cluster: Cluster) -> dict[datetime, dict[int, OffsetAt | None]]:
-        """For each answer of the broker the first record that is not far older than it."""
-        found: dict[datetime, dict[int, OffsetAt | None]] = {}
+    def _ways_back(self, cluster: Cluster) -> dict[Border, int]:
+        """Answers of the broker to which times lead without a jump, from the border before each.
+
+        The value is the first offset on the way there. No run of odd records can be on it, however
+        many there are and however far ahead.
+        """
+        found: dict[Border, int] = {}
         for instant, answers in self._at.items():
-            asked = {
-                partition: max(0, answer.timestamp_ms - self._jump_ms)
-                for partition, answer in answers.items()
-                if answer is not None and Border(str(partition), instant) not in self.known
-            }
-            if asked:
-                found[instant] = cluster.offsets_at_each(self.topic, asked)
-                self.calls += 1
+            at: dict[int, OffsetAt] = {}
+            until_ms: dict[int, int] = {}
+            for partition, answer in answers.items():
+                border = Border(str(partition), instant)
+                before = self.border_before(border)
+                if answer is not None and before is not None and border not in self.known:
+                    at[partition] = answer
+                    until_ms[partition] = _ms(before) + self._jump_ms
+            arrived = self._arrived(cluster, at, until_ms)
+            found |= {Border(str(each), instant): offset for each, offset in arrived.items()}
         return found
+
+    def _arrived(
+        self, cluster: Cluster, at: dict[int, OffsetAt], until_ms: dict[int, int]
+    ) -> dict[int, int]:
+        """Where each of these gets to a time by steps of a jump; nothing where one finds nobody."""
+        arrived: dict[int, int] = {}
+        for _ in range(_STEPS_MAX):
+            arrived |= {
+                p: each.offset for p, each in at.items() if each.timestamp_ms <= until_ms[p]
+            }
+            asked = {p: at[p].timestamp_ms - self._jump_ms for p in at if p not in arrived}
+            if not asked:
+                break
+            self.calls += 1
+            before = cluster.offsets_at_each(self.topic, asked)
+            at = {
+                partition: earlier
+                for partition, earlier in before.items()
+                if earlier is not None and earlier.offset < at[partition].offset
+            }
+        return arrived
 
     def _reached(self, times: RecordTimes, stretch: Stretch, instant: datetime, low: int) -> int:
         """The offset from which on the partition has reached an instant, `low` at the least.
 
-        That is the broker's answer, unless the record may be odd: an earlier border is behind it
-        already, or nothing comes shortly before it.
+        That is the broker's answer, if it is a record, and times lead to it from the border before.
         """
         found = self._at[instant][stretch.partition]
         if found is None or found.offset >= stretch.end:
             return stretch.end
-        before = self._before[instant][stretch.partition]
-        if found.offset >= low and before is not None and before.offset < found.offset:
+        begin = self._led_from.get(Border(str(stretch.partition), instant), -1)
+        if begin >= low and times.has_record(found.offset):
             return found.offset
         return times.first_since(_ms(instant), max(found.offset, low))
 

@@ -1,12 +1,12 @@
-"""Reads one stretch of one partition: a consumer without a group, from an offset to an end."""
+"""Reads stretches of partitions: a consumer without a group, from an offset to an end."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -41,6 +41,10 @@ class Stretch:
         """`topic/partition`, as ranges and row ids name it."""
         return f"{self.topic}/{self.partition}"
 
+    def between(self, first: int, end: int) -> Stretch:
+        """Other offsets of the same partition."""
+        return replace(self, first=first, end=end)
+
 
 @dataclass(frozen=True)
 class Access:
@@ -52,27 +56,71 @@ class Access:
 
 
 def read_messages(access: Access, stretch: Stretch) -> Iterator[Messages]:
-    """Messages of the stretch in offset order, and what each offset without one is.
+    """The messages of one stretch: see `Reader.messages`."""
+    with closing(Reader(access)) as reader:
+        yield from reader.messages(stretch)
 
-    No transaction may be open in it.
 
-    Raises:
-        DataError: when records of the stretch were deleted, or the partition ends before it does,
-            or they are corrupt.
-        InfrastructureError: when nothing comes for `fetch_seconds`.
-    """
-    reading = _Reading(access, stretch)
-    while reading.position < stretch.end:
-        with _named_errors(access, stretch):
-            yield from reading.session()
+class Reader:
+    """Reads one stretch after the other. Its consumer is made anew when the connection is lost."""
+
+    def __init__(self, access: Access, fetch_bytes: int = _FETCH_BYTES) -> None:
+        """Nothing is connected yet. fetch_bytes: what is asked for at a time, or one batch."""
+        self.access = access
+        self._fetch_bytes = fetch_bytes
+        self._consumer: Any = None
+
+    def messages(self, stretch: Stretch) -> Iterator[Messages]:
+        """Messages of the stretch in offset order, and what each offset without one is.
+
+        No transaction may be open in it.
+
+        Raises:
+            DataError: when records of the stretch were deleted, or the partition ends before it
+                does, or they are corrupt.
+            InfrastructureError: when nothing comes for `fetch_seconds`.
+        """
+        reading = _Reading(self, stretch)
+        while reading.position < stretch.end:
+            with _named_errors(self.access, stretch):
+                yield from reading.session()
+
+    def connected(self, patience_seconds: float) -> Any:  # noqa: ANN401
+        """The consumer. One has no group: positions are ours to keep, nothing is committed."""
+        if self._consumer is None:
+            wait_for_port(self.access.bootstrap, patience_seconds)
+            self._consumer = new_client(
+                kafka_library().KafkaConsumer,
+                self.access.bootstrap,
+                self.access.client,
+                group_id=None,
+                enable_auto_commit=False,
+                auto_offset_reset="none",
+                isolation_level="read_committed",
+                max_partition_fetch_bytes=self._fetch_bytes,
+                metrics_enabled=False,
+                allow_auto_create_topics=False,
+                bootstrap_timeout_ms=int(patience_seconds * 1000),
+                retry_backoff_ms=_IDLE_MS,
+            )
+            _hasten_metadata(self._consumer)
+            hand_out_batches(self._consumer)
+        return self._consumer
+
+    def close(self) -> None:
+        """Drop the connection; the next stretch opens a new one."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close(autocommit=False)
 
 
 class _Reading:
     """How far a stretch was read; outlives the connections that are lost on the way."""
 
-    def __init__(self, access: Access, stretch: Stretch) -> None:
+    def __init__(self, reader: Reader, stretch: Stretch) -> None:
         self.position = stretch.first
-        self._access = access
+        self._reader = reader
+        self._access = reader.access
         self._stretch = stretch
         self._heard = time.monotonic()
         self._connected = False
@@ -82,24 +130,23 @@ class _Reading:
         library = kafka_library()
         partition = library.TopicPartition(self._stretch.topic, self._stretch.partition)
         left = self._heard + self._access.fetch_seconds - time.monotonic()
-        patience = max(left, 1.0) if self._connected else CONNECT_SECONDS
-        wait_for_port(self._access.bootstrap, patience)
-        with _consumer(self._access, patience) as consumer:
-            self._connected = True
-            consumer.assign([partition])
-            consumer.seek(partition, self.position)
-            while self.position < self._stretch.end:
-                try:
-                    found = consumer.poll(_POLL_MS, max_records=_BATCHES_PER_POLL)
-                    if not found:
-                        ends = consumer.end_offsets([partition], timeout_ms=_POLL_MS)
-                        self._require_end(ends[partition])
-                except library.errors.KafkaError as error:
-                    if not error.retriable:
-                        raise
-                    self._give_up_when_silent(str(error))
-                    return  # a broker that restarts: connect again, go on from the position
-                yield from self._within(found.get(partition, []))
+        consumer = self._reader.connected(max(left, 1.0) if self._connected else CONNECT_SECONDS)
+        self._connected = True
+        consumer.assign([partition])
+        consumer.seek(partition, self.position)
+        while self.position < self._stretch.end:
+            try:
+                found = consumer.poll(_POLL_MS, max_records=_BATCHES_PER_POLL)
+                if not found:
+                    ends = consumer.end_offsets([partition], timeout_ms=_POLL_MS)
+                    self._require_end(ends[partition])
+            except library.errors.KafkaError as error:
+                if not error.retriable:
+                    raise
+                self._reader.close()
+                self._give_up_when_silent(str(error))
+                return  # a broker that restarts: connect again, go on from the position
+            yield from self._within(found.get(partition, []))
 
     def _within(self, batches: list[MessageBatch]) -> Iterator[Messages]:
         before = self.position
@@ -129,31 +176,6 @@ class _Reading:
                 f"{self.position} (of {self._stretch.end}) for {self._access.fetch_seconds:g} s: "
                 f"{reason}"
             )
-
-
-@contextmanager
-def _consumer(access: Access, patience_seconds: float) -> Iterator[Any]:
-    """No group: positions are ours to keep, and nothing is committed behind our back."""
-    consumer = new_client(
-        kafka_library().KafkaConsumer,
-        access.bootstrap,
-        access.client,
-        group_id=None,
-        enable_auto_commit=False,
-        auto_offset_reset="none",
-        isolation_level="read_committed",
-        max_partition_fetch_bytes=_FETCH_BYTES,
-        metrics_enabled=False,
-        allow_auto_create_topics=False,
-        bootstrap_timeout_ms=int(patience_seconds * 1000),
-        retry_backoff_ms=_IDLE_MS,
-    )
-    try:
-        _hasten_metadata(consumer)
-        hand_out_batches(consumer)
-        yield consumer
-    finally:
-        consumer.close(autocommit=False)
 
 
 def _hasten_metadata(consumer: Any) -> None:  # noqa: ANN401

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forebay.datatasks.sources.common.odd_times import ODD_RUN_MAX, Ticks, odd_times, settled_times
-from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
+from forebay.datatasks.sources.kafka.read import Reader, Stretch
 
 # As many records say where the stream is: an odd run, and what follows it, are fewer.
 _LOOKED_AT = 2 * ODD_RUN_MAX + 1
@@ -28,14 +28,20 @@ class RecordTimes:
     Control records, and records that were aborted or compacted away, have none.
     """
 
-    def __init__(self, access: Access, stretch: Stretch, jump_ms: int, now_ms: int) -> None:
+    def __init__(self, reader: Reader, stretch: Stretch, jump_ms: int, now_ms: int) -> None:
         """Nothing is read yet. jump_ms, now_ms: see `odd_times`."""
         self.calls = 0
-        self._access = access
+        self._reader = reader
         self._stretch = stretch
         self._jump_ms = jump_ms
         self._now_ms = now_ms
         self._blocks: dict[int, _Block] = {}
+
+    def has_record(self, offset: int) -> bool:
+        """Whether a record is there for readers: none that was aborted, and no control record."""
+        self.calls += 1
+        only = self._stretch.between(offset, offset + 1)
+        return any(messages.offsets for messages in self._reader.messages(only))
 
     def first_since(self, instant_ms: int, first: int) -> int:
         """The first record, from `first` on, that is not older than an instant, nor odd.
@@ -89,10 +95,9 @@ class RecordTimes:
 
     def _read(self, offset: int) -> _Block:
         self.calls += 1
-        where = Stretch(self._stretch.topic, self._stretch.partition, offset, self._stretch.end)
         offsets: list[int] = []
         times: list[int] = []
-        for messages in read_messages(self._access, where):
+        for messages in self._reader.messages(self._stretch.between(offset, self._stretch.end)):
             offsets += messages.offsets
             times += messages.timestamps
             if len(times) > 2 * _LOOKED_AT:

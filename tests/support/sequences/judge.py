@@ -86,10 +86,9 @@ class Judge:
     ) -> None:
         """New borders of a partition are where the rule says."""
         known = self.borders.get(partition.name, {})
-        for instant, allowed in foretold_borders(partition, known, borders, before):
-            place = partition.place(borders[instant])
-            words = f"partition {partition.name}, {instant}: {borders[instant]} is not in {allowed}"
-            assert place in {partition.place(each) for each in allowed}, words
+        for instant, foretold in foretold_borders(partition, known, borders, before):
+            words = f"partition {partition.name}, {instant}: {borders[instant]} is not {foretold}"
+            assert partition.place(borders[instant]) == partition.place(foretold), words
 
     # Plans ----------------------------------------------------------------------------------
 
@@ -220,8 +219,8 @@ def foretold_borders(
     known: dict[datetime, int],
     wanted: dict[datetime, int],
     elsewhere: set[datetime],
-) -> Iterator[tuple[datetime, set[int]]]:
-    """Where new borders may be, in words of docs/guarantees.md.
+) -> Iterator[tuple[datetime, int]]:
+    """Where new borders are, in words of docs/guarantees.md.
 
     Args:
         partition: as it is.
@@ -234,9 +233,7 @@ def foretold_borders(
         if instant in known:
             low = max(low, known[instant])
             continue
-        found = {low}
-        if instant not in elsewhere:
-            found = {max(low, each) for each in partition.answers(instant)}
+        found = low if instant in elsewhere else max(low, partition.reached(instant))
         later = [offset for other, offset in known.items() if other > instant]
-        yield instant, {min([each, *later]) for each in found}
+        yield instant, min([found, *later])
         low = max(low, wanted[instant])

@@ -107,7 +107,8 @@ class Sequences(RuleBasedStateMachine):
         begin = self._next(name)
         partition = self.log.partition(name)
         partition.sure &= partition.is_dense()
-        self.log.append(name, [(begin + timedelta(hours=hours), 1, (), True)] * count)
+        ahead = begin + timedelta(hours=hours)
+        self.log.append(name, [(ahead + number * STEP, 1, (), True) for number in range(count)])
         step = STEP / 10
         self.log.append(name, [(begin + number * step, 1, (), False) for number in range(count)])
 

@@ -39,7 +39,6 @@ class TopicPartition(Partition):
     one_row: bool = True
     messages: list[Message] = field(default_factory=list)
     others: dict[int, str] = field(default_factory=dict)
-    aborted: list[Message] = field(default_factory=list)
     open: set[int] = field(default_factory=set)
 
     @property
@@ -63,12 +62,6 @@ class TopicPartition(Partition):
 
     def late(self, segments: int, rows: int) -> int:
         return segments * rows if self.one_row else segments
-
-    def answers(self, instant: datetime) -> list[int]:
-        """By what can be read; a record that was aborted may be a border as well."""
-        readable = [each for each in self.aborted if each.base < self.end]
-        both = sorted([*self.segments, *readable], key=lambda each: each.base)
-        return [self.reached(instant), self.reached_of(both, instant)]
 
     def place(self, offset: int) -> int:
         """How many records that can be read are before it: others make no difference."""
@@ -212,7 +205,6 @@ class Topic(Log):
         partition.others[partition.written] = "control"
         if end == "abort":
             gone = set(offsets)
-            partition.aborted += [each for each in partition.messages if each.base in gone]
             partition.messages = [each for each in partition.messages if each.base not in gone]
             partition.others |= dict.fromkeys(gone, "aborted")
         partition.show()

@@ -98,22 +98,14 @@ class Partition:
         """Whether its newest times rise by no jump: what is late or far ahead is clear then."""
         return all(_is_dense(view) for view in self.views())
 
-    def answers(self, instant: datetime) -> list[int]:
-        """Where a border of this time may be."""
-        return [self.reached(instant)]
-
     def place(self, offset: int) -> int:
         """The same for all offsets that part the rows in the same way."""
         return offset
 
     def reached(self, instant: datetime) -> int:
         """The first offset, of those that are stored, at which the partition has reached a time."""
-        return self.reached_of(self.segments, instant)
-
-    def reached_of(self, segments: Sequence[Segment], instant: datetime) -> int:
-        """The same, were these its segments."""
         first: int | None = None  # of the odd ones since the last one that is not
-        for each in segments:
+        for each in self.segments:
             if each.base < self.kept_from:
                 continue
             first = each.base if first is None else first
