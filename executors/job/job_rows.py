@@ -85,6 +85,14 @@ def find_all(connection: Connection, job_ids: Iterable[str]) -> dict[str, JobRow
     return {row.job_id: row for row in found}
 
 
+def known_ids(connection: Connection, job_ids: Iterable[str]) -> set[str]:
+    """Those of these ids that a job has."""
+    found: set[str] = set()
+    for some in batches(job_ids):
+        found.update(connection.scalars(select(jobs.c.job_id).where(jobs.c.job_id.in_(some))))
+    return found
+
+
 def select_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[JobRow]:
     """Jobs for which all of this is true, the newest submission first."""
     newest = (jobs.c.submitted_at.desc(), jobs.c.id.desc())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Row, select
 
 from forebay.config.load import Project
+from forebay.executors.job.job_id import line_of
 from forebay.executors.retention.collect import Going, LineRetention
+from forebay.executors.retention.job_folders import remove_unsubmitted, unsubmitted_folders
 from forebay.executors.retention.spent_seals import remove_spent_seals, spent_seals
 from forebay.executors.retention.training_folders import (
     TrainingFolder,
@@ -39,6 +42,7 @@ def find_garbage(home: Home, project: Project) -> Found:
     found = _of_windows(home, project, lambda line: iter(line.find()))
     left = [_folder(each) for each in spent_folders(home)]
     left += map(_seal, database_of(home).read(spent_seals))
+    left += map(_job, unsubmitted_folders(home))
     return Found([*found, *left], garbage.collect(home, dry_run=True), _notes(home, project))
 
 
@@ -53,6 +57,7 @@ def remove_garbage(home: Home, project: Project) -> Found:
         gone = list(_of_windows(home, project, LineRetention.remove))
         gone += [_folder(each) for each in remove_spent_folders(home)]
         gone += map(_seal, remove_spent_seals(home))
+        gone += [_job(each) for each in unsubmitted_folders(home) if remove_unsubmitted(each)]
         return Found(gone, garbage.collect(home), _notes(home, project))
 
 
@@ -90,3 +95,8 @@ def _folder(one: TrainingFolder) -> Going:
 
 def _seal(row: Row[Any]) -> Going:
     return Going("seal", row.pipeline, row.line, row.key, row.generation, row.name, row.size_bytes)
+
+
+def _job(folder: Path) -> Going:
+    pipeline, line = line_of(folder.name)
+    return Going("job", pipeline, line, None, None, str(folder))

@@ -1,15 +1,22 @@
-"""Folders of jobs that ended long ago, on the host that ran them. Their rows stay."""
+"""Folders of jobs that ended long ago, on the host that ran them, and of such as never began.
+
+Rows of jobs stay. A submission that died before its row was stored leaves a folder without one.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, select
 
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.job_rows import find, of_line
+from forebay.executors.job.job_rows import JobRow, find, known_ids, of_line
 from forebay.executors.job.request import ENDED_STATES
 from forebay.home.database import database_of
+from forebay.home.garbage import LEFTOVER_SECONDS
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 from forebay.home.tables import jobs
@@ -47,12 +54,37 @@ def old_job_folders(
     return [folder for folder in folders if folder.is_dir()]
 
 
+def unsubmitted_folders(home: Home) -> list[Path]:
+    """Folders without a job that nobody has changed for a day, in order."""
+    before = time.time() - LEFTOVER_SECONDS
+    found: list[Path] = []
+    for path in sorted(home.jobs.glob("[!.]*")):
+        with suppress(FileNotFoundError):  # it is being removed
+            if path.is_dir() and path.stat().st_mtime < before:
+                found.append(path)
+    submitted = database_of(home).read(lambda rows: known_ids(rows, (each.name for each in found)))
+    return [each for each in found if each.name not in submitted]
+
+
 def remove_job_folder(folder: Path) -> bool:
     """Remove the folder of a job that has ended; False when somebody runs it, or removed it.
 
     Raises:
         InfrastructureError: when the disk refuses.
     """
+    here = runtime_of(JobFolder(folder).home)
+    return _removed(
+        folder, lambda row: row is not None and not row.is_active and row.runtime == here
+    )
+
+
+def remove_unsubmitted(folder: Path) -> bool:
+    """Remove a folder without a job; False when somebody submits one there. Raises as above."""
+    return _removed(folder, lambda row: row is None)
+
+
+def _removed(folder: Path, may_go: Callable[[JobRow | None], bool]) -> bool:
+    """Remove a folder; False where its lock is held, or its job is another one."""
     job = JobFolder(folder)
     lock = FileLock(job.supervisor_lock)
     try:
@@ -61,8 +93,7 @@ def remove_job_folder(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        row = database_of(job.home).read(lambda rows: find(rows, job.job_id))
-        if row is None or row.is_active or row.runtime != runtime_of(job.home):
+        if not may_go(database_of(job.home).read(lambda rows: find(rows, job.job_id))):
             return False
         remove_tree(folder)
     finally:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -391,3 +393,36 @@ def test_as_many_statements_for_30_windows_as_for_5(home: Home) -> None:
             assert len(line.remove(hourly)) == len(KINDS)
         counts.append(len(seen))
     assert counts[0] == counts[1] < 40
+
+
+def begun_submission(home: Home, job_id: str, age: timedelta = timedelta(days=2)) -> JobFolder:
+    """A folder that a submitter has prepared, and no row."""
+    folder = JobFolder(home.job(job_id))
+    folder.create()
+    folder.prepare(request(home, job_id, {key(1): 1}), continues=False)
+    then = time.time() - age.total_seconds()
+    os.utime(folder.path, (then, then))
+    return folder
+
+
+def test_folders_of_submissions_that_died_before_their_row_go(line: Line) -> None:
+    home = line.home
+    project = Project(home.root, home.root, {}, {"ads": spec()}, [], {}, {})
+    store_job(request(home, "submitted", {key(1): 1}))
+    day_before = time.time() - timedelta(days=2).total_seconds()
+    os.utime(home.job("submitted"), (day_before, day_before))
+    begun_submission(home, "just-now", timedelta(hours=1))
+    dead = begun_submission(home, f"ads.main.{key(1)}.g1")
+    held = begun_submission(home, "held")
+    lock = FileLock(held.supervisor_lock)
+    assert lock.acquire(1.0)
+    os.utime(held.path, (day_before, day_before))
+    told = find_garbage(home, project).windows
+    assert {each.place for each in told} == {str(dead.path), str(held.path)}
+    (gone,) = remove_garbage(home, project).windows
+    assert (gone.kind, gone.pipeline, gone.line) == ("job", "ads", "main")
+    assert gone.place == str(dead.path)
+    left = {path.name for path in home.jobs.iterdir() if not path.name.startswith(".")}
+    assert left == {"submitted", "just-now", "held"}
+    lock.release()
+    assert [each.place for each in remove_garbage(home, project).windows] == [str(held.path)]
