@@ -70,18 +70,12 @@ class JobFolder:
             request: what it is to do.
             continues: whether it continues what an earlier one was doing when it was lost.
         """
-        self.clear()
         if not continues:
             self._progress.unlink(missing_ok=True)
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
         write_private(self._token, secrets.token_urlsafe(32))
         request.write(self.path)
-
-    def clear(self) -> None:
-        """Remove files whose writers were killed. Only for the holder of the supervisor's lock."""
-        for path in self.path.glob(".*"):
-            path.unlink(missing_ok=True)
 
     def poke(self) -> None:
         """Let the supervisor look into the database now; it does so every second in any case."""

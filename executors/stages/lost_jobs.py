@@ -33,7 +33,6 @@ def _end(job: StoredJob) -> None:
     if not lock.acquire(LIVE_SECONDS):
         return  # it was submitted again
     try:
-        job.folder.clear()
         database_of(job.home).transact(
             lambda rows: job_changes.end_trained(rows, job.job_id, job.row.run_epoch)
         )

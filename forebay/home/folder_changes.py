@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -11,12 +10,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from forebay.errors import InfrastructureError
 from forebay.home.tree_index import INDEX_NAME, TreeIndex, indexed, list_tree
 from forebay.system.files import make_folder, sync, writing
 from forebay.system.locks import is_held
+from forebay.system.unfinished import begin, remove_left, without_writer
 
 # Another file system, another owner's file, too many links, a file system without links.
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
+# Gone already; with something in it that was made since.
+_NOT_OURS = frozenset({errno.ENOENT, errno.ENOTEMPTY})
 
 
 @contextmanager
@@ -100,26 +103,39 @@ def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
 def _unnamed(place: Path, bin_folder: Path) -> Path | None:
     """Where a folder is that has lost its name, or a file was; None where neither was there."""
     try:
-        if not place.is_dir():
-            place.unlink()
-        elif place.parent != bin_folder:
+        if place.is_dir():
             make_folder(bin_folder)
             return place.rename(bin_folder / place.name)
+        place.unlink()
     except FileNotFoundError:
         return None
     return place
 
 
+def remove_leftover(place: Path) -> None:
+    """Remove what a writer began, or a removal, and did not finish; not what a living one has."""
+    if not place.is_dir():
+        remove_left(place)
+        return
+    with without_writer(place / INDEX_NAME) as is_left:
+        if is_left:
+            shutil.rmtree(place, onerror=_unless_gone)
+
+
 def _unless_gone(_call: object, _path: str, raised: tuple[type, BaseException, object]) -> None:
-    """Another process may remove the same folder."""
-    if not isinstance(raised[1], FileNotFoundError):
-        raise raised[1]
+    """Another process may remove the same folder, or have begun it just now."""
+    error = raised[1]
+    if not isinstance(error, OSError) or error.errno not in _NOT_OURS:
+        raise error
 
 
 @contextmanager
 def _locked_file(path: Path) -> Iterator[BinaryIO]:
-    # Open for writing: on NFS, a lock (flock) on a folder is refused.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o666), "wb") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    # A file even of a folder: on NFS, a lock (flock) on a folder is refused.
+    descriptor = begin(path, 0o666)
+    if descriptor is None:
+        raise InfrastructureError(
+            f"{path} was removed while it was begun, as what a dead writer left: try again"
+        )
+    with os.fdopen(descriptor, "wb") as stream:
         yield stream

@@ -14,6 +14,7 @@ from forebay.home.folder_changes import (
     new_file_in,
     new_folder_in,
     remove_all,
+    remove_leftover,
 )
 from forebay.home.store import OWNER_NAME, Leftover, Store, Stored
 from forebay.home.store_names import (
@@ -32,6 +33,8 @@ from forebay.system.trees import name_tree
 
 class FolderStore(Store):
     """See `Store`. Whoever writes holds a lock (flock) on what is not finished."""
+
+    knows_writers = True
 
     def __init__(self, root: Path) -> None:
         """Nothing is made yet."""
@@ -137,7 +140,12 @@ class FolderStore(Store):
 
     def remove(self, names: Iterable[str]) -> None:
         """See `Store.remove`."""
-        remove_all([self._removable(name) for name in names], self._writing)
+        places = [self._removable(name) for name in names]
+        left = [place for place in places if place.parent == self._writing]
+        for place in left:
+            with writing(place):
+                remove_leftover(place)
+        remove_all([place for place in places if place not in left], self._writing)
 
     def _place(self, stored: Stored) -> Path:
         return self.root / require_name(stored.name)

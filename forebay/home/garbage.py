@@ -24,10 +24,11 @@ from forebay.home.store_names import is_below_own
 from forebay.home.store_owner import own_store
 from forebay.home.tables import STORED, tombstones
 from forebay.system.instants import now_us
+from forebay.system.leftovers import find_leftovers, remove_leftovers
 
 # Nobody commits a row so long after its bytes were stored.
 TOMBSTONE_SECONDS = 7 * 86_400.0
-# A writer in another process of an object store may still be at work: nobody can ask it.
+# What a writer whose lock cannot be seen has begun: it may be at work on another host.
 LEFTOVER_SECONDS = 86_400.0
 _MICROSECONDS = 1_000_000
 _BURIED = (
@@ -41,7 +42,10 @@ EXCLUSIVE_NAME = "garbage"
 
 @dataclass(frozen=True)
 class Garbage:
-    """What nobody needs. names: that no row names; leftovers: of writers that died."""
+    """What nobody needs. names: in the store, which no row names.
+
+    leftovers: of writers that died, names in the store and paths in the home.
+    """
 
     names: list[str]
     leftovers: list[str]
@@ -59,13 +63,17 @@ def collect(home: Home, *, dry_run: bool = False) -> Garbage:
     store = store_of(home) if dry_run else own_store(home)
     # The store first: what is stored after this look is none of this call's business.
     found = [name for name in store.names() if is_below_own(name)]
-    left = _leftovers(store)
     database = database_of(home)
+    here = not database.shared  # otherwise a writer may be on another host
+    left = _left_in_store(store, _latest(seen=here and store.knows_writers))
+    left_here = find_leftovers(home.root, home.store, _latest(seen=here))
     if dry_run:
-        return Garbage(database.read(lambda rows: unnamed(rows, found)), left)
-    buried = database.transact(lambda rows: bury(rows, found)) if found else []
-    store.remove([*buried, *left])
-    return Garbage(buried, left)
+        names = database.read(lambda rows: unnamed(rows, found))
+    else:
+        names = database.transact(lambda rows: bury(rows, found)) if found else []
+        store.remove([*names, *left])
+        left_here = remove_leftovers(left_here)
+    return Garbage(names, [*left, *(str(each.relative_to(home.root)) for each in left_here)])
 
 
 @contextmanager
@@ -101,9 +109,16 @@ def require_unburied(connection: Connection, names: Sequence[str]) -> None:
         )
 
 
-def _leftovers(store: Store) -> list[str]:
-    before = int((time.time() - LEFTOVER_SECONDS) * _MICROSECONDS)
-    found = (each for each in store.leftovers() if each.changed_at < before)
+def _latest(*, seen: bool) -> float:
+    """When what has no living writer changed last, as `time.time` counts.
+
+    seen: whether the lock of every living writer is seen here.
+    """
+    return time.time() - (0.0 if seen else LEFTOVER_SECONDS)
+
+
+def _left_in_store(store: Store, latest: float) -> list[str]:
+    found = (each for each in store.leftovers() if each.changed_at <= latest * _MICROSECONDS)
     return [each.name for each in found if is_below_own(each.name)]
 
 

@@ -47,6 +47,8 @@ from forebay.system.files import writing
 class ObjectStore(Store):
     """See `Store`."""
 
+    knows_writers = False
+
     def __init__(self, address: S3Address, cache: StoreCache) -> None:
         """Nothing is opened yet."""
         self._address = address

@@ -38,6 +38,11 @@ class Home:
         return self.line(pipeline, line) / window / f"g{generation}"
 
     @property
+    def store(self) -> Path:
+        """What is big and never changes, unless FOREBAY_STORE names another place."""
+        return self.root / "store"
+
+    @property
     def cache(self) -> Path:
         """Copies of what is kept elsewhere, on this host alone: they may go at any time."""
         return self.root / "cache"

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 from forebay.errors import ConfigError
 from forebay.home.paths import Home
@@ -51,7 +52,11 @@ class Store(ABC):
     InfrastructureError when the store is full, refuses, or cannot be reached in time; it names the
     place and the way out. The bytes that were given are untouched then, and the call can be
     repeated: what it left is a leftover.
+
+    knows_writers: whether `leftovers` omits what a living process of this host writes.
     """
+
+    knows_writers: ClassVar[bool]
 
     @abstractmethod
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
@@ -132,15 +137,14 @@ class Store(ABC):
 
     @abstractmethod
     def leftovers(self, folder: str = "") -> Iterator[Leftover]:
-        """What is half written. A folder omits what a living process of this host writes.
+        """What is half written. Where a store does not know its writers, judge by age.
 
-        An object store does not know whether a writer lives: judge by age there.
         folder: see `names`.
         """
 
     @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
-        """Remove names and leftovers. What is not there is removed already.
+        """Remove names, and leftovers that nobody writes. What is not there is removed already.
 
         A tree disappears whole; a process that dies meanwhile leaves a leftover.
 
@@ -175,4 +179,4 @@ def _opened(root: str, address: str) -> Store:
             f"{STORE_NAME}: the absolute path of a folder, or an address such as "
             "s3://BUCKET/FOLDER is expected; without it, the store is a folder below FOREBAY_HOME"
         )
-    return FolderStore(Path(address) if address else home.root / "store")
+    return FolderStore(Path(address) if address else home.store)

@@ -11,13 +11,13 @@ import errno
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from forebay.errors import DataError, InfrastructureError
+from forebay.system.unfinished import begin_beside
 
 PRIVATE = 0o600
 _SHARED = 0o666  # less what the umask of the process takes away
@@ -31,6 +31,8 @@ _WAYS_OUT = {
     errno.EPERM: ": make it accessible for this user",
     errno.EROFS: ": make the file system writable, or use another one",
     errno.EIO: ": look after the disk and run again",
+    errno.ENOLCK: ": use a file system with locks",
+    errno.ENOSYS: ": use a file system with locks",
 }
 
 
@@ -98,22 +100,21 @@ def new_file(path: Path, mode: int = _SHARED) -> Iterator[BinaryIO]:
     """A file that replaces `path` at the end of the block; an error leaves what was there.
 
     A reader, and a restart after a crash, sees the old or the new content. Missing folders are
-    made. The mode holds from the moment that the file exists.
+    made. The mode holds from the moment that the file exists. What a killed process leaves is
+    removed by the next writer of the same file, or by `forebay gc`.
     """
-    # Two threads that replace the same file do not write into each other's.
-    temporary = path.with_name(f".{path.name}.{threading.get_native_id()}")
     with writing(path):
         make_folder(path.parent)
-        temporary.unlink(missing_ok=True)
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with os.fdopen(os.open(temporary, flags, mode), "wb") as stream:
+        unfinished, descriptor = begin_beside(path, mode)
+        with os.fdopen(descriptor, "wb") as stream:
+            try:
                 yield stream
                 stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+                os.fsync(descriptor)
+                unfinished.replace(path)
+            except BaseException:
+                unfinished.unlink(missing_ok=True)
+                raise
         sync(path.parent)
 
 

@@ -36,7 +36,7 @@ class FileLock:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             # A holder may remove the file: whoever then locks what it was holds nothing.
-            if _try(descriptor, fcntl.LOCK_EX) and _is_file(descriptor, self.path):
+            if take(descriptor, self.path):
                 self._descriptor = descriptor
                 return True
             os.close(descriptor)
@@ -124,6 +124,11 @@ class _Waiter:
                 return
             self._locked = True
             self._state.notify()
+
+
+def take(descriptor: int, path: Path) -> bool:
+    """Lock an open file: whether nobody else has, and it still is what has this path."""
+    return _try(descriptor, fcntl.LOCK_EX) and _is_file(descriptor, path)
 
 
 def is_held(path: Path) -> bool:

@@ -7,16 +7,17 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
 from forebay.system.files import make_folder, sync, writing
-from forebay.system.locks import locked
+from forebay.system.locks import FileLock, is_held, locked
 
 # Beside the trees of a folder: whoever lists trees skips hidden names.
 UNFINISHED_NAME, _REMOVED_NAME, _LOCK_NAME = ".unfinished", ".removed", ".trees.lock"
 _LOCK_SECONDS = 120.0
+_LEFT_SECONDS = 0.1  # whoever only looks whether the lock is held has it for microseconds
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
@@ -29,7 +30,7 @@ def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """An empty folder for the block to fill, which gets the name `target` at its end.
 
     An error removes it; a killed process leaves it under a hidden name, and the next tree that is
-    written beside it removes it.
+    written beside it removes it, or `forebay gc`.
 
     Args:
         target: where the tree goes; missing folders above it are made.
@@ -92,6 +93,27 @@ def remove_tree(folder: Path) -> None:
             folder.rename(removed)
             sync(folder.parent)
             shutil.rmtree(removed)
+
+
+def find_left(folder: Path) -> list[Path]:
+    """What processes that died left of trees in a folder."""
+    lock = folder / _LOCK_NAME
+    if not lock.exists() or is_held(lock):
+        return []
+    return [path for name in (UNFINISHED_NAME, _REMOVED_NAME) if (path := folder / name).exists()]
+
+
+def remove_left(left: Path) -> bool:
+    """Remove what `find_left` has found; False where somebody writes or removes trees there."""
+    lock = FileLock(left.with_name(_LOCK_NAME))
+    with suppress(FileNotFoundError):  # the folder that it is in is being removed
+        if not lock.acquire(_LEFT_SECONDS):
+            return False
+        try:
+            shutil.rmtree(left)
+        finally:
+            lock.release()
+    return True
 
 
 def _alone_beside(folder: Path) -> AbstractContextManager[None]:

@@ -21,10 +21,13 @@ from forebay.executors.model_line.lease import take_lease
 from forebay.executors.stages.claims import Claims
 from forebay.home import garbage
 from forebay.home.database import database_of
+from forebay.home.folder_changes import new_file_in, new_folder_in
 from forebay.home.garbage import Garbage, collect, only_collector
 from forebay.home.paths import Home
 from forebay.home.store import store_of
+from forebay.home.store_names import WRITING_NAME
 from forebay.home.tables import tombstones
+from forebay.system.files import new_file
 
 KEY = "2026-03-01"
 SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
@@ -137,16 +140,37 @@ def tree(tmp_path: Path) -> Path:
     return source
 
 
-def test_what_a_dead_writer_left_goes_when_it_is_old(home: Home, tree: Path) -> None:
+def test_what_a_dead_writer_left_goes_once_it_is_sure_to_be_dead(home: Home, tree: Path) -> None:
+    database_of(home).prepare()
     killed_in_the_middle(home, "models", tree)
-    left = list(store_of(home).leftovers())
-    assert left, "the kill came in the middle"
-    assert collect(home).leftovers == [], "it may be at work on another host"
-    yesterday = time.time() - timedelta(days=2).total_seconds()
-    for path in store_of(home).root.rglob("*"):  # type: ignore[attr-defined]
-        os.utime(path, (yesterday, yesterday))
-    assert collect(home).leftovers == [each.name for each in left]
+    token = home.job("job-1") / ".token.0.unfinished"
+    token.parent.mkdir(parents=True)
+    token.touch()
+    (in_store,) = [each.name for each in store_of(home).leftovers()]
+    found = [in_store, "jobs/job-1/.token.0.unfinished"]
+    if database_of(home).shared:
+        assert collect(home).leftovers == [], "it may be at work on another host"
+        yesterday = time.time() - timedelta(days=2).total_seconds()
+        for path in [token, *home.store.rglob("*")]:
+            os.utime(path, (yesterday, yesterday))
+    assert collect(home, dry_run=True).leftovers == found
+    assert collect(home).leftovers == found
     assert list(store_of(home).leftovers()) == []
+    assert not token.exists()
+
+
+def test_what_a_living_writer_has_begun_stays(home: Home) -> None:
+    database_of(home).prepare()
+    name = "0" * 12 + "-x-" + "1" * 32
+    with (
+        new_file(home.job("job-1") / "token") as token,
+        new_file_in(home.store / WRITING_NAME, name) as stored,
+        new_folder_in(home.store / WRITING_NAME, f"{name}.tree") as (folder, _),
+    ):
+        assert collect(home).leftovers == []
+        store_of(home).remove([f"{WRITING_NAME}/{name}", f"{WRITING_NAME}/{name}.tree"])
+        assert folder.is_dir()
+        assert [os.fstat(each.fileno()).st_nlink for each in (token, stored)] == [1, 1]
 
 
 def test_what_seven_dead_trainers_left_goes_when_the_next_one_starts(

@@ -13,10 +13,13 @@ from forebay.executors.stages.target import LineTarget
 from forebay.executors.window_files.dead_letters import gathered_letters
 from forebay.home.database import database_of
 from forebay.home.store import Stored, store_of
-from forebay.home.store_names import is_tree
+from forebay.home.store_names import WRITING_NAME, is_tree
 from forebay.home.tables import STORED
 from support.whole_life.frames import Recorded
 from support.whole_life.life import FIRST, SECOND, THIRD
+
+# What is hidden, and of no writer.
+_STAY = frozenset({WRITING_NAME, ".trees.lock"})
 
 
 def faults_at_any_moment(target: LineTarget, recorded: Recorded) -> Iterator[str]:
@@ -66,12 +69,10 @@ def _left_over(target: LineTarget) -> Iterator[str]:
     for path in sorted(local.rglob("*")):
         if path.name != "lease.lock":
             yield f"left in training: {path.relative_to(local)}"
-    # A submission that died before its row was stored leaves a folder to the next one of its name.
-    submitted = {job.job_id for job in jobs_of(target.home, target.pipeline.name)}
-    for path in sorted(target.home.root.rglob(".*")):
-        is_submitted = path.parent.parent != target.home.jobs or path.parent.name in submitted
-        if path.name != ".writing" and path.is_file() and is_submitted:
-            yield f"left behind: {path.relative_to(target.home.root)}"
+    for path in sorted(target.home.root.rglob("*")):
+        is_hidden = path.name.startswith(".") and path.name not in _STAY
+        if is_hidden or path.parent.name == WRITING_NAME:
+            yield f"half written: {path.relative_to(target.home.root)}"
 
 
 def _other_rows(target: LineTarget, recorded: Recorded, link: Link) -> Iterator[str]:
