@@ -20,8 +20,8 @@ from forebay.system.activities import doing
 from forebay.system.files import write_atomically
 
 WRITE_EVERY_SECONDS = 0.2
-# What calls a library that may trace and compile for minutes.
-_COMPUTING = frozenset({"train", "export", "check"})
+# What calls a library that may trace and compile for minutes, or load and save a large model.
+_COMPUTING = frozenset({"load", "train", "seal", "export", "check"})
 _HOUR_SECONDS = 3600.0
 
 

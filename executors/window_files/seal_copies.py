@@ -20,7 +20,7 @@ from forebay.executors.window_files.dead_letters import DEAD_FOLDER
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.folder_changes import link_or_copy
-from forebay.system.files import make_folder, write_atomically, writing
+from forebay.system.files import copy_file, make_folder, write_atomically, writing
 from forebay.system.trees import new_tree
 
 COUNTERS_NAME = "counters.bin"
@@ -49,7 +49,7 @@ def copy_seal(checkpoints: CheckpointStore) -> tuple[Seal, Path]:
             link_or_copy(window / SCORES_FOLDER / name, copy / SCORES_FOLDER / name)
         _copy_tree(window / DEAD_FOLDER, copy / DEAD_FOLDER)
         for name in (STEPS_NAME, COUNTERS_NAME):
-            shutil.copyfile(window / name, copy / name)
+            copy_file(window / name, copy / name)
     return seal, copy
 
 
@@ -80,7 +80,7 @@ def place_seal(copy: Path, checkpoints: CheckpointStore) -> None:
 
 def _copy_tree(source: Path, target: Path, *, link: bool = False) -> None:
     """Copy a folder, if it is there."""
-    copied = link_or_copy if link else shutil.copyfile
+    copied = link_or_copy if link else copy_file
     if source.is_dir():
         shutil.copytree(
             source,

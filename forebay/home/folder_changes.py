@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from forebay.errors import InfrastructureError
 from forebay.home.tree_index import INDEX_NAME, TreeIndex, indexed, list_tree
-from forebay.system.files import make_folder, sync, writing
+from forebay.system.files import copy_file, make_folder, sync, writing
 from forebay.system.locks import is_held
 from forebay.system.unfinished import begin, remove_left, without_writer
 
@@ -72,7 +72,7 @@ def link_or_copy(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
-        shutil.copyfile(source, target)
+        copy_file(source, target)
 
 
 def entries(folder: Path) -> list[Path]:

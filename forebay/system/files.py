@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from forebay.errors import DataError, InfrastructureError
+from forebay.system.activities import progressed
 from forebay.system.unfinished import begin_beside
 
 PRIVATE = 0o600
@@ -24,6 +25,8 @@ _SHARED = 0o666  # less what the umask of the process takes away
 # Files and folders whose names this process knows to be on disk, with what they lead to.
 _named: dict[Path, tuple[int, int]] = {}
 _NAMED_MAX = 4096
+# Read and written at a time: whoever watches sees that a large file gets on.
+_PART_BYTES = 4 << 20
 _WAYS_OUT = {
     errno.ENOSPC: ": free some space and run again",
     errno.EDQUOT: ": free some space, or ask for a larger quota, and run again",
@@ -54,6 +57,7 @@ def sync(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+    progressed()
 
 
 def make_folder(folder: Path) -> None:
@@ -171,11 +175,27 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON has no narrower type
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's content."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+    found = hashlib.sha256()
+    with path.open("rb") as stream:
+        for part in _parts(stream):
+            found.update(part)
+    return found.hexdigest()
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file's content; a file that is there is overwritten. It is not synced."""
+    with source.open("rb") as stream, target.open("wb") as copy:
+        for part in _parts(stream):
+            copy.write(part)
 
 
 def folder_checksums(folder: Path) -> dict[str, str]:
     """Checksums of all files below a folder, by relative path."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
+
+
+def _parts(stream: BinaryIO) -> Iterator[bytes]:
+    while part := stream.read(_PART_BYTES):
+        yield part
+        progressed()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
+from forebay.system.activities import progressed, waiting
 
 _POLL_SECONDS = 0.01
 
@@ -42,6 +43,7 @@ class FileLock:
             os.close(descriptor)
             if time.monotonic() >= deadline:
                 return False
+            progressed()  # it waits for the holder, with a deadline of its own
             time.sleep(_POLL_SECONDS)
 
     def acquire_in_turn(self, wait_seconds: float) -> bool:
@@ -110,7 +112,7 @@ class _Waiter:
     def wait(self, seconds: float) -> bool:
         """Whether the lock was taken in time."""
         threading.Thread(target=self._take, name="lock", daemon=True).start()
-        with self._state:
+        with waiting(), self._state:
             taken = self._state.wait_for(lambda: self._locked, seconds)
             self._given_up = not taken
         return taken

@@ -6,6 +6,7 @@ so that it lives shows nothing but that the process runs.
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 import threading
@@ -20,6 +21,7 @@ _TEXT_BYTES = 240
 _RECORD = struct.Struct(f"<Qd{_TEXT_BYTES}s")
 # What is longer was a stop of the whole process: its threads could not work either.
 _ELAPSED_MAX = 4 * BEAT_SECONDS
+_LOG = logging.getLogger(__name__)
 
 
 class Pulse(NamedTuple):
@@ -70,7 +72,7 @@ def start_pulse(path: Path) -> None:
 
 
 def _beat_on(descriptor: int) -> None:
-    ages, beats = ActivityAges(), 1
+    ages, beats, failed = ActivityAges(), 1, False
     now, cpu = time.monotonic(), time.process_time()
     while True:
         time.sleep(BEAT_SECONDS)
@@ -78,7 +80,12 @@ def _beat_on(descriptor: int) -> None:
         now, cpu = time.monotonic(), time.process_time()
         still = ages.look(activities(), min(now - before, _ELAPSED_MAX), cpu - cpu_before)
         beats += 1
-        _write(descriptor, Pulse(beats, still.seconds, still.doing))
+        try:
+            _write(descriptor, Pulse(beats, still.seconds, still.doing))
+        except OSError as error:  # the process is ended where no later one succeeds in time
+            if not failed:
+                _LOG.warning("the pulse of this process cannot be written now: %s", error)
+            failed = True
 
 
 def _write(descriptor: int, pulse: Pulse) -> None:

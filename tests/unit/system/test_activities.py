@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +26,8 @@ from forebay.system.activities import (
     progressed,
     waiting,
 )
+from forebay.system.files import copy_file, file_digest
+from forebay.system.locks import FileLock, locked
 from forebay.system.pulse import Pulse, PulseFile, start_pulse
 
 
@@ -148,3 +154,55 @@ def test_a_pulse_shows_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     cut_off = tmp_path / "trainer-1"
     cut_off.write_bytes(path.read_bytes()[:-1])
     assert PulseFile(cut_off).read() is None
+
+
+def test_a_large_file_and_the_wait_for_a_lock_are_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.system.files._PART_BYTES", 10)
+    source = tmp_path / "model"
+    source.write_bytes(bytes(range(35)))
+
+    def marks(work: Callable[[], object]) -> int:
+        with Activity("store") as one:
+            work()
+        return one.marks
+
+    assert marks(lambda: file_digest(source)) == 4
+    assert file_digest(source) == hashlib.sha256(bytes(range(35))).hexdigest()
+    assert marks(lambda: copy_file(source, tmp_path / "copy")) == 4
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()
+    with locked(tmp_path / "lock", 0):
+        assert marks(lambda: FileLock(tmp_path / "lock").acquire(0.1)) > 0
+        assert marks(lambda: FileLock(tmp_path / "lock").acquire_in_turn(0.1)) == 2
+
+
+FULL = """
+import resource, sys, time
+from pathlib import Path
+from forebay.system.pulse import PulseFile, start_pulse
+
+path = Path(sys.argv[1])
+start_pulse(path)
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))  # the disk takes nothing
+time.sleep(0.8)
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+before = PulseFile(path).read().beats
+deadline = time.monotonic() + 20
+while PulseFile(path).read().beats == before:
+    assert time.monotonic() < deadline, "it beats no more"
+    time.sleep(0.05)
+"""
+
+
+def test_a_pulse_survives_a_disk_that_takes_nothing_for_a_moment(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "pulse")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("cannot be written now") == 1

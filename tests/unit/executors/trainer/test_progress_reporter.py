@@ -15,6 +15,7 @@ from forebay.executors.trainer import progress_reporter as module
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.window_files.checkpoints import Seal
+from forebay.system.activities import Activity, ActivityAges
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 SEALED = START + timedelta(days=2)
@@ -103,6 +104,15 @@ def test_phases_add_up_over_trainers_of_one_job(tmp_path: Path, clock: Clock) ->
                 clock.now += seconds
         reporter.begin(DAY, 0, 0)
     assert told(tmp_path).phases_seconds == {"learn": 2.5}
+
+
+@pytest.mark.parametrize("name", ["load", "seal", "train", "export"])
+def test_a_large_model_may_take_long_while_it_computes(tmp_path: Path, name: str) -> None:
+    reporter, ages = ProgressReporter(tmp_path, ["a"], 1), ActivityAges()
+    with Activity("trainer") as trainer, reporter.phase(name):
+        for _ in range(3):
+            assert ages.look([trainer], 100.0, 50.0).seconds == 0.0
+        assert ages.look([trainer], 100.0, 1.0) == (100.0, f"trainer, {name}")
 
 
 def test_counters_go_on_after_a_kill_and_start_anew_in_another_form(tmp_path: Path) -> None:
