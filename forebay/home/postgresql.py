@@ -20,7 +20,7 @@ from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import identity, tables
 from forebay.home.database import DATABASE_NAME, PATIENCE, Database, Kind, T, Work
 from forebay.home.paths import Home
-from forebay.system.activities import progressed
+from forebay.system.activities import waiting
 from forebay.system.extras import require_extra
 
 _CONNECT_SECONDS = 5
@@ -171,7 +171,6 @@ class PostgresDatabase(Database):
                 if said:
                     _LOG.info("%s answers again", self._place())
                 return done
-            progressed()  # it waits for the server, with a deadline of its own
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads out, hides nothing
             pause = min(2 * pause, _PAUSE_MAX_SECONDS)
 
@@ -202,7 +201,6 @@ class PostgresDatabase(Database):
         ask = text("SELECT pg_xact_status(CAST(:number AS xid8))")
         state = "in progress"
         while state not in {"committed", "aborted"} and time.monotonic() < deadline:
-            progressed()
             time.sleep(_POLL_SECONDS)
             try:
                 with self._engine.connect() as connection:
@@ -239,6 +237,9 @@ class PostgresDatabase(Database):
 
 def _engine_of(address: str) -> Engine:
     require_extra("postgres")
+    from forebay.home.postgresql_connection import BoundedConnection, BoundedCursor
+
+    bounded = {"connection_factory": BoundedConnection, "cursor_factory": BoundedCursor}
     try:
         if "@" in (make_url(address).host or ""):
             raise ValueError("an @ of the password is not written as %40")
@@ -246,7 +247,7 @@ def _engine_of(address: str) -> Engine:
             address.replace("postgres://", "postgresql://", 1).replace(
                 "postgresql://", "postgresql+psycopg2://", 1
             ),
-            connect_args=_CONNECT_ARGUMENTS,
+            connect_args={**_CONNECT_ARGUMENTS, **bounded},
             pool_pre_ping=True,
             pool_size=2,
             max_overflow=8,
@@ -270,7 +271,8 @@ def _connect(
     """A connection; `options` are those of all threads."""
     if not _is_patient.get():
         options = {**options, "connect_timeout": _IMPATIENT_CONNECT_SECONDS}
-    return dialect.connect(*place, **options)
+    with waiting():  # it has a deadline
+        return dialect.connect(*place, **options)
 
 
 def _made(connection: Connection) -> str:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, func, insert, make_url, select, text, update
@@ -20,6 +21,7 @@ from forebay.home import tables
 from forebay.home.database import PATIENCE, close_databases, database_of
 from forebay.home.identity import Marker
 from forebay.home.paths import Home
+from forebay.system.activities import Activity
 
 
 class Stop(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
@@ -355,6 +357,50 @@ class TestPostgres(DatabaseSuite):
                 database_of(Home(tmp_path)).read(count, patient=False)
             assert 1 < time.monotonic() - began < 5
 
+    def test_nor_for_one_that_keeps_connections_and_says_nothing(
+        self, home: Home, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer_soon(monkeypatch)
+        database = database_of(home)
+        database.transact(add)
+        with postgres_server.suspended():
+            began = time.monotonic()
+            with pytest.raises(InfrastructureError, match="cannot be reached"):
+                database.read(count, patient=False)
+            assert time.monotonic() - began < 5
+        assert database.read(count) == 1
+
+    @pytest.mark.parametrize("at", ["statement", "commit"])
+    def test_what_is_never_answered_is_cut_off_and_done_once(
+        self,
+        home: Home,
+        postgres_server: PostgresServer,
+        monkeypatch: pytest.MonkeyPatch,
+        at: str,
+    ) -> None:
+        answer_soon(monkeypatch)
+        database = database_of(home)
+        database.prepare()
+        calls: list[int] = []
+
+        def sleep() -> None:
+            postgres_server.suspend()
+            threading.Timer(2.0, postgres_server.resume).start()
+
+        def work(connection: Connection) -> None:
+            calls.append(1)
+            if len(calls) == 1 and at == "statement":
+                sleep()
+            add(connection, f"w{len(calls)}")
+            if len(calls) == 1 and at == "commit":
+                before_commit(sleep, monkeypatch)
+
+        with Activity("storing") as storing:
+            database.transact(work)
+        assert len(calls) == (2 if at == "statement" else 1)
+        assert database.read(count) == 1
+        assert storing.marks > 0
+
     @pytest.mark.parametrize(
         ("options", "said"),
         [
@@ -403,6 +449,26 @@ class TestPostgres(DatabaseSuite):
 
 def kill(pid: int) -> Callable[[Connection], object]:
     return lambda connection: connection.scalar(text(f"SELECT pg_terminate_backend({pid})"))
+
+
+def answer_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that looks may just have begun to sleep for a second."""
+    monkeypatch.setattr("forebay.home.postgresql_connection.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("forebay.home.postgresql_connection.LOOK_SECONDS", 0.05)
+
+
+def before_commit(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, when the next COMMIT is about to be sent."""
+    from sqlalchemy.engine.default import DefaultDialect
+
+    commit = DefaultDialect.do_commit
+
+    def late(dialect: DefaultDialect, raw: Any) -> None:
+        monkeypatch.setattr(DefaultDialect, "do_commit", commit)
+        act()
+        commit(dialect, raw)
+
+    monkeypatch.setattr(DefaultDialect, "do_commit", late)
 
 
 def lose_the_answer(connection: Connection, arrives: bool, monkeypatch: pytest.MonkeyPatch) -> None:

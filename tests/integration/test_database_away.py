@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.hangs import DEADLINE_SECONDS, with_deadlines
 from support.kill_cases import assert_exact
-from support.kills import log_of, no_process_left, running
+from support.kills import log_of, no_process_left, running, summary_of
 from support.postgres_server import PostgresServer
 from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
 from support.toy_roles.jobs import eventually
@@ -84,3 +85,33 @@ def test_away_for_longer_than_a_job_waits(
             postgres_server.start()
     project.forebay(*ARGUMENTS)
     assert trained(project).resumed_from_step > 0, "from its own disk"
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", ["gone", "silent"])
+def test_to_wait_for_it_is_no_hang(
+    project: Project, postgres_server: PostgresServer, how: str
+) -> None:
+    """For many times as long as a role may make no progress, at each place that asks it."""
+    project.pipeline["job"] |= with_deadlines()
+    project.write_pipeline()
+    with running(project, *ARGUMENTS, "--summary", str(project.home / "summary.json")) as run:
+        eventually(lambda: sealed_step(project), 60)
+        if how == "gone":
+            postgres_server.stop(signal.SIGKILL)
+        else:
+            postgres_server.suspend()
+        try:
+            time.sleep(8 * DEADLINE_SECONDS)
+            assert run.poll() is None
+        finally:
+            if how == "gone":
+                postgres_server.start()
+            else:
+                postgres_server.resume()
+        told, _ = run.communicate(timeout=150)
+        assert run.returncode == 0, told
+    summary = summary_of(project.home / "summary.json")
+    assert (set(summary["restarts"].values()), summary["notes"]) == ({0}, [])
+    assert trained(project).resumed_from_step == 0

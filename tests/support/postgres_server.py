@@ -9,9 +9,11 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 from sqlalchemy import create_engine, text
 
@@ -58,6 +60,30 @@ class PostgresServer:
             self.process.send_signal(how)
         self.process.wait(30)
         self.process = None
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """It keeps its connections and accepts more, and says nothing."""
+        self.suspend()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def suspend(self) -> None:
+        """Stop all its processes, the one first that starts others."""
+        for process in self._processes():
+            process.suspend()
+
+    def resume(self) -> None:
+        """Let them go on."""
+        for process in self._processes():
+            process.resume()
+
+    def _processes(self) -> list[psutil.Process]:
+        assert self.process is not None
+        main = psutil.Process(self.process.pid)
+        return [main, *main.children(recursive=True)]
 
     def new_database(self) -> str:
         """The address of an empty database."""
