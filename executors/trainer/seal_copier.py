@@ -42,7 +42,7 @@ class SealCopier:
         self._is_shared = database_of(chain.home).shared
         self._changed = threading.Condition()
         self._waiting: CheckpointStore | None = None
-        self._is_copying = False
+        self._is_copying = self._closed = False
         self._next_at = 0.0
         self._problem: Exception | None = None
         self._is_away = False
@@ -93,6 +93,12 @@ class SealCopier:
                 self._changed.wait_for(lambda: not self._is_copying)
             self._raise_problem()
 
+    def close(self) -> None:
+        """Begin no further copy."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
     def _raise_problem(self) -> None:
         if self._problem is not None:
             raise self._problem
@@ -102,9 +108,7 @@ class SealCopier:
             self._copy_all()
 
     def _copy_all(self) -> None:
-        while self._problem is None:
-            with waiting():
-                checkpoints = self._next()
+        while self._problem is None and (checkpoints := self._next()) is not None:
             try:
                 self._copy(checkpoints)
             except Exception as error:  # noqa: BLE001 - reported, or raised in the trainer's thread
@@ -113,9 +117,9 @@ class SealCopier:
                 self._is_copying = False
                 self._changed.notify_all()
 
-    def _next(self) -> CheckpointStore:
-        with self._changed:
-            while True:
+    def _next(self) -> CheckpointStore | None:
+        with waiting(), self._changed:
+            while not self._closed:
                 left = self._next_at - time.monotonic()
                 if self._waiting is None:
                     self._changed.wait()
@@ -126,6 +130,7 @@ class SealCopier:
                     self._is_copying = True
                     self._next_at = time.monotonic() + self._pause_seconds
                     return checkpoints
+            return None
 
     def _copy(self, checkpoints: CheckpointStore) -> None:
         seal, copy = copy_seal(checkpoints)

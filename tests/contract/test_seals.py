@@ -20,6 +20,7 @@ from support.links import link
 from support.minibatches import labelled
 from support.model_lines import plan_empty
 from support.stages import replanned
+from support.toy_roles.jobs import eventually
 
 from forebay.config.load import Project
 from forebay.datatasks.ledger import Ledger
@@ -41,9 +42,12 @@ from forebay.home.home_check import HomeCheck
 from forebay.home.paths import Home
 from forebay.home.store import Stored, store_of
 from forebay.mixture.counting import CountingLearner
+from forebay.system.activities import activities
 
 KEY = "2026-03-01"
 AT = datetime(2026, 3, 1, tzinfo=UTC)
+# Of the test at hand.
+HOSTS: list[Host] = []
 
 
 class Host:
@@ -56,6 +60,7 @@ class Host:
         self.folder = self.chain.folder(KEY, 1)
         archive = WindowArchive(store_of(self.home), "ads", "main")
         self.copier = SealCopier(self.chain, archive, model, pause_seconds=0.0)
+        HOSTS.append(self)
         self.checkpoints = CheckpointStore(self.folder)
         self.learner = CountingLearner(1)
         self.step = 0
@@ -137,6 +142,16 @@ def root(
     monkeypatch.setenv("FOREBAY_STORE", address)
     yield tmp_path
     close_databases()
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left() -> Iterator[None]:
+    """A copier's thread ends with its trainer."""
+    before = set(activities())
+    yield
+    while HOSTS:
+        HOSTS.pop().copier.close()
+    eventually(lambda: set(activities()) <= before)
 
 
 @pytest.fixture
