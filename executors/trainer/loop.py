@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -133,6 +132,7 @@ class WindowTrainer:
 
     def close(self) -> None:
         """Give connections back."""
+        self._copier.close()
         self._reader.close()
 
     def _train_to_end(self, window: WindowRequest, position: int, *, export: bool) -> Link:
@@ -282,18 +282,19 @@ class WindowTrainer:
 
     def _consume(self, opened: _Open) -> None:
         every = self._pipeline.job.checkpoint.every_steps
-        silent_since, orders = time.monotonic(), self._reader.orders
+        silent_seconds, orders = 0.0, self._reader.orders
         while True:
             with self._progress.phase("wait"):
                 frame = self._reader.next(FRAME_WAIT_SECONDS)
             if frame is None:
                 if self._reader.finished():
                     return
+                silent_seconds += FRAME_WAIT_SECONDS
                 if orders != self._reader.orders:
-                    silent_since, orders = time.monotonic(), self._reader.orders
-                self._check_silence(opened, silent_since)
+                    silent_seconds, orders = 0.0, self._reader.orders
+                self._check_silence(opened, silent_seconds)
                 continue
-            silent_since = time.monotonic()
+            silent_seconds = 0.0
             with self._progress.phase("train"):
                 self._use(opened, frame)
             if opened.window_step - opened.sealed_step >= every:
@@ -301,8 +302,8 @@ class WindowTrainer:
                 self._copier.sealed(opened.store)
                 self._reader.sealed(opened.step, sealed.progress)
 
-    def _check_silence(self, opened: _Open, silent_since: float) -> None:
-        silent_seconds = time.monotonic() - silent_since
+    def _check_silence(self, opened: _Open, silent_seconds: float) -> None:
+        """By looks, each of which waits: while this process stood still, nothing could come."""
         deadlines = self._pipeline.job.failover.progress_deadlines
         hung = max(deadlines.data, deadlines.driver).total_seconds()
         if silent_seconds > SILENCE_SECONDS + hung:

@@ -151,12 +151,13 @@ class DriverClient:
         """
         message = request.model_dump_json().encode()
         options = {"timeout": timeout, "metadata": self._metadata}
-        give_up = time.monotonic() + self._patience
+        left = self._patience
         trouble = "no endpoint yet"
         for pause in _pauses():
             if self._closed.is_set():
                 trouble = "this client is closed"
                 break
+            began = time.monotonic()
             try:
                 channel = self._connected()
                 with waiting():  # it has a deadline, and the driver is watched itself
@@ -170,7 +171,9 @@ class DriverClient:
                 self._forget(channel)
             except (OSError, ValidationError) as error:
                 trouble = f"{self._endpoint_file.name}: {error}"
-            if time.monotonic() + pause > give_up or self._closed.wait(pause):
+            # What is longer was a stop of this process, in which no driver could answer it.
+            left -= min(time.monotonic() - began, timeout) + pause
+            if left < 0 or self._closed.wait(pause):
                 break
         raise InfrastructureError(f"the driver did not answer {method}: {trouble}")
 
