@@ -329,14 +329,16 @@ def test_what_hangs_and_lives_starts_again_and_what_is_slow_or_waits_goes_on(
 
 
 @pytest.mark.chaos
-def test_what_always_hangs_fails_the_job_with_the_reason(jobs: ToyJobs) -> None:
-    jobs.plan(data_0=["hang"])
-    handle = jobs.submit(failover={**QUICK, "restarts_max": 0})
-    status = handle.wait(30)
-    assert (status.state, status.ends) == ("failed", {"data-0": 1})
+@pytest.mark.parametrize("role", ["driver", "data", "trainer"])
+def test_what_always_hangs_fails_the_job_with_the_reason(jobs: ToyJobs, role: str) -> None:
+    jobs.plan(**{f"{role}_0": ["hang"]})
+    handle = jobs.submit(failover={**QUICK, "restarts_max": 1})
+    status = handle.wait(120)
+    assert (status.state, status.ends) == ("failed", {f"{role}-0": 2})
     assert status.error is not None
     assert status.error.exit_code == 4
-    assert re.search(r"data-0 hung: no progress for \d+ s .* in its log: ", status.error.message)
+    hung = rf"{role}-0 hung: no progress for \d+ s .* it has ended 2 times, .* in its log: "
+    assert re.search(hung, status.error.message)
 
 
 def test_one_model_line_is_trained_by_one_job(jobs: ToyJobs) -> None:

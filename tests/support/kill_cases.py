@@ -65,15 +65,15 @@ class KillCase:
     def credit_rows(self) -> int:
         return self.executors * CREDITS * MINIBATCH_ROWS
 
-    def run(self, *acts: Act) -> dict[str, Any]:
+    def run(self, *acts: Act, end_seconds: float = 150) -> dict[str, Any]:
         """Start a run, act one after another between 30% and 70% of the rows, wait for its end."""
-        part = 0.4 / len(acts)
+        part = 0.4 / max(1, len(acts))
         shares = [0.3 + part * (number + random.random()) for number in range(len(acts))]
         with running(self.project, *self.arguments) as run:
             for share, act in zip(shares, acts, strict=True):
                 wait_for_rows(self.project, WINDOW, int(share * 2 * self.rows), run)
                 act()
-            output, _ = run.communicate(timeout=150)
+            output, _ = run.communicate(timeout=end_seconds)
             assert run.returncode == 0, f"killed at {shares}: {output}"
         return summary_of(self.summary)
 
