@@ -50,8 +50,10 @@ class Ledger:
         return database_of(self.home)
 
     def windows(self) -> list[str]:
-        """Keys of all windows that have a plan, in the order of their ends, then of starts."""
-        return self.database.read(lambda rows: plan_rows.planned_windows(rows, self.pipeline))
+        """Keys of all windows that have a plan for the line, by their ends, then by starts."""
+        return self.database.read(
+            lambda rows: plan_rows.planned_windows(rows, self.pipeline, self.line)
+        )
 
     def generations(self, window: str) -> list[int]:
         """Numbers of the generations of a window, ascending."""
@@ -60,7 +62,7 @@ class Ledger:
     def windows_before(self, window: Spanned) -> list[str]:
         """Keys of the windows before this one that have a plan, in order."""
         return self.database.read(
-            lambda rows: plan_rows.planned_windows(rows, self.pipeline, window)
+            lambda rows: plan_rows.planned_windows(rows, self.pipeline, self.line, window)
         )
 
     def latest_plan(self, window: str) -> WindowPlan | None:
@@ -123,6 +125,12 @@ class Ledger:
                 raise self._gone(window, generation)
         return plans, _changed(generations, newest)
 
+    def forgotten(self, generations: Mapping[str, int]) -> set[str]:
+        """Windows whose generation, which is given, the line has forgotten: it is done again."""
+        return self.database.read(
+            lambda rows: plan_rows.forgotten_of(rows, self.pipeline, self.line, generations)
+        )
+
     def plans(self, generations: Mapping[str, int]) -> dict[str, WindowPlan]:
         """One generation of each of these windows, where it is there."""
         return self.database.read(lambda rows: plan_rows.plans_of(rows, self.pipeline, generations))
@@ -144,7 +152,7 @@ class Ledger:
         except DataError as error:
             raise DataError(
                 f"window {window}, generation {generation}: {error}, or plan the window again: "
-                f"forebay forget {self.pipeline} {window}"
+                f"forebay forget {self.pipeline} {window} --line {self.line}"
             ) from error
         return read_manifests(paths, plan.sources)
 
@@ -199,12 +207,12 @@ class Ledger:
         )
 
     def forget(self, window: str) -> bool:
-        """Remove a window: it will be planned and trained again. False when it is not there."""
+        """Let the line plan and train a window again, and no other one. False without a plan."""
 
         def work(rows: Connection) -> bool:
-            found = plan_rows.forget(rows, self.pipeline, window)
+            found = plan_rows.forget(rows, self.pipeline, self.line, window)
             if found:
-                history.note(rows, self.pipeline, window, "forgotten", {})
+                history.note(rows, self.pipeline, window, "forgotten", {"line": self.line})
             return found
 
         return self.database.transact(work)

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    union,
+    update,
+)
 
 from forebay.config.windows import Interval, Spanned, Window
 from forebay.datatasks.plans import WindowPlan
@@ -18,14 +29,30 @@ from forebay.errors import ConfigError, DataError, FencedError
 from forebay.home.garbage import require_unburied
 from forebay.home.rows import batches, inserted_id
 from forebay.home.store import Stored
-from forebay.home.tables import lines, links, manifests, plans, requests, seals, windows
+from forebay.home.tables import (
+    forgotten,
+    lines,
+    links,
+    manifests,
+    plans,
+    requests,
+    seals,
+    windows,
+)
 from forebay.system.instants import from_us, now_us, to_us
 
 # Made once, since making a statement takes longer than its execution.
 _OF_WINDOW = (windows.c.pipeline == bindparam("pipeline")) & (windows.c.key == bindparam("window"))
 _WINDOW = select(windows).where(_OF_WINDOW)
+_FORGOTTEN = (
+    select(forgotten.c.generation)
+    .where(forgotten.c.line == bindparam("line"), forgotten.c.window_id == windows.c.id)
+    .correlate(windows)
+    .scalar_subquery()
+)
+_COUNTS = plans.c.generation > func.coalesce(_FORGOTTEN, 0)
 _GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
-_NEWEST = _GENERATIONS.order_by(plans.c.generation.desc()).limit(1)
+_NEWEST = _GENERATIONS.where(_COUNTS).order_by(plans.c.generation.desc()).limit(1)
 _GENERATION = _GENERATIONS.where(plans.c.generation == bindparam("generation"))
 _OF_LINE = (
     _GENERATIONS.where(plans.c.generation >= bindparam("trained"))
@@ -59,7 +86,7 @@ _TRAINED = (
     select(plans.c.generation)
     .join(windows)
     .join(links, _TRAINED_BY_LINE)
-    .where(_OF_WINDOW)
+    .where(_OF_WINDOW, _COUNTS)
     .order_by(plans.c.generation.desc())
     .limit(1)
 )
@@ -68,7 +95,7 @@ _WITH_LINKS = (
     .select_from(windows)
     .join(plans)
     .outerjoin(links, _TRAINED_BY_LINE)
-    .where(_OF_WINDOWS)
+    .where(_OF_WINDOWS, _COUNTS)
     .order_by(plans.c.generation)
 )
 _STORE_WINDOW, _STORE_PLAN, _STORE_MANIFESTS = insert(windows), insert(plans), insert(manifests)
@@ -94,18 +121,19 @@ def window_id(connection: Connection, pipeline: str, window: str) -> int | None:
 
 
 def planned_windows(
-    connection: Connection, pipeline: str, before: Spanned | None = None
+    connection: Connection, pipeline: str, line: str, before: Spanned | None = None
 ) -> list[str]:
-    """Keys of the windows that have a plan, in order: all of them, or those before another one."""
+    """Keys of the windows that have a plan for a line, in order: all, or those before another."""
+    of_window = plans.c.window_id == windows.c.id
     rows = (
         select(windows.c.key)
         .where(windows.c.pipeline == pipeline)
-        .where(select(plans.c.id).where(plans.c.window_id == windows.c.id).exists())
+        .where(select(plans.c.id).where(of_window, _COUNTS).correlate(windows).exists())
         .order_by(*IN_ORDER)
     )
     if before is not None:
         rows = rows.where(comes_before(before))
-    return list(connection.scalars(rows))
+    return list(connection.scalars(rows, {"line": line}))
 
 
 def generations(connection: Connection, pipeline: str, window: str) -> list[int]:
@@ -126,14 +154,11 @@ def last_generation(connection: Connection, pipeline: str, window: str) -> int:
 
 
 def plan_of(
-    connection: Connection, pipeline: str, window: str, generation: int | None = None
+    connection: Connection, pipeline: str, window: str, generation: int
 ) -> WindowPlan | None:
-    """One generation of a window, or its newest; None where it is not there."""
-    asked = {"pipeline": pipeline, "window": window}
-    if generation is None:
-        found = connection.scalar(_NEWEST, asked)
-    else:
-        found = connection.scalar(_GENERATION, {**asked, "generation": generation})
+    """One generation of a window; None where it is not there."""
+    asked = {"pipeline": pipeline, "window": window, "generation": generation}
+    found = connection.scalar(_GENERATION, asked)
     return None if found is None else WindowPlan.of_document(found, f"a plan of window {window}")
 
 
@@ -141,7 +166,8 @@ def plan_for(connection: Connection, pipeline: str, line: str, window: str) -> W
     """The plan that a line has trained a window from, or is to train it from; None without one.
 
     A line keeps the plan of its model until it asks for another one itself: what other lines plan
-    since is theirs. A line that has not trained the window takes the newest plan.
+    since is theirs. A line that has not trained the window takes the newest plan, and one that has
+    forgotten it takes none that was there then.
     """
     return _latest(connection, pipeline, line, window)[0]
 
@@ -205,14 +231,17 @@ def plans_of(
 
 
 def trained_generation(connection: Connection, pipeline: str, line: str, window: str) -> int | None:
-    """The newest generation that a line has trained to its end."""
+    """The newest generation that a line has trained to its end, and has not forgotten since."""
     asked = {"pipeline": pipeline, "window": window, "line": line}
     found: int | None = connection.scalar(_TRAINED, asked)
     return found
 
 
 def trained_over(connection: Connection, pipeline: str, line: str, span: Interval) -> list[Window]:
-    """Windows that a line has trained and that share time with a span, in order."""
+    """Windows that a line has trained and that share time with a span, in order.
+
+    Forgotten ones too: their models stay in the line, and hold their rows.
+    """
     trained = (
         select(links.c.id)
         .join(lines, lines.c.id == links.c.line_id)
@@ -306,18 +335,64 @@ def store_plan(
         connection.execute(_STORE_MANIFESTS, rows)
 
 
-def forget(connection: Connection, pipeline: str, window: str) -> bool:
-    """Remove all plans of a window, what was requested of it and how far its training was.
+def forget(connection: Connection, pipeline: str, line: str, window: str) -> bool:
+    """Let a line plan and train a window anew, as if it had none of its plans so far.
 
-    False when it has none.
+    What was requested of the line goes too, and how far its training was. Plans stay that another
+    line asked for, has trained or is training. False when the line has no plan.
     """
-    of_window = window_id(connection, pipeline, window)
-    ids = list(connection.scalars(select(plans.c.id).where(plans.c.window_id == of_window)))
+    if plan_for(connection, pipeline, line, window) is None:
+        return False
+    found = connection.execute(_WINDOW, {"pipeline": pipeline, "window": window}).one()
+    of_line = (forgotten.c.line == line, forgotten.c.window_id == found.id)
+    connection.execute(delete(forgotten).where(*of_line))
+    values = {"line": line, "window_id": found.id, "generation": found.last_generation}
+    connection.execute(insert(forgotten).values(values))
+    claimed = requests.c.tag.startswith(f"{line}:", autoescape=True)
+    connection.execute(delete(requests).where(requests.c.window_id == found.id, claimed))
+    sealed = (seals.c.window_id == found.id, seals.c.line_id == _LINE_ID.scalar_subquery())
+    connection.execute(delete(seals).where(*sealed), {"pipeline": pipeline, "line": line})
+    _drop_unwanted(connection, found.id)
+    return True
+
+
+def forgotten_of(
+    connection: Connection, pipeline: str, line: str, generations: Mapping[str, int]
+) -> set[str]:
+    """Windows whose generation, which is given, a line has forgotten."""
+    found: set[str] = set()
+    for keys in batches(generations):
+        rows = (
+            select(windows.c.key, forgotten.c.generation)
+            .join(windows)
+            .where(windows.c.pipeline == pipeline, windows.c.key.in_(keys))
+            .where(forgotten.c.line == line)
+        )
+        found |= {row.key for row in connection.execute(rows) if generations[row.key] <= row[1]}
+    return found
+
+
+def _drop_unwanted(connection: Connection, window: int) -> None:
+    """Remove plans that all lines have forgotten, and what was decided in favour of them."""
+    wanted = union(
+        select(plans.c.line, plans.c.generation).where(plans.c.window_id == window),
+        *(
+            select(lines.c.line, table.c.generation)
+            .join_from(lines, table, table.c.line_id == lines.c.id)
+            .where(table.c.window_id == window)
+            for table in (links, seals)
+        ),
+    )
+    of_window = select(forgotten.c.line, forgotten.c.generation)
+    rows = connection.execute(of_window.where(forgotten.c.window_id == window))
+    up_to = {row.line: row.generation for row in rows}
+    kept = {row[1] for row in connection.execute(wanted) if row[1] > up_to.get(row[0], 0)}
+    unwanted = (plans.c.window_id == window, plans.c.generation.not_in(kept))
+    ids = list(connection.scalars(select(plans.c.id).where(*unwanted)))
+    decided = (requests.c.window_id == window, requests.c.generation.not_in(kept))
+    connection.execute(delete(requests).where(*decided))
     connection.execute(delete(manifests).where(manifests.c.plan_id.in_(ids)))
     connection.execute(delete(plans).where(plans.c.id.in_(ids)))
-    for table in (requests, seals):
-        connection.execute(delete(table).where(table.c.window_id == of_window))
-    return bool(ids)
 
 
 def _latest(
@@ -325,11 +400,10 @@ def _latest(
 ) -> tuple[WindowPlan | None, int | None]:
     """See `plan_for`; and the newest generation that the line has trained."""
     trained = trained_generation(connection, pipeline, line, window)
-    if trained is None:
-        return plan_of(connection, pipeline, window), None
     asked = {"pipeline": pipeline, "window": window, "line": line, "trained": trained}
-    found = connection.execute(_OF_LINE, asked).scalar_one()
-    return WindowPlan.of_document(found, f"a plan of window {window}"), trained
+    found = connection.scalar(_NEWEST if trained is None else _OF_LINE, asked)
+    plan = None if found is None else WindowPlan.of_document(found, f"a plan of window {window}")
+    return plan, trained
 
 
 def _require_same_span(connection: Connection, found: Row[Any], planned: Window) -> None:

@@ -43,7 +43,7 @@ class Driver:
         request = JobRequest.read(job_dir)
         pipeline = request.pipeline_spec()
         names, job = pipeline.source_names, pipeline.job
-        ledger = Ledger(Home(Path(request.home)), pipeline.name)
+        ledger = Ledger(Home(Path(request.home)), pipeline.name, request.line)
         self._job_dir = job_dir
         self._journal = Journal(job_dir / JOURNAL_FILE)
         self.state = DriverState(

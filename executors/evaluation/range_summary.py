@@ -37,7 +37,7 @@ def summarise_windows(
         ConfigError: when one of them is not trained.
         DataError: when the plan that a model was trained from is gone, and nobody has judged it.
     """
-    ledger = Ledger(chain.home, pipeline.name)
+    ledger = Ledger(chain.home, pipeline.name, chain.line)
     links = _trained(chain, keys)
     evaluation = evaluate(pipeline, chain, links)
     first = chain.first()
@@ -45,14 +45,15 @@ def summarise_windows(
         links = [first, *links]
     generations = {link.window: link.generation for link in links}
     plans, changed = ledger.plans(generations), ledger.data_changed(generations)
-    forgotten = [link for link in links if link.window not in plans]
+    gone = ledger.forgotten(generations) | (generations.keys() - plans.keys())
+    forgotten = [link for link in links if link.window in gone]
     judged = chain.judgements(forgotten)
     for link in forgotten:
         if link.window not in judged:
             plans[link.window] = ledger.plan(link.window, link.generation)
     if facts is None:
         facts = _facts_of_jobs(chain, links)
-    notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(judged)]
+    notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(forgotten)]
     facts = {"published": _published(chain), **facts, "notes": notes}
     return build_summary(pipeline, chain, links, plans, judged, changed, evaluation, facts)
 
@@ -80,12 +81,12 @@ def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:
     return list(found.values())
 
 
-def _forgotten_notes(judged: Mapping[str, Json]) -> list[str]:
-    if not judged:
+def _forgotten_notes(forgotten: Sequence[Link]) -> list[str]:
+    if not forgotten:
         return []
     note = (
-        f"windows that are forgotten: {', '.join(judged)}; what is said of their rows is what they "
-        "were judged by, and the next run plans and trains them again"
+        f"windows that are forgotten: {', '.join(link.window for link in forgotten)}; what is said "
+        "of their rows is from before, and the next run plans and trains them again"
     )
     return [note]
 

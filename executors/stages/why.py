@@ -120,7 +120,8 @@ def _train_again(target: StageTarget) -> str:
     """How a person has a trained window read anew."""
     first = first_window_key(target.key)
     if is_warm_start(target.key):
-        return f"forebay forget {target.pipeline.name} {target.key}, then train it again"
+        name = f"{target.pipeline.name} {_line_option(target)}{target.key}"
+        return f"forebay forget {name}, then train it again"
     return f"{_run_command(target, first, target.key)} --reprocess"
 
 
@@ -173,10 +174,12 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
         project.root, pipeline, project.sources, target.ledger, target.window, clock
     )
     run = f"forebay run {pipeline.name} "
+    link = target.chain.newest(target.key)
+    forgotten = f"forgotten since generation {link.generation} was trained; " if link else ""
     return Why(
         window=target.key,
         state=found.state,
-        reason=found.reason,
+        reason=forgotten + found.reason,
         next=found.next.replace(run, run + _line_option(target)),
     )
 

@@ -107,7 +107,7 @@ class WindowTrainer:
         self._sources = request.source_specs()
         self._has_stream = has_stream(pipeline, self._sources)
         self._model_fingerprint = model_fingerprint_of(pipeline, self._sources)
-        self._ledger = Ledger(home, pipeline.name)
+        self._ledger = Ledger(home, pipeline.name, request.line)
         self._chain = ModelChain(home, pipeline.name, request.line, lease_epoch)
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
@@ -246,7 +246,7 @@ class WindowTrainer:
         return opened
 
     def _plan_of(self, link: Link) -> WindowPlan | None:
-        """What a link was trained from; None where its window was forgotten since."""
+        """What a link was trained from; None where no line has that plan any more."""
         return self._ledger.plans({link.window: link.generation}).get(link.window)
 
     def _seen_by(self, link: Link | None) -> list[RowSums] | None:

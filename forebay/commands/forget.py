@@ -1,4 +1,4 @@
-"""`forebay forget PIPELINE WINDOW`: let one window be planned and trained again."""
+"""`forebay forget PIPELINE WINDOW`: let a line plan and train one window again."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ def forget(
     pipeline: arguments.PipelineName,
     window: Annotated[str, typer.Argument(help="Its key, as `forebay plan` shows it.")],
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Remove a window from the ledger: the next run trains exactly this window again.
+    """Forget what a line has planned of a window: its next run plans and trains it again.
 
-    Its models stay until they are replaced; later windows are stale then.
+    Its models stay until they are replaced; later windows are stale then. Other lines keep their
+    plans and models of the window.
     """
     from forebay.datatasks.ledger import Ledger
     from forebay.executors.job.stored_jobs import jobs_with_window
 
     spec = load_project(config).pipeline(pipeline)
     home = open_home()
-    ledger = Ledger(home, spec.name)
+    ledger = Ledger(home, spec.name, line)
     active = [job for job in jobs_with_window(home, spec.name, window) if job.status.is_active]
     if active:
         raise InfrastructureError(
@@ -41,9 +43,11 @@ def forget(
         )
     if not ledger.forget(window):
         known = ", ".join(ledger.windows()[-5:]) or "none"
-        raise UsageError(f"the ledger has no window {window!r} (its last windows: {known})")
+        raise UsageError(f"line {line!r} has no plan of {window!r} (its last windows: {known})")
     shown = Output(output)
     if shown.is_json:
-        shown.json({"pipeline": spec.name, "forgotten": window})
+        shown.json({"pipeline": spec.name, "line": line, "forgotten": window})
     else:
-        shown.line(f"window {window} is forgotten; the next run plans and trains it again")
+        shown.line(
+            f"window {window} is forgotten on line {line!r}; its next run plans and trains it again"
+        )

@@ -36,10 +36,13 @@ def ls(
 
     links, stale = chain.links(), chain.stale_reasons()
     newest = {link.window: link.generation for link in links}
-    changed = Ledger(chain.home, pipeline, line).data_changed(newest)
+    ledger = Ledger(chain.home, pipeline, line)
+    forgotten, changed = ledger.forgotten(newest), ledger.data_changed(newest)
 
     def row(link: Link) -> dict[str, Any]:
         state = stale.get(link.window) or changed.get(link.window, "current")
+        if link.window in forgotten:
+            state = "forgotten (the next run trains it again)"
         if newest[link.window] != link.generation:
             state = "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):

@@ -31,6 +31,7 @@ def plan(
     first: arguments.FirstWindow,
     last: arguments.LastWindow,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Plan windows as `run` would, and record the plans; a run then finds them.
@@ -50,7 +51,7 @@ def plan(
         project.root,
         spec,
         project.sources,
-        Ledger(home, spec.name),
+        Ledger(home, spec.name, line),
         parse_range(spec, first, last),
         warm_start=None,
         reprocess=False,

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Table, and_, exists, or_, select, tuple_
 
 from forebay.home.tables import (
     STORED,
+    forgotten,
     job_windows,
     jobs,
     lines,
@@ -81,6 +82,7 @@ RULES = (
         for table in (plans, links, requests, seals)
     ),
     Rule(job_windows, _never_planned(), _HIGHER),
+    Rule(forgotten, forgotten.c.generation > windows.c.last_generation, _HIGHER),
     Rule(
         links,
         exists(select(_parents.c.id).where(_of_parent(), _parents.c.line_id != links.c.line_id)),

@@ -93,6 +93,14 @@ plans = Table(
     _number("planned_at"),
     UniqueConstraint("window_id", "generation"),
 )
+# Up to which generation a line has forgotten a window: it plans and trains it anew.
+forgotten = Table(
+    "forgotten",
+    METADATA,
+    Column("line", Text, primary_key=True),
+    _window_id(primary_key=True),
+    _number("generation"),
+)
 # Tasks of one stream of a plan: an Arrow file in the store.
 manifests = Table(
     "manifests",

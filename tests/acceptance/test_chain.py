@@ -73,6 +73,25 @@ def test_a_reprocess_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -
 
 
 @pytest.mark.chaos
+def test_a_forget_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, days=1, rows=ROWS)
+    project.run(FIRST, FIRST)
+    project.run(FIRST, FIRST, "--line", "b")
+    before = models(project, "b")
+    project.forebay("forget", "ads", FIRST)
+    assert models(project, "b") == before == {(FIRST, 1): "current, serves"}
+    assert models(project) == {(FIRST, 1): "forgotten (the next run trains it again), serves"}
+    report = ("report", "ads", "--from", FIRST, "--to", FIRST)
+    assert f"windows that are forgotten: {FIRST}" in project.forebay(*report).stdout
+    assert "forgotten" not in project.forebay(*report, "--line", "b").stdout
+    assert project.run(FIRST, FIRST)["trained_windows"] == [FIRST]
+    assert models(project) == {(FIRST, 1): "replaced", (FIRST, 2): "current, serves"}
+    found = project.run(FIRST, FIRST, "--line", "b")
+    assert (found["trained_windows"], found["windows"][0]["generation"]) == ([], 1)
+    assert models(project, "b") == before
+
+
+@pytest.mark.chaos
 def test_changed_data_of_one_line_marks_the_others(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=1, rows=ROWS)
     first = project.run(FIRST, FIRST)

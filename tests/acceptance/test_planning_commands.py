@@ -354,9 +354,41 @@ def test_forget(project: Project, forebay: Caller) -> None:
     assert Ledger(Home(project.home), "ads").windows() == ["2026-03-01", "2026-03-03"]
     assert forebay.json("forget", "ads", "2026-03-03") == {
         "pipeline": "ads",
+        "line": "main",
         "forgotten": "2026-03-03",
     }
     forebay.text("forget", "ads", "2026-03-02", code=1)
     assert "its last windows: 2026-03-01" in forebay.errors
     forebay.text(*PLAN)
     assert Ledger(Home(project.home), "ads").windows()[1] == "2026-03-02"
+
+
+def test_forget_concerns_one_line(project: Project, forebay: Caller) -> None:
+    key = "2026-03-01"
+    forebay.text(*PLAN)
+    home = Home(project.home)
+    for line in ("main", "b"):
+        record(ModelChain(home, "ads", line), link(key))
+
+    def states(line: str) -> list[str]:
+        listed = forebay.json("models", "ls", "ads", "--line", line)
+        return [row["state"] for row in listed]
+
+    def does(line: str) -> str:
+        spans = ("--from", key, "--to", key, "--line", line)
+        (window,) = forebay.json("explain", "ads", *spans)["windows"]
+        return str(window["does"])
+
+    assert "is forgotten on line 'b'" in forebay.text("forget", "ads", key, "--line", "b")
+    assert states("main") == ["current"]
+    assert states("b") == ["forgotten (the next run trains it again)"]
+    assert (does("main"), does("b")) == ("skip", "train again")
+    assert forebay.json("why", "ads", key)["state"] == "trained"
+    why_b = forebay.json("why", "ads", key, "--line", "b")
+    assert why_b["reason"].startswith("forgotten since generation 1 was trained; ")
+    forebay.text("forget", "ads", key, "--line", "b", code=1)
+    assert "line 'b' has no plan of '2026-03-01'" in forebay.errors
+    for line, generation in (("main", 1), ("b", 2)):
+        rows = forebay.json(*PLAN, "--line", line)
+        assert {row["generation"] for row in rows if row["window"] == key} == {generation}
+    assert (does("main"), does("b")) == ("skip", "train again")

@@ -216,6 +216,33 @@ def test_what_is_forgotten_is_planned_as_a_new_generation(
     assert ledger.state(SECOND).next_generation == 2
 
 
+def test_a_forgotten_window_is_forgotten_by_its_line_alone(
+    ledger: Ledger, chain: ModelChain
+) -> None:
+    other, others = Ledger(ledger.home, "ads", "b"), ModelChain(ledger.home, "ads", "b")
+    others.record(link(FIRST, {"clicks": 10}))
+    others.record(link(SECOND, {"clicks": 10}, parent=(FIRST, 1)))
+    plan_empty(other, SECOND, 2)
+    claims = {each.line: Claims(each, SECOND) for each in (ledger, other)}
+    for line, claim in claims.items():
+        assert claim.decide("a#0", renewed=None) == (1 if line == "main" else 2)
+    assert ledger.forget(SECOND)
+    assert (ledger.latest_plan(SECOND), ledger.windows()) == (None, [FIRST, THIRD])
+    assert (other.trained(SECOND), other.windows()) == (1, [FIRST, SECOND, THIRD])
+    assert other.generations(SECOND) == [1, 2], "what it has trained, and what it is to train"
+    assert [claim.generation("a#0") for claim in claims.values()] == [None, 2]
+    assert (ledger.forgotten({FIRST: 1, SECOND: 1}), other.forgotten({SECOND: 1})) == (
+        {SECOND},
+        set(),
+    )
+    plan_empty(ledger, SECOND, ledger.state(SECOND).next_generation)
+    planned = [each.latest_plan(SECOND) for each in (ledger, other)]
+    assert [plan.generation if plan else None for plan in planned] == [3, 2]
+    chain.record(link(SECOND, {"clicks": 10}, generation=3, parent=(FIRST, 1)))
+    assert (ledger.trained(SECOND), ledger.forgotten({SECOND: 3})) == (3, set())
+    assert other.trained(SECOND) == 1
+
+
 def test_the_newest_failure_of_a_dag_is_kept(home: Home) -> None:
     def failures() -> dict[str, int]:
         return database_of(home).read(lambda rows: last_failures(rows, ["ads", "ads_hourly"]))

@@ -45,6 +45,7 @@ from forebay.home.store import store_of
 from forebay.home.tables import (
     METADATA,
     STORED,
+    forgotten,
     job_windows,
     jobs,
     lines,
@@ -245,6 +246,11 @@ WRONG: list[tuple[Table, str, list[Executable]]] = [
             (seals, seals.c.step == 9),
             (job_windows, job_windows.c.position == 0),
         )
+    ),
+    (
+        forgotten,
+        "has a generation that is higher than the last one of its window",
+        [insert(forgotten).values(line="main", window_id=1, generation=7)],
     ),
     (
         links,

@@ -118,7 +118,7 @@ def test_windows_come_in_the_order_of_time(
         line = link_rows.locked_line(rows, "ads", "main")
         for window in line_windows:
             train(rows, line, window)
-        assert plan_rows.planned_windows(rows, "ads") == keys
+        assert plan_rows.planned_windows(rows, "ads", "main") == keys
         assert link_rows.trained_windows(rows, line) == keys
         parents = [each.parent for each in link_rows.all_links(rows, line)]
         assert parents == [None, *(Parent(window=key, generation=1) for key in keys[:-1])]

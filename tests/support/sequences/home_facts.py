@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
@@ -26,7 +27,7 @@ def facts_of(home: Home) -> Facts:
     database = database_of(home)
     database.prepare()
     return database.read(_rows) | {
-        "lines": {line: _line(ModelChain(home, PIPELINE, line)) for line in LINES},
+        "lines": {line: _line(home, line) for line in LINES},
         "faults": [str(fault) for fault in HomeCheck(home).faults()],
     }
 
@@ -42,14 +43,18 @@ def _rows(rows: Connection) -> Facts:
     }
 
 
-def _line(chain: ModelChain) -> Facts:
+def _line(home: Home, line: str) -> Facts:
+    chain, ledger = ModelChain(home, PIPELINE, line), Ledger(home, PIPELINE, line)
     links = chain.links()
+    planned = {window: ledger.latest_plan(window) for window in ledger.windows()}
     order = chain.windows()
     newest = chain.newest_of(order)
     return {
         "order": order,
         "newest": {window: link.generation for window, link in newest.items()},
         "links": [_link(chain, link) for link in links],
+        "planned": {window: plan.generation for window, plan in planned.items() if plan},
+        "done": {window: ledger.trained(window) for window in planned},
     }
 
 

@@ -189,6 +189,20 @@ class Judge:
             found[plan["window"]] = max(plan["generation"], found.get(plan["window"], 0))
         return found
 
+    def planned_by(self, line: str) -> dict[str, int]:
+        """Windows that have a plan for a line, with the generation that it goes by."""
+        found: dict[str, int] = self.facts["lines"][line]["planned"] if self.facts else {}
+        return found
+
+    def settled(self, line: str) -> dict[str, int]:
+        """Windows that a line has trained as it planned them last: it trains them no more."""
+        done = self.facts["lines"][line]["done"] if self.facts else {}
+        return {
+            window: generation
+            for window, generation in self.planned_by(line).items()
+            if done[window] == generation
+        }
+
     def changed(self) -> set[str]:
         """Planned windows whose files are not what they were planned from."""
         return {

@@ -160,7 +160,7 @@ class Sequences(RuleBasedStateMachine):
     @rule(first=st.integers(0, DAYS - 1), count=st.integers(1, 2), point=POINT)
     def plan(self, first: int, count: int, point: int | None) -> None:
         last = min(first + count - 1, DAYS - 1)
-        trained = {window for line in ("main", "b") for window in self.judge.trained(line)}
+        trained = self.judge.settled("main").keys()
         changed = self.judge.changed() & trained & {key(each) for each in range(first, last + 1)}
         ended = self._do("plan", partial(self.operations.plan, key(first), key(last)), point)
         for window in changed if ended.answer is not None else ():
@@ -197,15 +197,18 @@ class Sequences(RuleBasedStateMachine):
             if ended.answer["state"] == "trained":
                 assert key(number) in self.judge.trained(line)
 
-    @rule(which=st.integers(0, DAYS), point=POINT)
-    def forget(self, which: int, point: int | None) -> None:
-        planned = sorted(self.judge.planned())
+    @rule(which=st.integers(0, DAYS), line=LINE, point=POINT)
+    def forget(self, which: int, line: str, point: int | None) -> None:
+        planned = sorted(self.judge.planned_by(line))
         if not planned:
             return
         window = planned[which % len(planned)]
-        ended = self._do("forget", partial(self.operations.forget, window), point)
+        other = "main" if line == "b" else "b"
+        before = self.judge.settled(other)
+        ended = self._do("forget", partial(self.operations.forget, window, line), point)
+        assert self.judge.settled(other) == before
         if not ended.killed:
-            assert window not in self.judge.planned()
+            assert window not in self.judge.planned_by(line)
 
     @rule(point=POINT)
     def collect(self, point: int | None) -> None:
@@ -217,9 +220,12 @@ class Sequences(RuleBasedStateMachine):
     def _run(self, first: int, last: int, line: str, point: int | None, *, reprocess: bool) -> None:
         last = min(last, DAYS - 1)
         first = min(first, last)
-        before = self._names(line)
+        before, settled = self._names(line), self.judge.settled(line)
         work = partial(self.operations.run, key(first), key(last), line, reprocess=reprocess)
         ended = self._do("reprocess" if reprocess else "run", work, point, first, line)
+        if not reprocess:
+            again = {window for window, _ in self._names(line) - before} & settled.keys()
+            assert not again, f"{line}: {again} is trained again, and nobody has asked for it"
         request = (line, first, last)
         if ended.answer is None:
             self.cut |= {request} if reprocess else set()
@@ -266,6 +272,7 @@ class Sequences(RuleBasedStateMachine):
         reasons = {
             "are not trained yet, and each starts": lambda: first > next_window,
             "is silent: no rows for longer": lambda: self._is_silent(refusal),
+            "it has no rows": lambda: self._is_empty(refusal),
             "and learnt from none of them": lambda: self._is_empty(refusal),
             "were deleted": lambda: lost,
             "were planned, and records of them are deleted": lambda: lost,

@@ -77,9 +77,9 @@ class Operations:
             publish_window(at, ended.generation)
         return {"state": ended.state, "reason": ended.reason}
 
-    def forget(self, window: str) -> None:
+    def forget(self, window: str, line: str) -> None:
         """`forebay forget`."""
-        if not self.target().ledger.forget(window):
+        if not self.target(line).ledger.forget(window):
             raise UsageError(f"the ledger has no window {window!r}: plan it")
 
     def collect(self) -> None:

@@ -183,7 +183,8 @@ def test_a_damaged_manifest_is_named_with_the_way_out(ledger: Ledger, damage: st
     record(ledger)
     path = next(path for path in ledger.store.root.rglob("*") if "g1-history" in path.name)
     path.unlink() if damage == "missing" else path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(DataError, match=rf"generation 1: {path} .* forebay forget ads 2026-03-01"):
+    way = "forebay forget ads 2026-03-01 --line main"
+    with pytest.raises(DataError, match=rf"generation 1: {path} .* {way}"):
         ledger.tasks("2026-03-01", 1)
 
 
@@ -219,9 +220,34 @@ def test_each_line_keeps_the_plan_of_its_own_model(ledger: Ledger) -> None:
     assert (newest(ledger), newest(other)) == (3, 2)
     assert (done(ledger), done(other)) == ([], [2])
     ledger.forget(key)
+    assert (ledger.latest_plan(key), newest(other)) == (None, 2)
     record(ledger, 4)
-    assert (newest(ledger), newest(other)) == (4, 4), "nobody has a plan any more"
-    assert (done(ledger), done(other)) == ([], [])
+    assert (newest(ledger), newest(other)) == (4, 2)
+    assert (done(ledger), done(other)) == ([], [2])
+    assert newest(Ledger(ledger.home, "ads", "third")) == 4
+
+
+def test_a_plan_that_other_lines_have_trained_outlives_its_being_forgotten(ledger: Ledger) -> None:
+    key = "2026-03-01"
+    other, third = (Ledger(ledger.home, "ads", line) for line in ("other", "third"))
+    record(ledger)
+    mark_trained(ledger, key, 1)
+    mark_trained(other, key, 1, "other")
+    assert ledger.forget(key)
+    assert not ledger.forget(key)
+    assert (ledger.windows(), other.windows()) == ([], [key])
+    assert (ledger.trained(key), other.trained(key)) == (None, 1)
+    assert [each.forgotten({key: 1}) for each in (ledger, other)] == [{key}, set()]
+    assert len(other.tasks(key, 1)) == len(third.tasks(key, newest(third)))
+    assert other.forget(key)
+    assert third.latest_plan(key) is None, "nobody who has asked for it or trained it wants it"
+    record(other, 2)
+    assert (newest(ledger), newest(other), newest(third)) == (2, 2, 2)
+    assert ledger.forgotten({key: 2}) == set()
+    assert [each["line"] for each in ledger.history(key) if each["event"] == "forgotten"] == [
+        "main",
+        "other",
+    ]
 
 
 def test_a_generation_of_other_data_than_the_newest_is_told(ledger: Ledger) -> None:

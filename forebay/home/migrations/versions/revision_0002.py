@@ -56,6 +56,12 @@ def _make_plans() -> None:
         UniqueConstraint("window_id", "generation"),
     )
     _make(
+        "forgotten",
+        _text("line", primary_key=True),
+        _row_of("windows", "window_id", primary_key=True),
+        _number("generation"),
+    )
+    _make(
         "manifests",
         _row_of("plans", "plan_id", primary_key=True),
         _text("stream", primary_key=True),

@@ -15,6 +15,7 @@ from support.stages import memory_source, pipeline
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import WindowGrid, WindowSize
+from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
@@ -146,6 +147,19 @@ def test_windows_of_another_size_share_no_rows_with_those_that_are_trained(
     asked = hours.between("2026-02-28T22", "2026-03-01T01")
     assert "window 2026-03-01T00 (" in overlap_with(chain, hours, asked)
     assert overlap_with(chain, hours, asked[:2]) == ""
+
+
+def test_rows_of_a_forgotten_window_stay_in_the_line_until_it_is_trained_anew(
+    chain: ModelChain,
+) -> None:
+    record(chain, "2026-03-01")
+    assert Ledger(chain.home, "ads").forget("2026-03-01")
+    assert gap(chain, "2026-03-01") == ""
+    last = window_of("2026-03-01T23")
+    before = chain.before(last)
+    assert before is not None
+    assert before.window == "2026-03-01", "a model that has its rows already"
+    assert "shares rows with window 2026-03-01" in gap(chain, last.key)
 
 
 def test_days_of_another_zone_share_no_rows_with_those_that_are_trained(chain: ModelChain) -> None:

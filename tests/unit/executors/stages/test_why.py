@@ -78,6 +78,19 @@ def test_a_plan_waits_for_the_window_before_it(found: Stages) -> None:
     assert why(found, 1).next == f"forebay run ads --from {SECOND} --to {SECOND}"
 
 
+def test_a_forgotten_window_says_so_on_its_own_line(found: Stages) -> None:
+    plan(found)
+    train(found, FIRST)
+    other = ModelChain(found.home, "ads", "trial")
+    record(other, link(FIRST))
+    assert found.ledger.forget(FIRST)
+    forgotten = why(found)
+    assert forgotten.state == "not planned"
+    assert forgotten.reason.startswith("forgotten since generation 1 was trained; ")
+    assert forgotten.next == f"forebay run ads --from {FIRST} --to {FIRST}"
+    assert (why(found, line="trial").state, why(found, line="trial").next) == ("trained", "")
+
+
 def test_trained_and_stale(found: Stages) -> None:
     plan(found)
     plan(found, 1)
