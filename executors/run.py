@@ -30,11 +30,11 @@ from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.start import (
-    gap_before,
     overlap_with,
     require_beginning,
     require_checkpoint,
     require_compatible,
+    require_no_gap,
     warm_start_notes,
     warm_start_of,
 )
@@ -152,9 +152,7 @@ class Run:
         first = next((each for each in windows if self._has_to_train(each, again=again)), None)
         if first is None:
             return
-        gap = gap_before(chain, pipeline.dataset.grid, first)
-        if gap:
-            raise ConfigError(gap)
+        require_no_gap(chain, pipeline.dataset.grid, first)
         require_checkpoint(chain, chain.before(first), pipeline.job.checkpoints_kept)
 
     def _has_to_train(self, window: Window, *, again: bool) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from sqlalchemy import Connection
+
 from forebay.config.base import format_duration
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import AFTER_END, SourceSpec
@@ -17,11 +19,14 @@ from forebay.config.windows import (
     is_warm_start,
     warm_start_window,
 )
+from forebay.datatasks import history, plan_rows
 from forebay.datatasks.plans import NO_ROWS, WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
+from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, source_rows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.home.database import database_of
 from forebay.home.paths import DEFAULT_LINE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -136,6 +141,42 @@ def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
     )
 
 
+def require_no_gap(chain: ModelChain, grid: WindowGrid, window: Window) -> None:
+    """Let a window be trained with which the line can continue.
+
+    Raises:
+        ConfigError: when it cannot, see `gap_before`.
+    """
+    gap = gap_before(chain, grid, window)
+    if gap:
+        raise ConfigError(gap)
+
+
+def may_begin_with(chain: ModelChain, grid: WindowGrid, window: Window) -> bool:
+    """Whether a line may begin with a window although runs of windows before it did not train.
+
+    All of them are planned, and none has rows: no line begins with such a window, so their runs
+    end red. Of a window whose planning failed nobody knows that it has none.
+    """
+
+    def work(rows: Connection) -> bool:
+        names = chain.pipeline, chain.line
+        if link_rows.name_before(rows, link_rows.line_id(rows, *names), window) is not None:
+            return False
+        planned = plan_rows.planned_windows(rows, *names, window)
+        plans = (plan_rows.plan_for(rows, *names, key) for key in reversed(planned))
+        if any(plan is None or plan.rows != 0 for plan in plans):
+            return False
+        known, before = set(planned), grid.before(window)
+        if before.key not in known:
+            return False
+        while before.key in known:
+            before = grid.before(before)
+        return not history.entries(rows, chain.pipeline, before.key)
+
+    return database_of(chain.home).read(work)
+
+
 def require_heard(
     chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], plan: WindowPlan
 ) -> None:
@@ -215,7 +256,7 @@ def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
     """Let a line begin with these windows, in order, unless the first is known to have no rows.
 
     It is refused when it is trained, too (`require_learnt`): here nothing is started for it, and
-    the window to begin with can be named.
+    the window that the line begins with can be named.
 
     Raises:
         NotReadyError: when it has none.
@@ -224,10 +265,12 @@ def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
     if first.rows != 0 or is_warm_start(first.window) or chain.before(first.as_window) is not None:
         return
     begin = next((plan.window for plan in plans if plan.rows != 0), None)
-    way = "begin with the first window that has rows"
+    way = f"begin with the first window that has rows, --from {begin}"
+    if begin is None:
+        last = plans[-1].window
+        way = f"wait for the first window that has some (up to {last} none has): it begins the line"
     raise NotReadyError(
         f"window {first.window} cannot begin line {chain.line!r}: it has no rows. Way out: {way}"
-        + (f", --from {begin}" if begin else f"; up to window {plans[-1].window} none has")
     )
 
 

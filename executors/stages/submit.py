@@ -16,6 +16,8 @@ from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.start import (
     gap_before,
+    may_begin_with,
+    require_beginning,
     require_checkpoint,
     require_compatible,
     warm_start_of,
@@ -50,6 +52,7 @@ def submit_window(
     Raises:
         ConfigError: for a gap in the line, a window before that cannot become trained by waiting,
             a declaration that no longer fits the line, or a window without a plan.
+        NotReadyError: for a window without rows with which the line would begin.
         ForebayError: when the job cannot be started.
     """
     return _Submission(target, claim, run, again=again).submit(previous)
@@ -114,9 +117,8 @@ class _Submission:
     def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
         before = grid.before(self.window).key
-        is_first = self.window.start <= grid.at(begin).start  # a run from before is not counted
-        if is_first or (previous is PreviousRun.FAILED and self._is_first_with_rows()):
-            before, previous = "", PreviousRun.NONE
+        if self.window.start <= grid.at(begin).start:
+            before, previous = "", PreviousRun.NONE  # a run from before is not counted
         link, plan = self.chain.newest(before), self.ledger.latest_plan(before)
         holder = living_holder(self.target.home, self.spec.name, self.target.line)
         job = find_job(self.target.home, holder)
@@ -127,25 +129,9 @@ class _Submission:
             gap=gap_before(self.chain, grid, self.window),
             holder="" if holder == self._job_id(planned) else holder,
             coming=job is not None and job.generation(before) is not None,
+            may_begin=may_begin_with(self.chain, grid, self.window),
         )
         return decide(Situation(self.window.key, before, previous, line=line))
-
-    def _is_first_with_rows(self) -> bool:
-        """Whether the line may begin here: what was asked for before is planned and has no rows.
-
-        A line does not begin with a window without rows, so the run of such a window is red. Of a
-        window whose planning failed nobody knows that it has none.
-        """
-        if self.chain.before(self.window) is not None:
-            return False
-        grid = self.spec.dataset.grid
-        before = last = grid.before(self.window)
-        while (plan := self.ledger.latest_plan(before.key)) is not None and plan.rows == 0:
-            before = grid.before(before)
-        if before == last or plan is not None or self.ledger.history(before.key):
-            return False
-        plans = map(self.ledger.latest_plan, self.ledger.windows_before(before))
-        return all(plan is not None and plan.rows == 0 for plan in plans)
 
     def _decide_generation(self) -> int:
         """The claim's generation; decided and stored now where it has none."""
@@ -158,6 +144,7 @@ class _Submission:
         warm = warm_start_of(self.spec, self.chain, self.window)
         if warm is not None and self.chain.newest(warm.key) is None:
             plans.insert(0, self._warm_start_plan(warm))
+        require_beginning(self.chain, plans)
         request = self.target.job_request(self._job_id(generation), plans, publishes=False)
         python = self.spec.job.roles.data.runtime.python or sys.executable
         try:

@@ -31,11 +31,20 @@ class PreviousRun(StrEnum):
 
 
 class EarlierRun(NamedTuple):
-    """The nearest window, further back than the one before, whose run has come to an end."""
+    """The nearest window, further back than the one before, whose run has come to an end.
+
+    may_begin: whether the line may begin after it, see `may_begin_with`.
+    """
 
     window: str
     run: PreviousRun
     trained: bool
+    may_begin: bool = False
+
+    @property
+    def blocks(self) -> bool:
+        """Whether nothing after it is trained until a person has seen to it."""
+        return self.run is PreviousRun.FAILED and not self.trained and not self.may_begin
 
 
 class Line(NamedTuple):
@@ -44,7 +53,8 @@ class Line(NamedTuple):
     trained, planned: newest generations of the window before, None where there is none. gap: why
     the line cannot go on with this window, empty when it can or when it begins here. holder: the
     job of another window that trains the line now; empty when there is none. coming: whether that
-    job trains the window before.
+    job trains the window before. may_begin: whether the line may begin with this window although
+    there were runs before it: none of their windows has rows.
     """
 
     name: str
@@ -53,6 +63,7 @@ class Line(NamedTuple):
     gap: str
     holder: str = ""
     coming: bool = False
+    may_begin: bool = False
 
     @property
     def outdated(self) -> bool:
@@ -127,9 +138,8 @@ def _refusal(seen: Situation) -> str:
 
 def _never_ends(seen: Situation) -> str:
     """Why the active run before will never train."""
-    earlier = seen.earlier
-    if earlier is not None and earlier.run is PreviousRun.FAILED and not earlier.trained:
-        return _after_failed(seen.window, earlier.window)
+    if seen.earlier is not None and seen.earlier.blocks:
+        return _after_failed(seen.window, seen.earlier.window)
     if seen.blocked_looks > BLOCKED_LOOKS_MAX:
         return (
             f"window {seen.window} waits for window {seen.before}, whose run is queued "
@@ -144,6 +154,8 @@ def _no_model(seen: Situation, line: Line) -> str:
     """Why the line has no model to start from, when nobody is going to make one."""
     if line.holder and line.coming:
         return ""
+    if line.may_begin:
+        return line.gap
     if seen.previous is PreviousRun.FAILED and line.outdated:
         return _after_failed(seen.window, seen.before)
     if line.trained is not None:

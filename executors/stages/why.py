@@ -12,6 +12,7 @@ from forebay.datatasks.why import last_failure, why_not_planned
 from forebay.errors import DataError, LineBusyError, NotReadyError
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.start import may_begin_with
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import DEFAULT_LINE
 from forebay.system.message import Message
@@ -173,9 +174,9 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
     found = why_not_planned(
         project.root, pipeline, project.sources, target.ledger, target.window, clock
     )
-    run = f"forebay run {pipeline.name} "
     link = target.chain.newest(target.key)
     forgotten = f"forgotten since generation {link.generation} was trained; " if link else ""
+    run = f"forebay run {pipeline.name} "
     return Why(
         window=target.key,
         state=found.state,
@@ -186,14 +187,21 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
 
 def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     """A plan that nothing has trained: does it wait for the window before it?"""
-    window, chain = plan.window, target.chain
+    window = plan.window
     start = last = first_window_key(window)
     reason = _plan_text(plan)
-    before = _window_before(target)
-    trained = chain.before(target.window)
-    begun = trained is not None or bool(target.ledger.windows_before(target.window))
+    before, trained = _window_before(target), target.chain.before(target.window)
+    begins = trained is None and _may_begin(target)
+    if begins and plan.rows == 0 and target.pipeline.train.warm_start is None:
+        return Why(
+            window=window,
+            state="planned",
+            reason=f"{reason}; no line begins with a window without rows",
+            next=f"nothing: line {target.line!r} begins with the first window that has rows",
+            generation=plan.generation,
+        )
     can_start = trained is not None and trained.end >= target.window.start
-    if before and begun and not can_start:
+    if before and not begins and not can_start:
         reason += f"; it waits for window {before}, which is not trained"
         start = before
     failure = last_failure(target.ledger, window)
@@ -206,6 +214,13 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
         next=_run_command(target, start, last),
         generation=plan.generation,
     )
+
+
+def _may_begin(target: StageTarget) -> bool:
+    """Whether a line without models before a window may begin with it."""
+    if not target.ledger.windows_before(target.window):
+        return True
+    return may_begin_with(target.chain, target.pipeline.dataset.grid, target.window)
 
 
 def _window_before(target: StageTarget) -> str:

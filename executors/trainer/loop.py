@@ -27,6 +27,7 @@ from forebay.executors.model_line.start import (
     require_checkpoint,
     require_heard,
     require_learnt,
+    require_no_gap,
 )
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.trainer.counters import DurableCounters
@@ -201,6 +202,8 @@ class WindowTrainer:
             parent = self._chain.before(window)
             self._copier.bring(window.key, window.generation, store)
             plan = self._ledger.plan(window.key, window.generation)
+            # Whoever submitted it looked before the line was this job's.
+            require_no_gap(self._chain, self._pipeline.dataset.grid, plan.as_window)
             require_heard(self._chain, self._pipeline, self._sources, plan)
             before = None if parent is None else self._plan_of(parent)
             if before is not None:

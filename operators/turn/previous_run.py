@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forebay.config.windows import WindowGrid
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.start import may_begin_with
 from forebay.executors.stages.turn import EarlierRun, PreviousRun, Situation
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import (
@@ -107,7 +109,10 @@ class TurnObserver:
             runs = runs_of(self.request.dag_id, window, self.grid)
             state = combined_state(runs, self._training_of(runs))
             if state is not PreviousRun.ACTIVE:
-                return EarlierRun(window.key, state, trained=bool(self._files(window.key).links))
+                trained = bool(self._files(window.key).links)
+                chain = ModelChain(self.home, self.pipeline, self.line)
+                may_begin = may_begin_with(chain, self.grid, self.grid.after(window))
+                return EarlierRun(window.key, state, trained, may_begin)
         return None
 
     def _training_of(self, runs: Sequence[OtherRun]) -> dict[str, str | None]:

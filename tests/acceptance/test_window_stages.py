@@ -28,6 +28,7 @@ from forebay.errors import RowsLostError
 from forebay.executors.job.endpoints import executors_registered
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
+from forebay.executors.job.submit import submit
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.evaluate import evaluate_window
@@ -249,3 +250,18 @@ def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Pa
     why = json.loads(made.made.forebay("why", "ads", FIRST, "--output", "json").stdout)
     assert why["state"] == "failed"
     assert "not finite" in why["reason"]
+
+
+def test_a_job_that_comes_when_the_line_has_moved_leaves_no_gap(tmp_path: Path) -> None:
+    """Both were submitted while the line had no model; the other one has begun it meanwhile."""
+    made = Stages(ads_project(tmp_path, days=3, rows=200))
+    third = "2026-03-03"
+    for key in (FIRST, third):
+        made.plan(key)
+    late = made.target(third).job_request("ads.main.late", [made.ledger.plan(third, 1)])
+    assert made.train(FIRST, "run#0").state == "succeeded"
+    status = submit(made.home, late).wait(120)
+    assert (status.state, made.chain.windows()) == ("failed", [FIRST])
+    assert status.error is not None
+    assert status.error.error == "ConfigError"
+    assert f"windows {SECOND} up to {third} are not trained yet" in status.error.message

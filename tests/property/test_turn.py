@@ -25,7 +25,8 @@ lines = st.builds(
     gap=st.sampled_from(["", "gap"]),
     holder=st.sampled_from(["", "job"]),
     coming=st.booleans(),
-)
+    may_begin=st.booleans(),
+).map(lambda line: line if line.trained is None else line._replace(may_begin=False))
 runs = st.sampled_from(list(PreviousRun))
 ended = st.sampled_from([run for run in PreviousRun if run is not PreviousRun.ACTIVE])
 situations = st.builds(
@@ -34,7 +35,13 @@ situations = st.builds(
     before=st.just("B"),
     previous=runs,
     earlier=st.none()
-    | st.builds(EarlierRun, window=st.just("A"), run=ended, trained=st.booleans()),
+    | st.builds(
+        EarlierRun,
+        window=st.just("A"),
+        run=ended,
+        trained=st.booleans(),
+        may_begin=st.booleans(),
+    ),
     blocked_looks=st.integers(0, BLOCKED_LOOKS_MAX + 2),
     line=st.none() | lines,
     answer=st.none() | st.just("the line is busy"),
@@ -55,9 +62,9 @@ def test_a_window_never_goes_while_the_window_before_or_another_trains(seen: Sit
 def test_a_window_goes_exactly_on_a_model_or_where_the_line_begins(
     seen: Situation, line: Line, previous: PreviousRun
 ) -> None:
-    begins = previous is PreviousRun.NONE and not line.gap
+    begins = (previous is PreviousRun.NONE or line.may_begin) and not line.gap
     starts = begins if line.trained is None else True
-    if previous is PreviousRun.FAILED:
+    if previous is PreviousRun.FAILED and not line.may_begin:
         starts = not line.outdated
     free = not line.holder and seen.answer is None
     turn = decide(seen._replace(line=line, previous=previous))
@@ -70,7 +77,7 @@ def test_a_window_waits_exactly_for_what_can_come(seen: Situation) -> None:
     """Waiting for a run that has ended would hold the place that its next attempt needs."""
     turn = decide(seen)
     if seen.previous is PreviousRun.ACTIVE:
-        stuck = seen.earlier is not None and seen.earlier[1:] == (PreviousRun.FAILED, False)
+        stuck = seen.earlier is not None and seen.earlier[1:] == (PreviousRun.FAILED, False, False)
         can_come = not stuck and seen.blocked_looks <= BLOCKED_LOOKS_MAX
         assert (turn.action == "wait") == (can_come and seen.seconds_left > 0)
         assert turn.late == (can_come and seen.seconds_left <= 0)
@@ -91,7 +98,7 @@ def test_whatever_waits_goes_once_the_window_before_is_trained_and_the_line_is_f
     came = seen._replace(
         previous=PreviousRun.DONE,
         earlier=None,
-        line=line._replace(trained=trained, holder=""),
+        line=line._replace(trained=trained, holder="", may_begin=False),
         answer=None,
     )
     assert decide(came).action == "go"

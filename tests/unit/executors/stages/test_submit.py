@@ -19,7 +19,13 @@ from support.scripted_supervisor import (
 from support.stages import DAY, START, Stages, noon, pipeline, replanned, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.errors import ConfigError, InfrastructureError, LineBusyError, UsageError
+from forebay.errors import (
+    ConfigError,
+    InfrastructureError,
+    LineBusyError,
+    NotReadyError,
+    UsageError,
+)
 from forebay.executors.job.request import State
 from forebay.executors.job.stored_jobs import find_job, jobs_owned
 from forebay.executors.job.submit import submit as submit_job
@@ -315,6 +321,17 @@ def test_a_line_begins_after_windows_without_rows_whose_runs_are_red(
         found.sink(number)
     assert submit(found, 2, previous=FAILED).state == "submitted"
     assert asked(supervisors.started[0]) == [(THIRD, 1)]
+
+
+def test_a_window_without_rows_begins_no_line_and_starts_no_job(found: Stages) -> None:
+    MEMORY["a"] = table([noon(2)])
+    for number in range(2):
+        found.source(number)
+        found.sink(number)
+    for number, previous in ((0, NONE), (1, FAILED)):
+        with pytest.raises(NotReadyError, match="cannot begin line 'main': it has no rows"):
+            submit(found, number, previous=previous)
+    assert not found.home.jobs.exists()
 
 
 def test_a_line_does_not_begin_after_rows_that_are_not_trained(found: Stages) -> None:

@@ -23,6 +23,7 @@ BEHIND = Line("main", trained=1, planned=2, gap="")
 BEGINS = Line("main", trained=None, planned=None, gap="")
 MISSING = Line("main", trained=None, planned=None, gap=GAP)
 COMING = MISSING._replace(holder="ads.A_C", coming=True)
+SILENT = Line("main", trained=None, planned=1, gap="", may_begin=True)
 BUSY = TRAINED._replace(holder="ads-main-D-g1")
 
 
@@ -53,6 +54,12 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
         (FAILED, BEHIND, "refuse", "the run of window B, which comes before it, failed"),
         (FAILED, BEGINS, "refuse", "Clear that run and then this one"),
         (FAILED, MISSING, "refuse", "missing and errored runs"),
+        (FAILED, SILENT, "go", ""),
+        (DONE, SILENT, "go", ""),  # a person marked the run of a window without rows
+        (NONE, SILENT, "go", ""),
+        (ACTIVE, SILENT, "wait", "whose run goes on"),
+        (FAILED, SILENT._replace(gap=GAP), "refuse", GAP),
+        (FAILED, SILENT._replace(holder="other"), "wait", "which job other trains"),
     ],
 )
 def test_what_a_stage_sees(previous: PreviousRun, line: Line, action: str, words: str) -> None:
@@ -71,6 +78,7 @@ def test_what_a_stage_sees(previous: PreviousRun, line: Line, action: str, words
         (ACTIVE, {"earlier": EarlierRun("A", FAILED, trained=False)}, "refuse", "run of window A,"),
         (ACTIVE, {"earlier": EarlierRun("A", FAILED, trained=True)}, "wait", "window B"),
         (ACTIVE, {"earlier": EarlierRun("A", DONE, trained=False)}, "wait", "window B"),
+        (ACTIVE, {"earlier": EarlierRun("A", FAILED, False, may_begin=True)}, "wait", "window B"),
         (ACTIVE, {"blocked_looks": BLOCKED_LOOKS_MAX}, "wait", "window B"),
         (ACTIVE, {"blocked_looks": BLOCKED_LOOKS_MAX + 1}, "refuse", "runs backwards?"),
         # It has trained, and only what comes after training is queued again.

@@ -78,6 +78,21 @@ def test_a_plan_waits_for_the_window_before_it(found: Stages) -> None:
     assert why(found, 1).next == f"forebay run ads --from {SECOND} --to {SECOND}"
 
 
+def test_a_line_waits_for_no_window_without_rows_to_begin(found: Stages) -> None:
+    MEMORY["a"] = MEMORY["b"] = table([noon(2)])
+    for number in range(4):
+        plan(found, number)
+    for number in range(2):
+        empty = why(found, number)
+        assert (empty.state, empty.generation) == ("planned", 1)
+        assert empty.reason.endswith("; no line begins with a window without rows")
+        assert empty.next == "nothing: line 'main' begins with the first window that has rows"
+    third = why(found, 2)
+    assert third.reason == "generation 1: a 1 rows, b 1 rows"
+    assert third.next == "forebay run ads --from 2026-03-03 --to 2026-03-03"
+    assert "it waits for window 2026-03-03" in why(found, 3).reason
+
+
 def test_a_forgotten_window_says_so_on_its_own_line(found: Stages) -> None:
     plan(found)
     train(found, FIRST)
