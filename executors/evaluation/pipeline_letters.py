@@ -10,9 +10,9 @@ from sqlalchemy import Connection, select
 
 from forebay.datatasks.window_order import IN_ORDER
 from forebay.errors import InfrastructureError
-from forebay.executors.model_line import link_rows
-from forebay.executors.model_line.file_rows import stored_in
 from forebay.executors.model_line.link import FileKind
+from forebay.executors.model_line.rows import line_rows, link_rows
+from forebay.executors.model_line.rows.file_rows import stored_in
 from forebay.executors.window_files.dead_letters import (
     DEAD_FOLDER,
     DeadLetter,
@@ -78,7 +78,7 @@ def _newest(connection: Connection, pipeline: str) -> list[_Linked]:
         .join(lines, lines.c.id == links.c.line_id)
         .join(windows, windows.c.id == links.c.window_id)
         .join(link_files, link_files.c.link_id == links.c.id)
-        .where(lines.c.pipeline == pipeline, link_files.c.kind == _LETTERS, link_rows.is_newest())
+        .where(lines.c.pipeline == pipeline, link_files.c.kind == _LETTERS, line_rows.is_newest())
         .order_by(lines.c.line, *IN_ORDER)
     )
     return [_Linked(row.line, row.key, stored_in(row)) for row in connection.execute(rows)]
@@ -92,7 +92,7 @@ def _local(home: Home, pipeline: str) -> Iterator[_Local]:
 
 def _is_linked(rows: Connection, pipeline: str, one: _Local) -> bool:
     """Whether its line has a link of this generation or a newer one."""
-    newest = link_rows.link_of(rows, link_rows.line_id(rows, pipeline, one.line), one.window)
+    newest = link_rows.link_of(rows, line_rows.line_id(rows, pipeline, one.line), one.window)
     return newest is not None and newest.generation >= one.generation
 
 

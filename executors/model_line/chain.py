@@ -18,13 +18,7 @@ from sqlalchemy import Connection
 from forebay.config.windows import Interval, Spanned, Window, is_warm_start
 from forebay.datatasks import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
-from forebay.executors.model_line import (
-    file_rows,
-    judgement_rows,
-    lease_rows,
-    link_rows,
-    serving,
-)
+from forebay.executors.model_line import serving
 from forebay.executors.model_line.link import (
     FileKind,
     Head,
@@ -33,6 +27,14 @@ from forebay.executors.model_line.link import (
     Published,
     Standing,
     StoredSeal,
+)
+from forebay.executors.model_line.rows import (
+    file_rows,
+    judgement_rows,
+    lease_rows,
+    line_rows,
+    link_rows,
+    link_writer,
 )
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database import database_of
@@ -70,7 +72,7 @@ class ModelChain:
 
     def windows(self) -> list[str]:
         """Keys of all windows that have at least one link, in order."""
-        return self._read(link_rows.trained_windows)
+        return self._read(line_rows.trained_windows)
 
     def link(self, window: str, generation: int) -> Link | None:
         """One link, or None when that generation never reached its end."""
@@ -122,7 +124,7 @@ class ModelChain:
     def is_trained(self, window: str, generation: int) -> bool:
         """Whether a generation has a link."""
         name = Parent(window=window, generation=generation)
-        return self._read(lambda rows, line: link_rows.link_id(rows, line, name)) is not None
+        return self._read(lambda rows, line: line_rows.link_id(rows, line, name)) is not None
 
     def record(self, link: Link) -> None:
         """Store a link; from now on the window counts as trained in this generation.
@@ -141,7 +143,7 @@ class ModelChain:
         }
 
         def work(rows: Connection, line: int) -> list[str]:
-            of_window = link_rows.store_link(rows, line, self.pipeline, link)
+            of_window = link_writer.store_link(rows, line, self.pipeline, link)
             history.note(rows, self.pipeline, link.window, "trained", facts)
             return file_rows.forget_seal(rows, line, of_window)
 
@@ -162,7 +164,7 @@ class ModelChain:
         name = Parent(window=seal.window, generation=seal.generation)
 
         def work(rows: Connection, line: int) -> list[str]:
-            of_window = link_rows.planned_window(rows, self.pipeline, name)
+            of_window = line_rows.planned_window(rows, self.pipeline, name)
             return file_rows.store_seal(rows, line, of_window, seal)
 
         self._train_and_remove(work)
@@ -178,7 +180,7 @@ class ModelChain:
 
         def work(rows: Connection, line: int) -> list[str]:
             return file_rows.forget_seal(
-                rows, line, link_rows.planned_window(rows, self.pipeline, name)
+                rows, line, line_rows.planned_window(rows, self.pipeline, name)
             )
 
         self._train_and_remove(work)
@@ -268,7 +270,7 @@ class ModelChain:
         """Name something more that is stored of a link; the link with it."""
 
         def work(rows: Connection, line: int) -> None:
-            of_link = link_rows.require_id(rows, line, link.name)
+            of_link = line_rows.require_id(rows, line, link.name)
             file_rows.replace(rows, of_link, kind, stored)
 
         self._train(work)
@@ -320,7 +322,7 @@ class ModelChain:
     def _read(self, work: Callable[[Connection, int | None], T]) -> T:
         """Call `work` with the line's id, which is None before anything of it was stored."""
         return database_of(self.home).read(
-            lambda rows: work(rows, link_rows.line_id(rows, self.pipeline, self.line))
+            lambda rows: work(rows, line_rows.line_id(rows, self.pipeline, self.line))
         )
 
     def _train(self, work: Callable[[Connection, int], T]) -> T:
@@ -336,5 +338,5 @@ class ModelChain:
     def _change(self, work: Callable[[Connection, int], T]) -> T:
         """Call `work` while nobody else changes the line."""
         return database_of(self.home).transact(
-            lambda rows: work(rows, link_rows.locked_line(rows, self.pipeline, self.line))
+            lambda rows: work(rows, line_rows.locked_line(rows, self.pipeline, self.line))
         )

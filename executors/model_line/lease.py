@@ -16,8 +16,8 @@ from forebay.errors import LineBusyError
 from forebay.executors.job.heartbeat import BEATS_SECONDS, EXPIRED_SECONDS, is_silent
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import stored_job
-from forebay.executors.model_line import lease_rows
-from forebay.executors.model_line.lease_rows import Holder
+from forebay.executors.model_line.rows import lease_rows
+from forebay.executors.model_line.rows.lease_rows import Holder
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of

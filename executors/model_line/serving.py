@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from forebay.config.windows import order_of
-from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.rows import line_rows
 from forebay.executors.model_line.staleness import stale_reason
 from forebay.home.store import Stored
 from forebay.home.tables import link_files, links, served, windows
@@ -68,7 +68,7 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     stale = stale_reason(connection, line, link)
     if stale:
         return f"generation {link.generation} of window {link.window} is {stale}"
-    newest = link_rows.newest_generation(connection, line, link.window)
+    newest = line_rows.newest_generation(connection, line, link.window)
     if newest is not None and newest > link.generation:
         return f"window {link.window} has been trained anew, as generation {newest}"
     pointer = pointer_of(connection, line)
@@ -79,7 +79,7 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
 
 def serve(connection: Connection, line: int, link: Link, now: datetime) -> None:
     """Move the pointer to a link of the line."""
-    of_link = link_rows.require_id(connection, line, link.name)
+    of_link = line_rows.require_id(connection, line, link.name)
     at = to_us(now)
     if connection.execute(_MOVE, {"line": line, "link": of_link, "at": at}).rowcount == 0:
         values = {"line_id": line, "link_id": of_link, "published_at": at}

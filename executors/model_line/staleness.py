@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, Select, Subquery, bindparam, func, selec
 
 from forebay.datatasks.window_order import BEFORE, IN_ORDER, span
 from forebay.executors.model_line.link import Link, Parent
-from forebay.executors.model_line.link_rows import (
+from forebay.executors.model_line.rows.line_rows import (
     is_newest,
     name_before,
     next_link,

@@ -22,10 +22,10 @@ from forebay.config.windows import (
 from forebay.datatasks import history, plan_rows
 from forebay.datatasks.plans import NO_ROWS, WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
-from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, source_rows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.executors.model_line.rows import line_rows
 from forebay.home.database import database_of
 from forebay.home.paths import DEFAULT_LINE
 
@@ -161,7 +161,7 @@ def may_begin_with(chain: ModelChain, grid: WindowGrid, window: Window) -> bool:
 
     def work(rows: Connection) -> bool:
         names = chain.pipeline, chain.line
-        if link_rows.name_before(rows, link_rows.line_id(rows, *names), window) is not None:
+        if line_rows.name_before(rows, line_rows.line_id(rows, *names), window) is not None:
             return False
         planned = plan_rows.planned_windows(rows, *names, window)
         plans = (plan_rows.plan_for(rows, *names, key) for key in reversed(planned))

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ForebayError
-from forebay.executors.model_line.link_rows import line_id
+from forebay.executors.model_line.rows.line_rows import line_id
 from forebay.executors.retention.job_folders import old_job_folders, remove_job_folder
 from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.old_plans import OldPlan, forget_plans, old_plans

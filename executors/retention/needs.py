@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from forebay.datatasks.window_order import in_order, place
 from forebay.executors.job.job_rows import is_unended
-from forebay.executors.model_line.link_rows import is_newest, next_link
+from forebay.executors.model_line.rows.line_rows import is_newest, next_link
 from forebay.executors.retention.rule import Needs
 from forebay.home.rows import batches
 from forebay.home.tables import job_windows, jobs, links, served, windows

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, select
 
 from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.model_line.link import FileKind
-from forebay.executors.model_line.link_rows import is_newest
+from forebay.executors.model_line.rows.line_rows import is_newest
 from forebay.executors.retention.needs import needs_of
 from forebay.executors.retention.oldest import IN_RANGE, older_than, passed, windows_like
 from forebay.executors.retention.rule import LinkFile, WindowsKept, may_go

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from forebay.executors.model_line.file_rows import all_seals, forget_seal
+from forebay.executors.model_line.rows.file_rows import all_seals, forget_seal
 from forebay.executors.retention.training_folders import is_spent
 from forebay.home.database import database_of
 from forebay.home.paths import Home

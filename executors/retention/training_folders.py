@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from forebay.executors.job import job_rows
 from forebay.executors.model_line.link import Parent
-from forebay.executors.model_line.link_rows import line_id, link_id
+from forebay.executors.model_line.rows.line_rows import line_id, link_id
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.tables import job_windows, jobs, plans, windows

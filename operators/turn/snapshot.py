@@ -7,8 +7,8 @@ from typing import NamedTuple, Self
 
 from sqlalchemy import Connection
 
-from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.lease import held_lines
+from forebay.executors.model_line.rows import line_rows
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.operators.runs.run_failures import last_failures
@@ -47,7 +47,7 @@ class TurnSnapshot(Message):
     ) -> dict[Turn, Self]:
         """Look now, for all of these."""
         held = held_lines(connection, home, {(turn.pipeline, turn.line) for turn in turns})
-        links = link_rows.generations(connection, {(turn.pipeline, turn.before) for turn in turns})
+        links = line_rows.generations(connection, {(turn.pipeline, turn.before) for turn in turns})
         failed = last_failures(connection, {turn.dag_id for turn in turns})
         return {
             turn: cls(

@@ -14,8 +14,8 @@ from support.links import link
 from forebay.config.windows import Window, WindowGrid, WindowSize, warm_start_window
 from forebay.datatasks import plan_rows
 from forebay.datatasks.plans import WindowPlan
-from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.link import Link, Parent
+from forebay.executors.model_line.rows import line_rows, link_rows, link_writer
 from forebay.executors.model_line.staleness import stale_reasons
 from forebay.home.database import Database, database_of
 from forebay.home.paths import Home
@@ -79,7 +79,7 @@ def train(rows: Connection, line: int, window: Window, generation: int = 1) -> L
             "parent": before.name if before else None,
         }
     )
-    link_rows.store_link(rows, line, "ads", trained)
+    link_writer.store_link(rows, line, "ads", trained)
     return trained
 
 
@@ -115,11 +115,11 @@ def test_windows_come_in_the_order_of_time(
     def work(rows: Connection) -> None:
         for number in planned:
             plan(rows, line_windows[number])
-        line = link_rows.locked_line(rows, "ads", "main")
+        line = line_rows.locked_line(rows, "ads", "main")
         for window in line_windows:
             train(rows, line, window)
         assert plan_rows.planned_windows(rows, "ads", "main") == keys
-        assert link_rows.trained_windows(rows, line) == keys
+        assert line_rows.trained_windows(rows, line) == keys
         parents = [each.parent for each in link_rows.all_links(rows, line)]
         assert parents == [None, *(Parent(window=key, generation=1) for key in keys[:-1])]
         first = link_rows.first_link(rows, line)

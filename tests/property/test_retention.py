@@ -15,8 +15,8 @@ from support.model_lines import plan_empty
 from forebay.config.windows import is_warm_start, order_of
 from forebay.datatasks.ledger import Ledger
 from forebay.executors.job import job_changes
-from forebay.executors.model_line import judgement_rows, link_rows
 from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.rows import judgement_rows, line_rows, link_writer
 from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.rule import LinkFile, WindowsKept
 from forebay.home.database import Database
@@ -60,7 +60,7 @@ class History:
 
     def __init__(self, rows: Connection, numbers: list[int], judged: set[int]) -> None:
         self.rows = rows
-        self.line = link_rows.locked_line(rows, "ads", "main")
+        self.line = line_rows.locked_line(rows, "ads", "main")
         self.links: list[Link] = []
         self.judged: list[Link] = []
         for place, number in enumerate(numbers):
@@ -79,11 +79,11 @@ class History:
         }
         changes = {"parent": parent.name if parent else None, "files": files}
         self.links.append(made.model_copy(update=changes))
-        link_rows.store_link(self.rows, self.line, "ads", self.links[-1])
+        link_writer.store_link(self.rows, self.line, "ads", self.links[-1])
 
     def serve(self, number: int) -> Link:
         serving = self.links[number % len(self.links)]
-        of_link = link_rows.require_id(self.rows, self.line, serving.name)
+        of_link = line_rows.require_id(self.rows, self.line, serving.name)
         values = {"line_id": self.line, "link_id": of_link, "published_at": 0}
         self.rows.execute(insert(served).values(**values))
         return serving

@@ -13,8 +13,8 @@ from support.model_lines import plan_empty
 
 from forebay.config.windows import order_of
 from forebay.datatasks.ledger import Ledger
-from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.rows import line_rows, link_rows, link_writer
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database import Database
 from forebay.home.paths import Home
@@ -78,7 +78,7 @@ def walked(trained: list[Link], one: Link) -> str | None:
 @given(trainings)
 def test_the_query_answers_as_the_walk(database: Database, numbers: list[int]) -> None:
     def work(rows: Connection) -> None:
-        line = link_rows.locked_line(rows, "ads", "main")
+        line = line_rows.locked_line(rows, "ads", "main")
         trained: list[Link] = []
         for number in numbers:
             key = KEYS[number]
@@ -86,7 +86,7 @@ def test_the_query_answers_as_the_walk(database: Database, numbers: list[int]) -
             one = link(key, generation=generation)
             parent = before(trained, one)
             one = one.model_copy(update={"parent": parent.name if parent else None})
-            link_rows.store_link(rows, line, "ads", one)
+            link_writer.store_link(rows, line, "ads", one)
             trained.append(one)
         assert link_rows.all_links(rows, line) == sorted(
             trained, key=lambda each: (order_of(each), each.generation)

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, delete, update
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
-from forebay.executors.model_line import link_rows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.model_line.rows import line_rows, link_writer
 from forebay.executors.retention.collect import LineRetention
 from forebay.home.database import database_of
 from forebay.home.paths import Home
@@ -93,11 +93,11 @@ def replace_link(chain: ModelChain, trained: Link) -> None:
     """Change what is stored of a link, as no training does."""
 
     def work(rows: Connection) -> None:
-        line = link_rows.locked_line(rows, chain.pipeline, chain.line)
-        old = link_rows.link_id(rows, line, trained.name)
+        line = line_rows.locked_line(rows, chain.pipeline, chain.line)
+        old = line_rows.link_id(rows, line, trained.name)
         rows.execute(update(links).where(links.c.id == old).values(generation=-1))
-        link_rows.store_link(rows, line, chain.pipeline, trained)
-        new = link_rows.link_id(rows, line, trained.name)
+        link_writer.store_link(rows, line, chain.pipeline, trained)
+        new = line_rows.link_id(rows, line, trained.name)
         rows.execute(update(links).where(links.c.parent_id == old).values(parent_id=new))
         for table in (served, judgements):
             rows.execute(update(table).where(table.c.link_id == old).values(link_id=new))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.executors.model_line.link import Parent
-from forebay.executors.model_line.link_rows import is_of, link_id, require_id
+from forebay.executors.model_line.rows.line_rows import is_of, link_id, require_id
 from forebay.home.rows import batches
 from forebay.home.tables import judgements, links, windows
 from forebay.system.instants import now_us

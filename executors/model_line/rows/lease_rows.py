@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from forebay.errors import FencedError
 from forebay.executors.job.request import ACTIVE_STATES
-from forebay.executors.model_line.link_rows import locked_line
+from forebay.executors.model_line.rows.line_rows import locked_line
 from forebay.home.rows import batches
 from forebay.home.tables import jobs, lines
 

@@ -1,0 +1,164 @@
+"""Links of model lines, read whole from their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, select, tuple_
+
+from forebay.config.windows import Spanned, order_of
+from forebay.datatasks.window_order import AFTER, BEFORE, IN_ORDER, place, span
+from forebay.executors.model_line.link import FileKind, Head, Link, Parent
+from forebay.executors.model_line.rows import file_rows, source_rows
+from forebay.executors.model_line.rows.line_rows import (
+    LATEST_FIRST,
+    OF_GENERATION,
+    OF_LINE,
+    OF_WINDOW,
+    is_newest,
+)
+from forebay.home.rows import batches
+from forebay.home.store import Stored
+from forebay.home.tables import links, windows
+from forebay.system.instants import from_us
+
+# Fields of a link that are columns of the same name.
+PLAIN = (
+    "generation",
+    "step",
+    "steps",
+    "resumed_from_step",
+    "resumed_from_runtime",
+    "reread_rows",
+    "model_fingerprint",
+)
+_parents = links.alias("parents")
+_parent_windows = windows.alias("parent_windows")
+_in_order = (*IN_ORDER, links.c.generation)
+# Later than any window: who looks for what comes before it finds the last ones by their index.
+_EVER = 2**62
+# Made once, since making a statement takes longer than its execution.
+_LINKS = (
+    select(
+        links,
+        windows.c.key.label("window"),
+        windows.c.starts_at,
+        windows.c.ends_at,
+        _parent_windows.c.key.label("parent_window"),
+        _parents.c.generation.label("parent_generation"),
+    )
+    .select_from(links)
+    .join(windows, windows.c.id == links.c.window_id)
+    .outerjoin(_parents, _parents.c.id == links.c.parent_id)
+    .outerjoin(_parent_windows, _parent_windows.c.id == _parents.c.window_id)
+    .where(OF_LINE)
+)
+_NEWEST_LINKS = _LINKS.where(is_newest()).order_by(*_in_order)
+_LINK = _LINKS.where(OF_WINDOW, OF_GENERATION).limit(1)
+_NEWEST = _LINKS.where(OF_WINDOW).order_by(links.c.generation.desc()).limit(1)
+_BETWEEN = _NEWEST_LINKS.where(
+    ~AFTER, place() >= tuple_(bindparam("first_end"), bindparam("first_start"))
+)
+_LINKS_AFTER = _NEWEST_LINKS.where(AFTER).limit(bindparam("count"))
+_LINK_BEFORE = _LINKS.where(BEFORE).order_by(*LATEST_FIRST).limit(1)
+
+
+def link_of(
+    connection: Connection, line: int | None, window: str, generation: int | None = None
+) -> Link | None:
+    """One link of a window, or its newest; None where it is not there."""
+    asked = {"line": line, "window": window}
+    if generation is None:
+        return _first(connection, _NEWEST, asked)
+    return _first(connection, _LINK, asked | {"generation": generation})
+
+
+def link_before(connection: Connection, line: int | None, one: Spanned) -> Link | None:
+    """The newest link of the last window before this one; None where the line begins."""
+    return _first(connection, _LINK_BEFORE, {"line": line, **span(one)})
+
+
+def first_link(connection: Connection, line: int | None) -> Link | None:
+    """The newest link of the window that the line begins with; None for an empty line."""
+    return _first(connection, _NEWEST_LINKS.limit(1), {"line": line})
+
+
+def last_links(connection: Connection, line: int | None, count: int) -> list[Link]:
+    """The newest links of the last windows, in order."""
+    rows = _LINKS.where(BEFORE, is_newest()).order_by(*LATEST_FIRST).limit(count)
+    return list(reversed(_all(connection, rows, {"line": line, "end": _EVER, "start": _EVER})))
+
+
+def all_links(connection: Connection, line: int | None) -> list[Link]:
+    """Every link of a line, by window and generation."""
+    return _all(connection, _LINKS.order_by(*_in_order), {"line": line})
+
+
+def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) -> list[Link]:
+    """The newest links of these windows, in order; windows without one are left out."""
+    found: list[Link] = []
+    for some in batches(keys):
+        found += _all(connection, _NEWEST_LINKS.where(windows.c.key.in_(some)), {"line": line})
+    return sorted(found, key=order_of)
+
+
+def links_between(
+    connection: Connection, line: int | None, first: Spanned, last: Spanned
+) -> list[Link]:
+    """The newest links from one window to another, in order."""
+    since = {f"first_{name}": instant for name, instant in span(first).items()}
+    return _all(connection, _BETWEEN, {"line": line, **since, **span(last)})
+
+
+def links_after(connection: Connection, line: int | None, one: Spanned, count: int) -> list[Link]:
+    """The newest links of so many windows after this one, in order."""
+    return _all(connection, _LINKS_AFTER, {"line": line, "count": count, **span(one)})
+
+
+def heads(connection: Connection, line: int | None) -> list[Head]:
+    """The newest link of each window in short, in order."""
+    found = connection.execute(_NEWEST_LINKS, {"line": line}).all()
+    kept = file_rows.with_checkpoint(connection, line)
+    return [
+        Head(
+            (from_us(row.ends_at), from_us(row.starts_at)),
+            Parent(window=row.window, generation=row.generation),
+            _parent(row),
+            row.id in kept,
+        )
+        for row in found
+    ]
+
+
+def _first(connection: Connection, rows: Select[Any], asked: Mapping[str, Any]) -> Link | None:
+    return next(iter(_all(connection, rows, asked)), None)
+
+
+def _all(connection: Connection, rows: Select[Any], asked: Mapping[str, Any]) -> list[Link]:
+    found = connection.execute(rows, asked).all()
+    by_source = source_rows.of_links(connection, (row.id for row in found))
+    files = file_rows.files_of(connection, by_source)
+    return [_link(row, source_rows.facts_of(by_source[row.id]), files) for row in found]
+
+
+def _link(
+    row: Row[Any], facts: dict[str, Any], files: Mapping[int, dict[FileKind, Stored]]
+) -> Link:
+    return Link(
+        window=row.window,
+        start=from_us(row.starts_at),
+        end=from_us(row.ends_at),
+        parent=_parent(row),
+        files=files.get(row.id, {}),
+        started_at=from_us(row.started_at),
+        finished_at=from_us(row.finished_at),
+        **facts,
+        **{name: getattr(row, name) for name in PLAIN},
+    )
+
+
+def _parent(row: Row[Any]) -> Parent | None:
+    if row.parent_window is None:
+        return None
+    return Parent(window=row.parent_window, generation=row.parent_generation)

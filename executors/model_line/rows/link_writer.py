@@ -1,0 +1,79 @@
+"""A new link of a line: nothing is stored of one that does not continue what was trained before."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert
+
+from forebay.errors import InfrastructureError
+from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.rows import file_rows, source_rows
+from forebay.executors.model_line.rows.line_rows import (
+    LINK_ID,
+    asked_for,
+    is_followed,
+    planned_window,
+)
+from forebay.executors.model_line.rows.link_rows import PLAIN
+from forebay.home.rows import inserted_id
+from forebay.home.tables import link_rows, links
+from forebay.mixture.row_sums import RowSums
+from forebay.system.instants import now_us, to_us
+
+_SEEN = LINK_ID.outerjoin(link_rows, link_rows.c.link_id == links.c.id).add_columns(
+    *source_rows.SEEN
+)
+_STORE = insert(links)
+
+
+def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> int:
+    """Store a link; from now on the window counts as trained in this generation.
+
+    Returns:
+        The id of its window.
+
+    Raises:
+        InfrastructureError: when its plan is gone, or the link that it was built on, or when its
+            model did not begin where that one ended.
+    """
+    of_window = planned_window(connection, pipeline, link.name)
+    parent_id = _continued(connection, line, link)
+    values = {name: getattr(link, name) for name in PLAIN}
+    values |= {
+        "line_id": line,
+        "window_id": of_window,
+        "parent_id": parent_id,
+        "started_at": to_us(link.started_at),
+        "finished_at": to_us(link.finished_at),
+        "recorded_at": now_us(),
+        "late": is_followed(connection, line, link),
+    }
+    stored_id = inserted_id(connection.execute(_STORE, values))
+    source_rows.store(connection, stored_id, link)
+    file_rows.store(connection, stored_id, link.files)
+    return of_window
+
+
+def _continued(connection: Connection, line: int, link: Link) -> int | None:
+    """The id of the link that a model was started from, and whose rows it began with.
+
+    Otherwise rows are lost, or learnt twice.
+    """
+    parent_id, ended = None, dict[str, RowSums]()
+    if (parent := link.parent) is not None:
+        rows = connection.execute(_SEEN, asked_for(line, parent)).all()
+        if not rows:
+            raise InfrastructureError(
+                f"generation {parent.generation} of window {parent.window} is gone, and a window "
+                "was trained from its model: train the window again"
+            )
+        parent_id = rows[0].id
+        ended = {row.source: source_rows.seen_in(row) for row in rows if row.source is not None}
+    for source, base in link.base_seen.items():
+        before = ended.get(source, RowSums())
+        if base != before:
+            raise InfrastructureError(
+                f"window {link.window} was begun from a model that has seen {base.rows} rows of "
+                f"{source}, and the window before ended with {before.rows} (or with other ones): "
+                "it is not stored; run again, it begins anew"
+            )
+    return parent_id
