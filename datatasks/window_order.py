@@ -26,10 +26,9 @@ def in_order(of: FromClause = windows) -> tuple[ColumnElement[Any], ColumnElemen
 
 
 IN_ORDER = in_order()
-_ONE = tuple_(bindparam("end"), bindparam("start"))
-# Windows before one and after it, for statements that are made once; `span` has their parameters.
-BEFORE = place() < _ONE
-AFTER = place() > _ONE
+ONE = tuple_(bindparam("end"), bindparam("start"))
+# Windows before one, for statements that are made once; `span` has their parameters.
+BEFORE = place() < ONE
 
 
 def span(one: Spanned) -> dict[str, int]:

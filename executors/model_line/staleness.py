@@ -10,9 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Subquery, bindparam, func, select
 
-from forebay.datatasks.window_order import BEFORE, IN_ORDER, span
+from forebay.datatasks.window_order import in_order, span
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows.line_rows import (
+    BEFORE,
     is_newest,
     name_before,
     next_link,
@@ -78,7 +79,7 @@ def _name(row: Row[Any], which: str) -> Parent | None:
 
 def _broken() -> Select[Any]:
     """All newest links that break the chain, in order."""
-    rows = select(links.c.id, links.c.parent_id, windows.c.key, *IN_ORDER).select_from(links)
+    rows = select(links.c.id, links.c.parent_id, windows.c.key, *in_order(links))
     rows = rows.join(windows, windows.c.id == links.c.window_id)
     newest = rows.where(links.c.line_id == bindparam("line"), is_newest()).subquery("newest")
     order = (newest.c.ends_at, newest.c.starts_at)
@@ -99,8 +100,8 @@ def _broken_before() -> Select[Any]:
     Whoever trains starts from the newest link before, and a line has one trainer at a time. So the
     chain breaks only after a link that came late: when a later window was trained already.
     """
-    rows = select(links.c.id.label("before_id"), next_link("id").label("next_id"), *IN_ORDER)
-    rows = rows.join(windows, windows.c.id == links.c.window_id)
+    rows = select(links.c.id.label("before_id"), next_link("id").label("next_id"))
+    rows = rows.add_columns(*in_order(links))
     of_line = links.c.line_id == bindparam("line")
     late = rows.where(of_line, links.c.late.is_(True), is_newest(), BEFORE).subquery("late")
     own, own_windows = links.alias("own"), windows.alias("own_windows")

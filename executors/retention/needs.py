@@ -25,7 +25,6 @@ from forebay.home.rows import batches
 from forebay.home.tables import job_windows, jobs, links, served, windows
 
 _links = links.alias("links_before")
-_windows = windows.alias("windows_before")
 _OF_LINE = links.c.line_id == bindparam("line_id")
 _LINE_JOBS = (jobs.c.pipeline == bindparam("pipeline")) & (jobs.c.line == bindparam("line"))
 _OF_PIPELINE = windows.c.pipeline == bindparam("pipeline")
@@ -48,7 +47,6 @@ def _not_built_on() -> Select[Any]:
     """Newest links that the next window's is not built on: the line's last, and before breaks."""
     return (
         select(links.c.id)
-        .join(windows, windows.c.id == links.c.window_id)
         .where(_OF_LINE, links.c.id.in_(bindparam("ids", expanding=True)), is_newest())
         .where(next_link("parent_id").is_distinct_from(links.c.id))
     )
@@ -59,11 +57,9 @@ def _before_untrained() -> Select[Any]:
     todo = _job_windows(func.min(job_windows.c.position), links.c.id.is_(None)).subquery("todo")
     before = (
         select(_links.c.id)
-        .join(_windows, _windows.c.id == _links.c.window_id)
         .where(_links.c.line_id == bindparam("line_id"))
-        .where(_windows.c.pipeline == windows.c.pipeline)
-        .where(place(_windows) < place())
-        .order_by(*(each.desc() for each in in_order(_windows)), _links.c.generation.desc())
+        .where(place(_links) < place())
+        .order_by(*(each.desc() for each in in_order(_links)), _links.c.generation.desc())
         .limit(1)
         .correlate(windows)
         .scalar_subquery()

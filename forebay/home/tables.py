@@ -188,6 +188,10 @@ links = Table(
     Column("line_id", ForeignKey("lines.id"), nullable=False),
     _window_id(),
     _number("generation"),
+    # Of the window. What comes before a link and after it is found among links alone: however many
+    # windows are planned ahead.
+    _number("starts_at"),
+    _number("ends_at"),
     Column("parent_id", ForeignKey("links.id")),
     # Whether a later window of the line was trained already.
     Column("late", Boolean, nullable=False),
@@ -203,6 +207,7 @@ links = Table(
     _number("recorded_at"),
     UniqueConstraint("line_id", "window_id", "generation"),
     Index(None, "line_id", "late"),
+    Index(None, "line_id", "ends_at", "starts_at"),
 )
 # What the model of a link has seen of one source before the window and after it, what data
 # executors read and refused of it, and how many rows each paradigm learnt (JSON).

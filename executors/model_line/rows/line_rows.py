@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, bindparam, func, insert, select
 
 from forebay.config.windows import Spanned
-from forebay.datatasks.window_order import AFTER, BEFORE, IN_ORDER, in_order, place, span
+from forebay.datatasks.window_order import ONE, in_order, place, span
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Parent
 from forebay.home.rows import batches, inserted_id
@@ -32,30 +32,33 @@ _GENERATIONS = (
     .order_by(links.c.generation)
 )
 # Of statements that select from `links` and `windows`, with the parameters `line`, `window` and
-# `generation`. The pipeline too: its windows are found in order, and nothing has to be sorted.
-OF_LINE = (links.c.line_id == bindparam("line")) & (
+# `generation`. The pipeline too: its window is found by both, and nothing else is looked at.
+OF_LINE = links.c.line_id == bindparam("line")
+_OF_KEY = windows.c.key == bindparam("window")
+OF_WINDOW = _OF_KEY & (
     windows.c.pipeline
     == select(lines.c.pipeline).where(lines.c.id == bindparam("line")).scalar_subquery()
 )
-OF_WINDOW = windows.c.key == bindparam("window")
 OF_GENERATION = links.c.generation == bindparam("generation")
-LATEST_FIRST = tuple(each.desc() for each in (*IN_ORDER, links.c.generation))
+# Links before a window and after it, in the order of windows.
+BEFORE = place(links) < ONE
+AFTER = place(links) > ONE
+IN_ORDER = (*in_order(links), links.c.generation)
+LATEST_FIRST = tuple(each.desc() for each in IN_ORDER)
 _IDS = select(links.c.id).join(windows).where(OF_LINE)
 LINK_ID = _IDS.where(OF_WINDOW, OF_GENERATION)
 _NAME_BEFORE = (
-    _IDS.with_only_columns(
-        windows.c.key, links.c.generation, windows.c.starts_at, windows.c.ends_at
-    )
+    _IDS.with_only_columns(windows.c.key, links.c.generation, links.c.starts_at, links.c.ends_at)
     .where(BEFORE)
     .order_by(*LATEST_FIRST)
     .limit(1)
 )
 _NEWEST_GENERATION = _IDS.with_only_columns(func.max(links.c.generation)).where(OF_WINDOW)
-_LATER = _IDS.where(AFTER).limit(1)
+_LATER = select(links.c.id).where(OF_LINE, AFTER).limit(1)
 _PLANNED = (
     select(windows.c.id)
     .join(plans)
-    .where(windows.c.pipeline == bindparam("pipeline"), OF_WINDOW)
+    .where(windows.c.pipeline == bindparam("pipeline"), _OF_KEY)
     .where(plans.c.generation == bindparam("generation"))
 )
 
@@ -108,9 +111,8 @@ def require_id(connection: Connection, line: int, name: Parent) -> int:
 
 def trained_windows(connection: Connection, line: int | None) -> list[str]:
     """Keys of the windows that have a link, in order."""
-    linked = select(links.c.id).where(is_of(line), links.c.window_id == windows.c.id)
-    rows = select(windows.c.key).where(linked.exists()).order_by(*IN_ORDER)
-    return list(connection.scalars(rows))
+    rows = select(windows.c.key).join(links, links.c.window_id == windows.c.id)
+    return list(connection.scalars(rows.where(is_of(line), is_newest()).order_by(*IN_ORDER)))
 
 
 def generations(
@@ -180,16 +182,15 @@ def is_newest() -> ColumnElement[bool]:
 def next_link(column: str) -> ScalarSelect[Any]:
     """A column of the newest link of the window after that of an enclosing statement's link.
 
-    NULL where the line ends. The statement selects from `links` and `windows`.
+    NULL where the line ends. The statement selects from `links`.
     """
-    following, at = links.alias("next_links"), windows.alias("next_windows")
+    following = links.alias("next_links")
     return (
         select(following.c[column])
-        .join(at, at.c.id == following.c.window_id)
-        .where(following.c.line_id == links.c.line_id, at.c.pipeline == windows.c.pipeline)
-        .where(place(at) > place())
-        .order_by(*in_order(at), following.c.generation.desc())
+        .where(following.c.line_id == links.c.line_id)
+        .where(place(following) > place(links))
+        .order_by(*in_order(following), following.c.generation.desc())
         .limit(1)
-        .correlate(links, windows)
+        .correlate(links)
         .scalar_subquery()
     )

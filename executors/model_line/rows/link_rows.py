@@ -8,10 +8,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, select, tuple_
 
 from forebay.config.windows import Spanned, order_of
-from forebay.datatasks.window_order import AFTER, BEFORE, IN_ORDER, place, span
+from forebay.datatasks.window_order import place, span
 from forebay.executors.model_line.link import FileKind, Head, Link, Parent
 from forebay.executors.model_line.rows import file_rows, source_rows
 from forebay.executors.model_line.rows.line_rows import (
+    AFTER,
+    BEFORE,
+    IN_ORDER,
     LATEST_FIRST,
     OF_GENERATION,
     OF_LINE,
@@ -35,7 +38,6 @@ PLAIN = (
 )
 _parents = links.alias("parents")
 _parent_windows = windows.alias("parent_windows")
-_in_order = (*IN_ORDER, links.c.generation)
 # Later than any window: who looks for what comes before it finds the last ones by their index.
 _EVER = 2**62
 # Made once, since making a statement takes longer than its execution.
@@ -43,8 +45,6 @@ _LINKS = (
     select(
         links,
         windows.c.key.label("window"),
-        windows.c.starts_at,
-        windows.c.ends_at,
         _parent_windows.c.key.label("parent_window"),
         _parents.c.generation.label("parent_generation"),
     )
@@ -54,11 +54,11 @@ _LINKS = (
     .outerjoin(_parent_windows, _parent_windows.c.id == _parents.c.window_id)
     .where(OF_LINE)
 )
-_NEWEST_LINKS = _LINKS.where(is_newest()).order_by(*_in_order)
+_NEWEST_LINKS = _LINKS.where(is_newest()).order_by(*IN_ORDER)
 _LINK = _LINKS.where(OF_WINDOW, OF_GENERATION).limit(1)
 _NEWEST = _LINKS.where(OF_WINDOW).order_by(links.c.generation.desc()).limit(1)
 _BETWEEN = _NEWEST_LINKS.where(
-    ~AFTER, place() >= tuple_(bindparam("first_end"), bindparam("first_start"))
+    ~AFTER, place(links) >= tuple_(bindparam("first_end"), bindparam("first_start"))
 )
 _LINKS_AFTER = _NEWEST_LINKS.where(AFTER).limit(bindparam("count"))
 _LINK_BEFORE = _LINKS.where(BEFORE).order_by(*LATEST_FIRST).limit(1)
@@ -92,7 +92,7 @@ def last_links(connection: Connection, line: int | None, count: int) -> list[Lin
 
 def all_links(connection: Connection, line: int | None) -> list[Link]:
     """Every link of a line, by window and generation."""
-    return _all(connection, _LINKS.order_by(*_in_order), {"line": line})
+    return _all(connection, _LINKS.order_by(*IN_ORDER), {"line": line})
 
 
 def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) -> list[Link]:

@@ -41,6 +41,8 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
     values |= {
         "line_id": line,
         "window_id": of_window,
+        "starts_at": to_us(link.start),
+        "ends_at": to_us(link.end),
         "parent_id": parent_id,
         "started_at": to_us(link.started_at),
         "finished_at": to_us(link.finished_at),

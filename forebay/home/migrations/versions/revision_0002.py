@@ -134,6 +134,8 @@ def _make_lines() -> None:
         _row_of("lines", "line_id"),
         _row_of("windows", "window_id"),
         _number("generation"),
+        _number("starts_at"),
+        _number("ends_at"),
         _row_of("links", "parent_id", nullable=True),
         Column("late", Boolean, nullable=False),
         _number("step"),
@@ -147,6 +149,7 @@ def _make_lines() -> None:
         _number("recorded_at"),
         UniqueConstraint("line_id", "window_id", "generation"),
         Index(None, "line_id", "late"),
+        Index(None, "line_id", "ends_at", "starts_at"),
     )
 
 
