@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from support.hangs import DEADLINE_SECONDS, ROLES, assert_ended, stop, with_deadlines
 from support.kill_cases import KillCase
-from support.kills import log_of, running, signal_role, summary_of
-from support.projects import Project, ads_pipeline, ads_project
+from support.kills import log_of, signal_role
+from support.projects import ads_pipeline, ads_project
+from support.stuck_code import stick
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 ROWS = 60_000
@@ -51,30 +52,10 @@ def test_a_role_that_is_slow_and_wakes_in_time_is_left_alone(case: KillCase) -> 
     case.assert_exact(summary)
 
 
-def has_stacks(log: Path) -> bool:
-    return "most recent call first" in log.read_text()
-
-
-def last_segment(project: Project) -> Path:
-    return max(project.log.glob("0/*"), key=lambda path: path.name)
-
-
-def test_storage_that_never_answers(case: KillCase) -> None:
-    """To open a pipe without a writer blocks for ever, in C."""
-    segment = last_segment(case.project)
-    kept = segment.with_name(f".{segment.name}")
-    segment.rename(kept)
-    os.mkfifo(segment)
-    with running(case.project, *case.arguments) as run:
-        deadline = time.monotonic() + 120
-        while not any(map(has_stacks, case.project.home.glob("jobs/*/logs/data-0.log"))):
-            assert time.monotonic() < deadline
-            assert run.poll() is None, run.communicate()[0]
-            time.sleep(0.05)
-        kept.replace(segment)
-        told, _ = run.communicate(timeout=150)
-        assert run.returncode == 0, told
-    summary = summary_of(case.summary)
-    assert_ended(case, summary, "data", why="no ")
-    assert re.search(r"hung: no (progress for \d+ s \(reading clicks/|sign of life)", str(summary))
+def test_storage_that_never_answers(case: KillCase, tmp_path: Path) -> None:
+    """A segment is opened, and the call stays in the kernel."""
+    stick(case.project, tmp_path / "stuck", ("data_executor", "pyarrow:memory_map", 2))
+    summary = case.run()
+    assert_ended(case, summary, "data", why="no progress for ")
+    assert re.search(r"hung: no progress for \d+ s \(reading clicks/", str(summary))
     assert "log/read.py" in log_of(case.project, "data-0"), "the stacks name the place"
