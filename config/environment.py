@@ -17,6 +17,22 @@ from forebay.config.yaml_positions import Document, KeyPath
 _VARIABLE = re.compile(r"\$(\$?)\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\})?")
 
 
+def names_of(value: object) -> frozenset[str]:
+    """The names of the environment that a declaration refers to, as it is written in YAML.
+
+    value: a whole declaration or a part of it (`options` of a source, say), with nothing filled in
+        yet. A name with a default counts; an escaped one, and what is in a key, does not.
+    """
+    if isinstance(value, dict):
+        return frozenset[str]().union(*map(names_of, value.values()))
+    if isinstance(value, list):
+        return frozenset[str]().union(*map(names_of, value))
+    if not isinstance(value, str):
+        return frozenset()
+    found = _VARIABLE.finditer(value)
+    return frozenset(match[2] for match in found if match[2] and not match[1])
+
+
 def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
     """Replace variables in every text of the document; name those that are not set."""
     problems: list[Problem] = []
