@@ -18,6 +18,7 @@ from forebay import __version__
 DATA_FILES = {
     "forebay/py.typed",
     "forebay/report/report.html.j2",
+    "forebay/embedded/kafka/jars.sha256",
     "forebay/embedded/kafka/pom.xml",
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,10 +17,20 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.planted import (
+    CERTIFICATES,
+    CONNECTION,
+    DECLARED,
+    PLANTED,
+    STORAGE_KEY,
+    UNKNOWN,
+    planted_in,
+)
 
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic, publish
 from forebay.embedded.kafka.broker import Broker, free_ports
+from forebay.embedded.kafka.jars import class_path, verify_jars
 from forebay.embedded.kafka.runtime import find_java, kafka_jars
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
@@ -29,7 +41,9 @@ LONG_AGO = datetime(2013, 6, 1, tzinfo=UTC)
 
 @pytest.fixture
 def environ() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP"}
+    """Of a site that has keys."""
+    kept = {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP"}
+    return {**kept, **PLANTED}
 
 
 @pytest.fixture
@@ -57,6 +71,8 @@ def test_a_stopped_and_a_killed_broker_come_back_with_address_and_records(broker
     first = broker.start()
     assert first.pid is not None
     process = psutil.Process(first.pid)
+    assert planted_in([process]) == [set()]
+    assert process.environ()["PATH"] == os.environ["PATH"]
     assert process.environ()["FOREBAY_JOB_ID"] == "kafka"
     assert os.getsid(first.pid) == first.pid
     listening = [each for each in process.net_connections() if each.status == "LISTEN"]
@@ -136,6 +152,97 @@ def test_without_java_or_maven_the_error_names_the_package(tmp_path: Path) -> No
     with pytest.raises(InfrastructureError, match="no repository answers"):
         kafka_jars(Path("java"), empty)
     assert not list((tmp_path / "cache").rglob("*.jar"))
+
+
+def test_maven_gets_what_a_download_needs(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Its plug-ins are programs that it fetches; settings of its user may name a password."""
+    settings = tmp_path / "maven" / "conf" / "settings.xml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f"<password>${{env.{DECLARED}}}</password>")
+    maven = tmp_path / "maven" / "bin" / "mvn"
+    maven.parent.mkdir()
+    maven.write_text(f"#!/bin/sh\nenv > {tmp_path / 'inherited'}\nexit 1\n")
+    maven.chmod(0o755)
+    found = {
+        **environ,
+        "PATH": f"{maven.parent}:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "https_proxy": "http://proxy:3128",
+        "MAVEN_OPTS": "-Xmx1g",
+    }
+    with pytest.raises(InfrastructureError, match="Maven could not fetch Kafka"):
+        kafka_jars(find_java(environ), found)
+    inherited = (tmp_path / "inherited").read_text()
+    assert [name for name in (STORAGE_KEY, UNKNOWN, CONNECTION) if name in inherited] == []
+    expected = (PLANTED[DECLARED], CERTIFICATES, "http://proxy:3128", "-Xmx1g")
+    assert [value for value in expected if value not in inherited] == []
+
+
+@pytest.fixture
+def cache(tmp_path: Path, environ: dict[str, str]) -> Path:
+    """A cache of its own with the jars of this machine's."""
+    jars = kafka_jars(find_java(environ), environ)
+    copied = tmp_path / "cache" / "forebay" / jars.name
+    copied.parent.mkdir(parents=True)
+    shutil.copytree(jars, copied, copy_function=os.link)
+    return copied
+
+
+def change_a_byte(jar: Path) -> str:
+    """The jar, one byte of which is another one: its new SHA-256."""
+    content = bytearray(jar.read_bytes())
+    content[len(content) // 2] ^= 1
+    jar.unlink()  # the other name of the file stays as it is
+    jar.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_a_jar_that_was_changed_in_the_cache_is_not_run(
+    tmp_path: Path, cache: Path, environ: dict[str, str]
+) -> None:
+    jar = cache / "kafka-clients-4.3.1.jar"
+    expected = hashlib.sha256(jar.read_bytes()).hexdigest()
+    changed = change_a_byte(jar)
+    broker = Broker(Home(tmp_path / "home"), environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    with pytest.raises(InfrastructureError) as refused:
+        broker.start()
+    said = str(refused.value)
+    words = (str(jar), changed, expected, f"Remove {cache}", "KAFKA_BOOTSTRAP")
+    assert [word for word in words if word not in said] == []
+    assert not broker.status().running
+    jar.unlink()
+    with pytest.raises(InfrastructureError, match=r"kafka-clients-4.3.1.jar is missing\. Remove"):
+        broker.start()
+
+
+def test_a_jar_that_is_fetched_as_another_file_never_comes_into_the_cache(
+    tmp_path: Path, cache: Path, environ: dict[str, str]
+) -> None:
+    fetched = cache.rename(tmp_path / "repository")
+    changed = change_a_byte(fetched / "zstd-jni-1.5.6-10.jar")
+    maven = tmp_path / "mvn"
+    maven.write_text(
+        "#!/bin/sh\nfor word; do case $word in\n"
+        f"-DoutputDirectory=*) cp -r {fetched} ${{word#*=}};;\nesac; done\n"
+    )
+    maven.chmod(0o755)
+    found = environ | {
+        "PATH": f"{tmp_path}:{environ['PATH']}",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    with pytest.raises(InfrastructureError, match=rf"zstd-jni.*{changed}.*Maven fetched it"):
+        kafka_jars(find_java(environ), found)
+    assert not list((tmp_path / "cache").rglob("*.jar"))
+
+
+def test_a_jar_beside_the_known_ones_is_not_loaded(cache: Path) -> None:
+    (cache / "aaa-strangers.jar").write_bytes(b"")
+    verify_jars(cache, "")
+    paths = class_path(cache).split(":")
+    assert str(cache / "aaa-strangers.jar") not in paths
+    assert {Path(path).name for path in paths} == {
+        path.name for path in cache.iterdir() if path.name != "aaa-strangers.jar"
+    }
 
 
 def test_a_cluster_id_that_begins_with_a_dash(

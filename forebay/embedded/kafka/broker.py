@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import psutil
 
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
-from forebay.embedded.kafka.runtime import find_java, kafka_jars
+from forebay.embedded.kafka.jars import class_path
+from forebay.embedded.kafka.runtime import JAVA_PROCESS, find_java, kafka_jars
 from forebay.errors import InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.system.environment import inherited
 from forebay.system.files import read_json, write_atomically
 from forebay.system.locks import locked
 from forebay.system.message import Message
@@ -188,7 +190,8 @@ class Broker:
             _PROPERTIES.format(port=port, controller_port=controller_port, data=data),
         )
         command = [
-            *(str(java), *_JVM_OPTIONS, f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars}/*"),
+            *(str(java), *_JVM_OPTIONS, f"-Djava.io.tmpdir={scratch}"),
+            *("-cp", class_path(jars)),
         ]
         if not (data / "meta.properties").exists():
             self._format(command)
@@ -211,6 +214,7 @@ class Broker:
             text=True,
             timeout=START_SECONDS,
             check=False,
+            env=inherited(self._environ, JAVA_PROCESS),
         )
         if ran.returncode != 0:
             said = (ran.stdout + ran.stderr)[-2000:]
@@ -223,7 +227,7 @@ class Broker:
         return os.posix_spawn(
             command[0],
             command,
-            {**self._environ, **ours},
+            {**inherited(self._environ, JAVA_PROCESS), **ours},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, str(self.log), flags, 0o644),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -13,15 +12,22 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from forebay.embedded.kafka.jars import verify_jars
 from forebay.errors import InfrastructureError
+from forebay.system.environment import BASE, JAVA, NETWORK, Patterns, inherited
 from forebay.system.locks import locked
 from forebay.system.trees import name_tree
 
+# What Kafka's programs inherit: they take no part in what Forebay reads and writes elsewhere.
+JAVA_PROCESS: Patterns = (*BASE, *JAVA)
 POM = Path(__file__).parent / "pom.xml"
 JAVA_VERSION_MIN = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _MAVEN_SECONDS = 600
 _OWN_BROKER = "or set KAFKA_BOOTSTRAP=host:port to use a broker of your own"
+# Maven's plug-ins are programs that it fetches: they get no more than a download needs.
+_MAVEN: Patterns = (*BASE, *NETWORK, *JAVA, "MAVEN_*", "M2_HOME")
+_SETTINGS_VARIABLE = re.compile(r"\$\{env\.(\w+)\}")
 
 
 def find_java(environ: Mapping[str, str]) -> Path:
@@ -32,7 +38,7 @@ def find_java(environ: Mapping[str, str]) -> Path:
     """
     seen = []
     for java in _candidates(environ):
-        version = _java_version(java)
+        version = _java_version(java, environ)
         if version >= JAVA_VERSION_MIN:
             return java
         seen.append(f"{java} is Java {version}" if version else f"{java} does not run")
@@ -53,11 +59,16 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
 
 
-def _java_version(java: Path) -> int:
+def _java_version(java: Path, environ: Mapping[str, str]) -> int:
     """The major version; 0 when the file is no Java that runs here."""
     try:
         ran = subprocess.run(
-            [str(java), "-version"], capture_output=True, text=True, timeout=30, check=False
+            [str(java), "-version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            env=inherited(environ, JAVA_PROCESS),
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
@@ -66,29 +77,34 @@ def _java_version(java: Path) -> int:
 
 
 def kafka_jars(java: Path, environ: Mapping[str, str]) -> Path:
-    """The folder with Kafka's jars, fetched by Maven the first time.
+    """The folder with Kafka's jars, fetched by Maven the first time and verified each time.
 
     The folder is shared by all projects of a user and named after the pom's content, so a new
     version gets a new one.
 
     Raises:
-        InfrastructureError: when Maven is missing or cannot fetch.
+        InfrastructureError: when Maven is missing or cannot fetch, or when a jar is another file
+            than the one that Forebay knows.
     """
     cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forebay"
     target = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
-    if target.is_dir():
-        return target
+    if not target.is_dir():
+        _fetch_once(java, target, environ)
+    verify_jars(target, f"Remove {target} and start again: it is fetched anew, {_OWN_BROKER}")
+    return target
+
+
+def _fetch_once(java: Path, target: Path, environ: Mapping[str, str]) -> None:
     maven = shutil.which("mvn", path=environ.get("PATH"))
     if maven is None:
         raise InfrastructureError(
             f"fetching Kafka needs Maven: install the package maven, {_OWN_BROKER}"
         )
-    cache.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     with locked(target.with_name(f"{target.name}.lock"), _MAVEN_SECONDS):
         if not target.is_dir():
             sys.stderr.write(f"fetching Apache Kafka with Maven (44 MB, once) to {target}\n")
             _fetch(Path(maven), java, target, environ)
-    return target
 
 
 def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) -> None:
@@ -107,7 +123,7 @@ def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) ->
                 text=True,
                 timeout=_MAVEN_SECONDS,
                 check=False,
-                env={**os.environ, **environ, **java_home},
+                env={**inherited(environ, (*_MAVEN, *_settings_variables(maven))), **java_home},
             )
         except subprocess.TimeoutExpired as error:
             raise InfrastructureError(
@@ -118,4 +134,17 @@ def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) ->
             raise InfrastructureError(
                 f"Maven could not fetch Kafka, {_OWN_BROKER}. It said:\n{said}"
             )
+        verify_jars(
+            jars,
+            "Maven fetched it: see which repository its settings name, and remove the file from "
+            f"Maven's own store (~/.m2/repository), {_OWN_BROKER}",
+        )
         name_tree(jars, target)
+
+
+def _settings_variables(maven: Path) -> set[str]:
+    """Variables that Maven's settings refer to: of repositories with a password, say."""
+    places = (Path.home() / ".m2", maven.resolve().parent.parent / "conf")
+    settings = (place / "settings.xml" for place in places)
+    texts = (path.read_text(errors="replace") for path in settings if path.is_file())
+    return {name for text in texts for name in _SETTINGS_VARIABLE.findall(text)}
