@@ -14,6 +14,7 @@ import psutil
 
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
+from forebay.embedded.postgres.account import OWN, SHARED, SHARED_REMEDY, is_made_later
 from forebay.embedded.postgres.place import database_place, nearest_folder
 from forebay.errors import ForebayError
 from forebay.system.extras import missing_modules
@@ -111,8 +112,14 @@ def _database_place(layout: Layout) -> Check:
         place.check()
     except ForebayError as error:
         return Check(name="database", state="failure", found="no place", remedy=str(error))
-    who = f", run by {place.account.name}" if place.account else ""
-    return Check(name="database", state="ok", found=f"{place.data}{who}")
+    if place.account is None:
+        return Check(name="database", state="ok", found=str(place.data))
+    found = f"{place.data}, run by {place.account.name}"
+    if is_made_later(place.data):
+        found = f"{place.data}, run by {OWN}, an account that `forebay up` makes"
+    elif place.account.name == SHARED:
+        return Check(name="database", state="warning", found=found, remedy=SHARED_REMEDY)
+    return Check(name="database", state="ok", found=found)
 
 
 def _disk(layout: Layout) -> Iterator[Check]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
 from forebay.embedded.airflow.settings import COMPONENT_NAME, component_environment
 from forebay.embedded.layout import Layout
+from forebay.embedded.postgres.account import make_account
 from forebay.embedded.postgres.place import database_place, remove_database
 from forebay.embedded.secret_files import new_password, read_password
 from forebay.embedded.state import (
@@ -83,6 +85,7 @@ class Embedded:
             if not is_held(self.layout.keeper_lock):
                 if not self.layout.passwords.exists():
                     new_password(self.layout)
+                self._prepare_account()
                 self._start_keeper(deadline)
             elif status is not None:
                 self._require_same(status)
@@ -163,6 +166,11 @@ class Embedded:
         status = read_status(self.layout)
         if status is not None and (status.over or status.state == "stopping"):
             self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
+
+    def _prepare_account(self) -> None:
+        """Announced here and not by the keeper, which nobody listens to."""
+        if os.geteuid() == 0 and (said := make_account(database_place(self.layout).data)):
+            sys.stderr.write(f"{said}\n")
 
     def _start_keeper(self, deadline: float) -> None:
         environment = component_environment(self.layout, KEEPER)

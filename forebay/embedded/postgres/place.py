@@ -4,9 +4,9 @@ Nobody but the owner of FOREBAY_HOME can connect. The server listens on a Unix s
 folder of mode 0700, so reaching the socket takes the same right as reading the data files; that
 is why it asks for no password ("trust" in PostgreSQL's words).
 
-PostgreSQL refuses to run as root: there an unprivileged account of the machine runs it, and data
-and socket are below /var/lib, since that account cannot enter a private home. No folder is closed
-to root, so root connects all the same.
+PostgreSQL refuses to run as root: there an unprivileged account of the machine runs it (see
+`account`), and data and socket are below /var/lib, since that account cannot enter a private home.
+No folder is closed to root, so root connects all the same.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from forebay.embedded.layout import Layout
+from forebay.embedded.postgres.account import Account, account_for_root, hand_over
 from forebay.embedded.postgres.programs import closed_on_the_way, reachable_programs, wheel_programs
 from forebay.errors import InfrastructureError
 from forebay.system.files import write_atomically, write_private
@@ -30,20 +31,9 @@ DATABASE_USER = "forebay"
 SOCKET_NAME = ".s.PGSQL.5432"
 # What a Unix socket's address can hold, without the zero at its end.
 SOCKET_PATH_MAX = 107
-# Accounts that may run it for root, the first one that is there.
-ACCOUNTS = ("postgres", "nobody")
 ROOTS_DATA = Path("/var/lib/forebay")
 SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - a folder of our own in it, its owner and mode are checked
 _ID_NAME = "id"
-
-
-@dataclass(frozen=True)
-class Account:
-    """A user of this machine."""
-
-    name: str
-    uid: int
-    gid: int
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,7 @@ def database_place(layout: Layout) -> Place:
     digest = hashlib.sha256(str(layout.root).encode()).hexdigest()[:12]
     if os.geteuid() == 0:
         folder = ROOTS_DATA / digest
-        return Place(folder, folder / "socket", _account_for_root(folder / "data"))
+        return Place(folder, folder / "socket", account_for_root(folder / "data"))
     socket = layout.database / "socket"
     if len(os.fsencode(socket / SOCKET_NAME)) > SOCKET_PATH_MAX:
         socket = SHORT_SOCKETS / f"forebay-{os.geteuid()}-{digest}"
@@ -121,7 +111,7 @@ def prepare_place(layout: Layout, place: Place) -> Path:
     own_folder(place.folder, 0o711)
     for path in (place.socket, place.data):
         path.mkdir(mode=0o700, exist_ok=True)
-        os.chown(path, place.account.uid, place.account.gid)
+        hand_over(path, place.account)
     write_atomically(place.folder / _ID_NAME, _home_id(layout))
     return reachable_programs(programs, place.folder / "programs")
 
@@ -153,22 +143,6 @@ def own_folder(path: Path, mode: int) -> None:
 def nearest_folder(path: Path) -> Path:
     """The folder itself, or the nearest one above it that is there."""
     return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-
-
-def _account_for_root(data: Path) -> Account:
-    """The owner of the data where there is some, else the first account of ours that exists."""
-    known = {entry.pw_name: entry for entry in pwd.getpwall()}
-    if data.exists():
-        owner = next((e for e in known.values() if e.pw_uid == data.stat().st_uid), None)
-        if owner is not None and owner.pw_uid != 0:
-            return Account(owner.pw_name, owner.pw_uid, owner.pw_gid)
-    for name in ACCOUNTS:
-        if name in known:
-            return Account(name, known[name].pw_uid, known[name].pw_gid)
-    raise InfrastructureError(
-        f"PostgreSQL does not run as root, and this machine has no user {' or '.join(ACCOUNTS)}: "
-        "add one (useradd --system postgres), or run forebay as another user than root"
-    )
 
 
 def _home_id(layout: Layout) -> str:

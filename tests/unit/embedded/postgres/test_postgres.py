@@ -14,10 +14,10 @@ import pytest
 from forebay.embedded.layout import Layout
 from forebay.embedded.postgres import place as postgres_place
 from forebay.embedded.postgres import server as postgres
+from forebay.embedded.postgres.account import Account
 from forebay.embedded.postgres.place import (
     SOCKET_NAME,
     SOCKET_PATH_MAX,
-    Account,
     Place,
     database_place,
     own_folder,
@@ -48,7 +48,7 @@ def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(postgres_place, "ROOTS_DATA", folder)
     monkeypatch.setattr(postgres_place, "closed_on_the_way", lambda _path: None)
     monkeypatch.setattr(postgres_place, "own_folder", lambda path, _mode: path.mkdir(exist_ok=True))
-    monkeypatch.setattr(postgres_place, "_account_for_root", lambda _data: me())
+    monkeypatch.setattr(postgres_place, "account_for_root", lambda _data: me())
     return folder
 
 
