@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from forebay.config.base import Duration, Spec, format_duration
 
@@ -13,14 +14,33 @@ from forebay.config.base import Duration, Spec, format_duration
 _MODELS_KEPT = 400
 # More than there are hours in 100,000 years. Databases count to 2^63.
 _WINDOWS_KEPT_MAX = 1_000_000_000
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?|\*")
 # A process looks at its own work twice a second, and its supervisor once.
 _DEADLINE_SHORTEST, _DEADLINE_LONGEST = timedelta(seconds=5), timedelta(days=1)
 
 
+def _variable(text: str) -> str:
+    if not _VARIABLE.fullmatch(text):
+        # Not quoted: who writes a value here, or ${NAME}, may have written a secret.
+        raise ValueError(
+            "write the name of a variable (ACME_TOKEN), or how several begin (ACME_*), without "
+            "their values: these come from the environment"
+        )
+    return text
+
+
 class RuntimeSpec(Spec):
-    """`python` is the interpreter that a role's processes run in (default: the submitter's)."""
+    """What a role's processes run in.
+
+    `python` is their interpreter (default: the submitter's). `environment` names variables that
+    they inherit beside those that Forebay knows they need.
+    """
 
     python: str | None = None
+    environment: tuple[Annotated[str, AfterValidator(_variable)], ...] = Field(
+        default=(),
+        description="Further variables that are inherited: names, or prefixes such as ACME_*",
+    )
 
 
 class RoleSpec(Spec):

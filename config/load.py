@@ -76,6 +76,11 @@ class Project:
         document = files[name].document
         return (document.file, *document.key_place(path))
 
+    def variables(self, pipeline: str) -> frozenset[str]:
+        """Names of the environment that a usable pipeline and its sources refer to."""
+        sources = (self.source_files[name] for name in self.pipelines[pipeline].source_names)
+        return self.pipeline_files[pipeline].variables.union(*(each.variables for each in sources))
+
     def _refuse(self, what: str, files: list[str]) -> None:
         concerned = [problem for problem in errors(self.problems) if problem.file in files]
         if concerned:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from forebay.config.base import NAME_PATTERN, Spec
-from forebay.config.environment import fill_in
+from forebay.config.environment import fill_in, names_of
 from forebay.config.keys import check_keys
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem
@@ -27,6 +27,7 @@ class Loaded(Generic[AnySpec]):
     """A file as far as it could be read. `spec` is None when it has a structural problem.
 
     kind, options: of a source whose kind is installed and whose options are valid.
+    variables: names of the environment that it refers to.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Loaded(Generic[AnySpec]):
     problems: list[Problem] = field(default_factory=list)
     kind: type[SourceKind] | None = None
     options: Spec | None = None
+    variables: frozenset[str] = frozenset()
 
     @property
     def file(self) -> str:
@@ -75,6 +77,7 @@ def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loade
     if document is not None:
         loaded.document = document
         loaded.problems += check_keys(document, model)
+        loaded.variables = names_of(document.value)
         loaded.problems += fill_in(document, environ)
     return loaded
 

@@ -12,6 +12,7 @@ from forebay.config.load import load_one
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problem_text import problems_text
 from forebay.config.problems import errors
+from forebay.config.role_environment import declared_variables
 from forebay.config.sources import SourceSpec
 from forebay.dags.description import markdown
 from forebay.errors import ConfigError
@@ -48,10 +49,14 @@ def pipeline(name: str, config: str | Path) -> DAG:
     if wrong:
         raise ConfigError(problems_text(wrong)) from None
     spec = project.pipeline(name)
-    return _dag(spec, [project.sources[source] for source in spec.source_names], config_dir)
+    sources = [project.sources[source] for source in spec.source_names]
+    variables = declared_variables(spec.job, project.variables(name))
+    return _dag(spec, sources, _stage(spec, config_dir) | {"variables": variables}, config_dir)
 
 
-def _dag(spec: PipelineSpec, sources: list[SourceSpec], config_dir: Path) -> DAG:
+def _dag(
+    spec: PipelineSpec, sources: list[SourceSpec], planning: dict[str, Any], config_dir: Path
+) -> DAG:
     dataset, schedule = spec.dataset, spec.schedule
     with DAG(
         dag_id=spec.name,
@@ -79,13 +84,12 @@ def _dag(spec: PipelineSpec, sources: list[SourceSpec], config_dir: Path) -> DAG
         },
         tags=sorted({"forebay", *schedule.tags}),
     ) as dag:
-        _chain(spec, sources, config_dir)
+        _chain(spec, sources, planning)
     return dag
 
 
-def _chain(spec: PipelineSpec, sources: list[SourceSpec], config_dir: Path) -> None:
+def _chain(spec: PipelineSpec, sources: list[SourceSpec], planning: dict[str, Any]) -> None:
     """All tasks of the DAG that is open, one after the other; sources side by side."""
-    planning = _stage(spec, config_dir)
     job = planning | {"turn_wait_seconds": spec.schedule.turn_wait.total_seconds()}
     train_seconds = spec.schedule.train_timeout.total_seconds()
     timer = TimerOperator(task_id=task_ids.TIMER, **planning)

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from forebay.errors import ConfigError, InfrastructureError, error_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.system.environment import PLANNING, inherited
 from forebay.system.message import Message
 
 LogLine = Callable[[str], None]
@@ -36,11 +37,15 @@ _GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class StageCommand:
-    """One call of `forebay stage`, wherever it is run."""
+    """One call of `forebay stage`, wherever it is run.
+
+    variables: what it inherits beside what every stage needs: names and prefixes (`ACME_*`).
+    """
 
     python: str
     stage: str
     arguments: tuple[str, ...]
+    variables: Sequence[str] = ()
 
     @property
     def line(self) -> list[str]:
@@ -158,16 +163,17 @@ def start(command: StageCommand, home: Home) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(home),
+            env=environment(command, home),
             start_new_session=True,
         )
     except OSError as error:
         raise interpreter_missing(command.python, error) from error
 
 
-def environment(home: Home) -> dict[str, str]:
-    """What a stage inherits: everything, since YAML may name any variable, and FOREBAY_HOME."""
-    return {**os.environ, ENVIRONMENT_NAME: str(home.root)}
+def environment(command: StageCommand, home: Home) -> dict[str, str]:
+    """What a stage inherits, and FOREBAY_HOME. Nothing of Airflow's: its database, its keys."""
+    kept = inherited(os.environ, (*PLANNING, *command.variables))
+    return {**kept, ENVIRONMENT_NAME: str(home.root)}
 
 
 def interpreter_missing(python: str, error: OSError) -> ConfigError:

@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Sequence
 
+from forebay.config.environment import names_of
+from forebay.config.role_environment import declared_variables
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
 from forebay.executors.job.folder import JobFolder
@@ -25,6 +27,7 @@ from forebay.home.database import Database, database_of
 from forebay.home.format import record_format
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.runtime import runtime_of
+from forebay.system.environment import PLANNING, inherited
 from forebay.system.locks import FileLock, is_held
 from forebay.system.parent import JOB_ID_NAME
 
@@ -122,7 +125,7 @@ class _Submission:
             epoch = self._store(lock)
             if epoch is None:
                 return None
-            process = _start(self.home, self.folder, supervisor, lock)
+            process = _start(self.request, self.folder, supervisor, lock)
         finally:
             lock.release()
         if self._is_started(process):
@@ -178,13 +181,15 @@ class _Submission:
 
 
 def _start(
-    home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock
+    request: JobRequest, folder: JobFolder, command: Sequence[str], lock: FileLock
 ) -> subprocess.Popen[bytes]:
     """Start a supervisor and leave the lock to it."""
+    referred = names_of(request.pipeline) | names_of(request.sources)
+    declared = declared_variables(request.pipeline_spec().job, referred)
     environment = {
-        **os.environ,
+        **inherited(os.environ, (*PLANNING, *declared)),
         JOB_ID_NAME: folder.job_id,
-        ENVIRONMENT_NAME: str(home.root.absolute()),
+        ENVIRONMENT_NAME: request.home,
     }
     where = ("--job", str(folder.path.absolute()), "--lock", str(lock.descriptor))
     with folder.supervisor_log.open("ab") as log:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.config.jobs import JobSpec, RoleSpec
+from forebay.config.role_environment import role_variables
 from forebay.executors.job.request import JobRequest, Role
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.parent import JOB_ID_NAME
@@ -74,9 +75,9 @@ def _command(
 
 
 def role_environment(
-    inherited: Mapping[str, str], request: JobRequest, threads: int
+    environ: Mapping[str, str], request: JobRequest, role: Role, threads: int
 ) -> dict[str, str]:
-    """Environment of a role: the supervisor's, what marks the job, and tuning.
+    """Environment of a role: what it inherits of the supervisor's, what marks the job, and tuning.
 
     Tuning that the user has set already stays as it is.
     """
@@ -92,4 +93,9 @@ def role_environment(
         ENVIRONMENT_NAME: request.home,
         "PYTHONUNBUFFERED": "1",
     }
-    return {**tuning, **inherited, **marks}
+    job = request.pipeline_spec().job
+    return {
+        **tuning,
+        **role_variables(role, environ, job, request.pipeline, request.sources),
+        **marks,
+    }

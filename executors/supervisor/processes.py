@@ -161,7 +161,7 @@ class JobProcesses:
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
         guard.begin(time.monotonic())
-        environment = role_environment(os.environ, self._request, command.threads)
+        environment = role_environment(os.environ, self._request, command.role, command.threads)
         return self._plane.start(
             Launch(command.role, command.index, command.command, environment, log_path)
         )

@@ -40,10 +40,12 @@ class StageOperator(BaseOperator):
         python: interpreter of the stage; None for Airflow's option `[forebay] python`, else ours.
         grace_seconds: how long the task looks itself, holding a slot, before it defers.
         stage_seconds: longest time that one call of a stage may take.
+        variables: what stages inherit of the worker's environment beside what each of them
+            needs: names, and prefixes such as ACME_*.
         **airflow: what every Airflow operator takes (`task_id`, `retries`, `pool`, …).
     """
 
-    template_fields: Sequence[str] = ("config", "line", "python")
+    template_fields: Sequence[str] = ("config", "line", "python", "variables")
     ui_fgcolor = "#1b1b1b"
     # The stage that `command` calls; a task that calls none has none.
     stage: ClassVar[str]
@@ -62,6 +64,7 @@ class StageOperator(BaseOperator):
         python: str | None = None,
         grace_seconds: float = DEFAULT_GRACE_SECONDS,
         stage_seconds: float = DEFAULT_STAGE_SECONDS,
+        variables: Sequence[str] = (),
         **airflow: Any,
     ) -> None:
         super().__init__(**airflow)
@@ -73,6 +76,7 @@ class StageOperator(BaseOperator):
         self.python = python
         self.grace_seconds = grace_seconds
         self.stage_seconds = stage_seconds
+        self.variables = list(variables)
 
     @abstractmethod
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
@@ -101,7 +105,7 @@ class StageOperator(BaseOperator):
         """A call of a stage for the window."""
         named = (self.pipeline, request.window.key, *options)
         where = ("--config", self.config, "--line", self.line)
-        return StageCommand(interpreter(self.python), self.stage, (*named, *where))
+        return StageCommand(interpreter(self.python), self.stage, (*named, *where), self.variables)
 
     def call(self, command: StageCommand, model: type[StageResult]) -> StageResult:
         """Run a stage to its end; its lines go to the log of this task.

@@ -76,6 +76,7 @@ class SourceOperator(StageOperator):
             arguments=list(command.arguments),
             home=str(self.home.root),
             deadline=deadline,
+            variables=command.variables,
         )
         self.defer_until(trigger, then=self.ready, seconds=left)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class ReadyTrigger(WakingTrigger):
     fails: the task then looks itself, and fails with the reason.
     """
 
-    fields = ("python", "arguments", "home", "deadline")
+    fields = ("python", "arguments", "home", "deadline", "variables")
 
     def __init__(
         self,
@@ -45,14 +46,25 @@ class ReadyTrigger(WakingTrigger):
         arguments: list[str],
         home: str,
         deadline: float,
+        variables: Sequence[str] = (),
         not_before: float | None = None,
     ) -> None:
-        """`arguments` of the stage, `home` the FOREBAY_HOME, `deadline` as `time.time` counts."""
+        """See what it runs until a deadline.
+
+        Args:
+            python: interpreter of the stage.
+            arguments: of the stage.
+            home: the FOREBAY_HOME.
+            deadline: as `time.time` counts.
+            variables: what it inherits, as in `StageCommand`.
+            not_before: as for every trigger.
+        """
         super().__init__(not_before=not_before)
         self.python = python
         self.arguments = list(arguments)
         self.home = home
         self.deadline = deadline
+        self.variables = list(variables)
 
     async def watch(self) -> dict[str, Any]:
         """Look, with pauses that grow."""
@@ -73,7 +85,7 @@ class ReadyTrigger(WakingTrigger):
         return {"state": "deadline"}
 
     async def _look(self) -> SourceResult:
-        command = StageCommand(self.python, "source", (*self.arguments, "--ready"))
+        command = StageCommand(self.python, "source", (*self.arguments, "--ready"), self.variables)
         output = await run_stage(command, Home(Path(self.home)), LOOK_DEADLINE_SECONDS)
         return output.result(command, SourceResult)
 
@@ -91,7 +103,7 @@ async def run_stage(command: StageCommand, home: Home, deadline_seconds: float) 
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=environment(home),
+            env=environment(command, home),
             start_new_session=True,
         )
     except OSError as error:

@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 import pytest
 from support.airflow_cluster import Airflow, now
 from support.airflow_data import MARKED, mark, write_torn_day
@@ -57,7 +59,7 @@ from support.airflow_pipelines import (
     write_yaml,
 )
 from support.airflow_plugin import Tell, Timed
-from support.airflow_processes import gone, modes_of_folders, processes_of
+from support.airflow_processes import gone, modes_of_folders, processes_of, stages_of
 from support.airflow_truth import (
     assert_exact,
     assert_in_order,
@@ -67,6 +69,7 @@ from support.airflow_truth import (
     served,
 )
 from support.file_watch import Reads
+from support.planted import CERTIFICATES, CONNECTION, PLANTED, STORAGE_KEY, planted_in
 
 # Each wait has a deadline of its own.
 pytestmark = pytest.mark.timeout(900)
@@ -102,6 +105,27 @@ def test_it_starts(airflow: Airflow, tell: Tell) -> None:
     dags = {dag["dag_id"]: dag for dag in airflow.api.dags()}
     assert {"ads", "narrow", "catchup", "kills"} <= set(dags)
     assert not any(dag["is_paused"] for dag in dags.values())
+
+
+def test_each_process_inherits_what_it_needs(airflow: Airflow) -> None:
+    components = airflow.components()
+    found = planted_in(psutil.Process(each["pid"]) for each in components.values())
+    runs_tasks = set(PLANTED)
+    assert dict(zip(components, found, strict=True)) == {
+        "postgres": set(),
+        "api-server": {CERTIFICATES, CONNECTION},
+        "dag-processor": runs_tasks,
+        "scheduler": runs_tasks,
+        "triggerer": runs_tasks,
+    }
+
+    def stage() -> list[set[str]]:
+        with suppress(psutil.NoSuchProcess):
+            return planted_in(stages_of(airflow)[:1])
+        return []
+
+    stages = airflow.until("a stage runs", stage, WINDOW_SECONDS)
+    assert stages == [{CERTIFICATES, STORAGE_KEY}]
 
 
 def test_whoever_waits_is_deferred(airflow: Airflow) -> None:
@@ -283,6 +307,7 @@ def test_mark_failed_pause_and_unpause(airflow: Airflow, timed: Timed) -> None:
             airflow.until("training follows the job", lambda: job.epoch() > 1, 60, MARKS)
             processes = job.processes()
             assert len(processes) >= 4, processes
+            assert [names for names in planted_in(processes) if CONNECTION in names] == []
             airflow.api.set_run_state(MARKS.name, run_id, "failed")
             # The task hears of it at its next heartbeat only.
             assert job.status()["cancelled_by"] == job.epoch()

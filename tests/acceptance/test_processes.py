@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.kills import job_processes, pid_of, running, wait_for_rows
+from support.planted import CERTIFICATES, PLANTED, STORAGE_KEY, planted_in
 from support.projects import Project, ads_pipeline, ads_project
 
 WINDOW = "2026-03-01"
@@ -50,15 +51,20 @@ def test_the_trainer_opens_no_data_and_every_port_is_loopback(project: Project) 
     assert all(ipaddress.ip_address(address).is_loopback for address in listening)
 
 
-def test_the_token_is_in_no_argument_environment_or_log(project: Project) -> None:
+def test_the_token_is_nowhere_and_keys_are_where_they_are_needed(project: Project) -> None:
+    project.environment = PLANTED
     with running(project, *ARGUMENTS) as run:
         wait_for_rows(project, WINDOW, 50_000, run)
+        inherited = planted_in(
+            psutil.Process(pid_of(project, name)) for name in ("data-0", "driver-0", "trainer-0")
+        )
         job_dir = next((project.home / "jobs").iterdir())
         token = (job_dir / "token").read_text()
         assert (job_dir / "token").stat().st_mode & 0o077 == 0
         seen = [" ".join(process.cmdline()) for process in job_processes(project)]
         seen += [json.dumps(process.environ()) for process in job_processes(project)]
         output = run.communicate(timeout=60)[0]
+    assert inherited == [{CERTIFICATES, STORAGE_KEY}, {CERTIFICATES, STORAGE_KEY}, {CERTIFICATES}]
     assert len(token) >= 32
     assert len(seen) >= 8
     logs = [path.read_text() for path in (job_dir / "logs").iterdir()]

@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 from sqlalchemy import Connection
+from support.planted import CERTIFICATES, CONNECTION, DECLARED, PLANTED, STORAGE_KEY, planted_in
 from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
@@ -48,7 +49,7 @@ os.kill(os.getpid(), 9)
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyJobs]:
     plan = tmp_path / "plan.json"
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    monkeypatch.setenv("TOY_PLAN", str(plan))
+    monkeypatch.setenv("FOREBAY_TOY_PLAN", str(plan))
     toy = ToyJobs(Home(tmp_path / "home"), plan)
     toy.plan()
     yield toy
@@ -388,6 +389,21 @@ def test_the_token_is_private_and_nowhere_else(jobs: ToyJobs) -> None:
         assert token not in json.dumps(process.environ())
     others = [path for path in folder.rglob("*") if path.is_file() and path != token_path]
     assert not [path for path in others if token in path.read_text()]
+
+
+def test_each_process_inherits_what_its_role_needs(
+    jobs: ToyJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    request = jobs.request(roles={"data": {"runtime": {"environment": ["PLANTED_*"]}}})
+    request.sources["clicks"]["options"] = {"table": f"${{{CONNECTION}}}"}
+    handle = submit(jobs.home, request, SUPERVISOR)
+    pids = jobs.serving(handle).pids
+    names = ("supervisor", "driver-0", "data-0", "trainer-0")
+    found = planted_in(psutil.Process(pids[name]) for name in names)
+    planning = {CERTIFICATES, STORAGE_KEY, DECLARED, CONNECTION}
+    assert found == [planning, planning, planning, {CERTIFICATES}]
 
 
 def test_every_process_is_marked_and_none_is_a_zombie_of_the_submitter(jobs: ToyJobs) -> None:

@@ -21,7 +21,7 @@ from forebay.home.paths import Home
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyJobs]:
     plan = tmp_path / "plan.json"
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    monkeypatch.setenv("TOY_PLAN", str(plan))
+    monkeypatch.setenv("FOREBAY_TOY_PLAN", str(plan))
     toy = ToyJobs(Home(tmp_path / "home"), plan)
     toy.plan(trainer_0=[f"wait {tmp_path / 'done'}"])
     yield toy

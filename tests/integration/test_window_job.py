@@ -130,7 +130,7 @@ class Windows:
 def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Windows]:
     plan = tmp_path / "plan.json"
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    monkeypatch.setenv("TOY_PLAN", str(plan))
+    monkeypatch.setenv("FOREBAY_TOY_PLAN", str(plan))
     monkeypatch.setattr(submit, "SUPERVISOR_ARGUMENTS", TOY_SUPERVISOR)
     written = ToyProject(tmp_path, ads_pipeline())
     written.write_source("history", history_source())

@@ -11,6 +11,7 @@ import pytest
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import CATCHUP, write_project
 from support.airflow_processes import modes_of_folders
+from support.planted import PLANTED
 from support.projects import Project
 
 Tell = Callable[[str], None]
@@ -24,7 +25,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 
     The first window of `catchup` was trained without it; then days went by.
     """
-    project = Project(tmp_path_factory.mktemp("airflow"))
+    project = Project(tmp_path_factory.mktemp("airflow"), environment=dict(PLANTED))
     write_project(project)
     first = CATCHUP.key(0)
     project.forebay("run", CATCHUP.name, "--from", first, "--to", first)

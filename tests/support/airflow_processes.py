@@ -91,6 +91,17 @@ def processes_of(airflow: Airflow) -> list[psutil.Process]:
     return list(found.values())
 
 
+def stages_of(airflow: Airflow) -> list[psutil.Process]:
+    """Stages that tasks run at this moment."""
+    found = []
+    for process in processes_of(airflow):
+        with suppress(psutil.NoSuchProcess):
+            words = process.cmdline()
+            if "forebay.cli" in words and "stage" in words:
+                found.append(process)
+    return found
+
+
 def modes_of_folders(root: Path) -> dict[str, int]:
     """Mode of a project's folder, of those above it, and of those above a database of root's."""
     folders = {root, *root.parents, Path("/var/lib"), *Path("/var/lib").parents}

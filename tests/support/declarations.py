@@ -47,6 +47,7 @@ _OPTIONS: dict[str, Value] = {
         "client": {"security_protocol": "SSL"},
     },
 }
+_RUNTIME = {"python": "/usr/bin/python3", "environment": ["ACME_TOKEN", "ACME_SITE_*"]}
 _PIPELINE: Value = {
     "description": "text",
     "dataset": {
@@ -136,8 +137,8 @@ _PIPELINE: Value = {
     "job": {
         "plane": "local",
         "roles": {
-            "data": {"count": 2, "runtime": {"python": "/usr/bin/python3"}, "threads": 2},
-            "trainer": {"count": 1, "runtime": {"python": "/usr/bin/python3"}, "threads": 2},
+            "data": {"count": 2, "runtime": _RUNTIME, "threads": 2},
+            "trainer": {"count": 1, "runtime": _RUNTIME, "threads": 2},
         },
         "buffers": {
             "rows_max": 1000,

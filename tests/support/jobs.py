@@ -30,6 +30,7 @@ from forebay.system.files import write_atomically
 from forebay.system.locks import FileLock
 from support.links import link
 from support.model_lines import record
+from support.toy_roles.jobs import PIPELINE
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -42,14 +43,14 @@ def request(
     line: str = "main",
     **more: Any,
 ) -> JobRequest:
-    """A request for windows, each with its generation; its specs are empty."""
+    """A request for windows, each with its generation. It declares no sources."""
     return JobRequest(
         job_id=job_id,
         pipeline_name=pipeline,
         line=line,
         home=str(home.root),
         project_root="/project",
-        pipeline={},
+        pipeline={"dataset": PIPELINE["dataset"]},
         sources={},
         windows=[
             WindowRequest(key=key, generation=number, start=START, end=START + timedelta(days=1))

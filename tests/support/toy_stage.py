@@ -22,7 +22,8 @@ stage, *arguments = sys.argv[sys.argv.index("stage") + 1:]
 home = os.environ["FOREBAY_HOME"]
 with (here / "calls.jsonl").open("a") as calls:
     fcntl.flock(calls, fcntl.LOCK_EX)
-    calls.write(json.dumps({{"stage": stage, "arguments": arguments, "home": home}}) + "\\n")
+    call = {{"stage": stage, "arguments": arguments, "home": home, "environ": dict(os.environ)}}
+    calls.write(json.dumps(call) + "\\n")
 answers = json.loads((here / "answers.json").read_text())[stage]
 made = [json.loads(line)["stage"] for line in (here / "calls.jsonl").read_text().splitlines()]
 answer = answers[min(made.count(stage), len(answers)) - 1]

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.embedded.airflow.settings import component_environment
+from forebay.embedded.airflow.settings import CONNECTIONS, component_environment
 from forebay.embedded.launch import KEEPER_PID_NAME
 from forebay.embedded.layout import Layout
-from forebay.embedded.postgres.place import Account, Place
-from forebay.embedded.postgres.server import server_command
+from forebay.embedded.postgres.account import Account
+from forebay.embedded.postgres.place import Place
+from forebay.embedded.postgres.server import initdb_command, server_command
+from forebay.system.environment import BASE, HOME_DATABASE, PROCESS, Patterns, inherited
 
 AIRFLOW = (sys.executable, "-P", "-m", "airflow")
 LAUNCH = (sys.executable, "-P", "-m", "forebay.embedded.launch")
@@ -23,6 +25,10 @@ SCHEDULER = "scheduler"
 TRIGGERER = "triggerer"
 # In the order in which they are shown and started.
 NAMES = (DATABASE, API_SERVER, DAG_PROCESSOR, SCHEDULER, TRIGGERER)
+# What parses YAML and starts tasks: a file that is written later may name any variable.
+_ALL: Patterns = ("*", *HOME_DATABASE)
+# It has a port, and it runs neither pipelines nor tasks.
+_WITHOUT_STORAGE: Patterns = (*PROCESS, *HOME_DATABASE, *CONNECTIONS)
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class Component:
     in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
     late_gc: it makes so many objects at its start that garbage is looked for later.
     waits_for_work: told to stop, it waits for the tasks below it, so these are ended first.
+    inherits: what it is given of the keeper's environment.
     """
 
     name: str
@@ -45,6 +52,7 @@ class Component:
     waits_for_work: bool = False
     in_process: bool = False
     late_gc: bool = False
+    inherits: Patterns = _ALL
 
 
 def database_component(programs: Path, place: Place) -> Component:
@@ -55,7 +63,14 @@ def database_component(programs: Path, place: Place) -> Component:
         end_signal=signal.SIGINT,
         stop_signal=signal.SIGINT,
         account=place.account,
+        inherits=BASE,
     )
+
+
+def initdb_component(programs: Path, place: Place) -> Component:
+    """Makes an empty database."""
+    command = tuple(initdb_command(programs, place))
+    return Component("initdb", command, account=place.account, inherits=BASE)
 
 
 def airflow_components() -> dict[str, Component]:
@@ -66,7 +81,13 @@ def airflow_components() -> dict[str, Component]:
     scheduler = ("scheduler", "--skip-serve-logs")
     triggerer = ("triggerer", "--skip-serve-logs")
     every = (
-        Component(API_SERVER, ("api-server",), in_process=True, late_gc=True),
+        Component(
+            API_SERVER,
+            ("api-server",),
+            in_process=True,
+            late_gc=True,
+            inherits=_WITHOUT_STORAGE,
+        ),
         Component(DAG_PROCESSOR, ("dag-processor",), in_process=True),
         Component(SCHEDULER, scheduler, waits_for_work=True, in_process=True),
         Component(TRIGGERER, triggerer, in_process=True),
@@ -103,7 +124,8 @@ def launch_environment(
     component: Component, layout: Layout, keeper_pid: int, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """What it is told, made from the keeper's own environment."""
+    given = inherited(environment, component.inherits)
     return {
-        **component_environment(layout, component.name, environment),
+        **component_environment(layout, component.name, given),
         KEEPER_PID_NAME: str(keeper_pid),
     }

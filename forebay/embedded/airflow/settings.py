@@ -12,6 +12,7 @@ from forebay.embedded.layout import Layout
 from forebay.embedded.ports import LOOPBACK
 from forebay.embedded.secret_files import USER, Secrets
 from forebay.home.paths import ENVIRONMENT_NAME
+from forebay.system.environment import Patterns, inherited
 from forebay.system.files import write_private
 from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME
 
@@ -29,7 +30,7 @@ LOOK_SECONDS = 15
 # What they say every few seconds, and about each request.
 _QUIET = ("http.access", "airflow.dag_processing.manager", "airflow.dag_processing.bundles")
 # Another Airflow's settings must not reach ours; connections and variables are data.
-_KEPT = ("AIRFLOW_CONN_", "AIRFLOW_VAR_")
+CONNECTIONS: Patterns = ("AIRFLOW_CONN_*", "AIRFLOW_VAR_*")
 _OWN = (JOB_ID_NAME, PARENT_PID_NAME)
 
 
@@ -139,11 +140,12 @@ def component_environment(
         base: what it is made from; this process's environment by default.
     """
     given = os.environ if base is None else base
-    kept = {
+    others = {
         name: value
         for name, value in given.items()
-        if (not name.startswith("AIRFLOW") or name.startswith(_KEPT)) and name not in _OWN
+        if not name.startswith("AIRFLOW") and name not in _OWN
     }
+    kept = {**others, **inherited(given, CONNECTIONS)}
     local = ",".join(filter(None, (given.get("NO_PROXY", given.get("no_proxy")), LOOPBACK)))
     return {
         **kept,

@@ -74,9 +74,7 @@ class Startup:
         programs = prepare_place(self._layout, self._place)
         if not server.is_initialised(self._place):
             server.empty_data(self._place)
-            initdb = server.initdb_command(programs, self._place)
-            component = parts.Component("initdb", tuple(initdb), account=self._place.account)
-            self._run_to_end(component, INITDB_SECONDS)
+            self._run_to_end(parts.initdb_component(programs, self._place), INITDB_SECONDS)
             server.mark_initialised(self._place)
         server.drop_stale_pid_file(self._place)
         database = self._components.start(parts.database_component(programs, self._place))

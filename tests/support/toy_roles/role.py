@@ -1,4 +1,4 @@
-"""A role whose behaviour is a word in the file that $TOY_PLAN names.
+"""A role whose behaviour is a word in the file that $FOREBAY_TOY_PLAN names.
 
 The plan is JSON: process name -> list of words, one per start of that process, the last one for
 all later starts. Words: `serve`, `deaf` (serves, ignores SIGTERM), `child` (serves with a child
@@ -35,7 +35,7 @@ def main(role: str) -> None:
 
 
 def next_word(name: str, job_dir: Path) -> str:
-    words = json.loads(Path(os.environ["TOY_PLAN"]).read_text()).get(name, ["serve"])
+    words = json.loads(Path(os.environ["FOREBAY_TOY_PLAN"]).read_text()).get(name, ["serve"])
     starts = job_dir / f"toy-{name}.starts"
     with starts.open("a") as stream:
         stream.write(f"{os.getpid()} {sys.prefix}\n")

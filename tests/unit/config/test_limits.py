@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from forebay.config.jobs import FailoverSpec, ProgressDeadlinesSpec, RolesSpec
+from forebay.config.jobs import FailoverSpec, ProgressDeadlinesSpec, RolesSpec, RuntimeSpec
 from forebay.config.models import MixtureSpec
 from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
@@ -130,6 +130,10 @@ def test_what_a_schema_does_not_show() -> None:
         for refused in ("4s", "25h"):
             with pytest.raises(ValidationError, match=f"{refused}: write from 5s to 1d"):
                 ProgressDeadlinesSpec.model_validate({role: refused})
+    assert RuntimeSpec(environment=("ACME_TOKEN", "_x9*", "*")).environment[2] == "*"
+    for refused in ("", "9A", "A-B", "A=b", "A**", "*A", "${A}", " A"):
+        with pytest.raises(ValidationError, match="write the name of a variable"):
+            RuntimeSpec(environment=("A", refused))
     assert RolesSpec.model_validate({"trainer": {"count": 1}}).trainer.count == 1
     with pytest.raises(ValidationError, match="count is 2, but one trainer trains a job"):
         RolesSpec.model_validate({"trainer": {"count": 2}})

@@ -215,6 +215,25 @@ def test_variables_come_from_the_environment(files: Files) -> None:
     assert files.problems(DTA="/d") == [("history.yaml", 3, 9, "variable-not-set", "DTA")]
 
 
+def test_the_variables_of_a_pipeline_are_its_own_and_its_sources(files: Files) -> None:
+    files.change("sources/history.yaml", "path: data", "path: ${DATA}/$${keep}/${DAY:-all}")
+    files.change("pipelines/ads.yaml", "buckets: 100", "buckets: '${BUCKETS:-50}'")
+    files.write("sources/other.yaml", SOURCE.replace("data", "${OTHER}"))
+    files.change("sources/history.yaml", "/$${keep}", "")
+    project = files.load(DATA="/d", OTHER="/o")
+    assert project.problems == []
+    assert project.variables("ads") == {"DATA", "DAY", "BUCKETS"}
+
+
+def test_a_variable_that_is_no_name_is_told_with_its_place(files: Files) -> None:
+    roles = "job: {roles: {data: {runtime: {environment: [ACME_TOKEN, 'ACME_*', '${SECRET}']}}}}"
+    files.write("pipelines/ads.yaml", f"{PIPELINE}{roles}\n")
+    (problem,) = files.load(SECRET="hunter=2").problems
+    assert (problem.line, problem.column, problem.code) == (10, 68, "wrong-value")
+    assert problem.message.startswith("job.roles.data.runtime.environment[2]: write the name of")
+    assert "hunter" not in problem.message
+
+
 def test_numbers_may_come_from_the_environment(files: Files) -> None:
     files.change("pipelines/ads.yaml", "buckets: 100", "buckets: '${BUCKETS:-50}'")
     feature = files.load(BUCKETS="70").pipeline("ads").dataset.features["user"]

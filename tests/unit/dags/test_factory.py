@@ -45,6 +45,9 @@ FIRST_CPU_SECONDS_MAX = 1.5
 NEXT_CPU_SECONDS_MAX = 0.5
 
 
+RUNTIME = {"python": "/srv/python", "environment": ["ACME_*"]}
+
+
 def parse(dags: Path, home: Path, seed: int = 0) -> dict[str, Any]:
     others = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
     asked = {
@@ -69,11 +72,12 @@ def example(root: Path) -> Project:
         "plan_timeout": "10m",
         "train_timeout": "2h",
     }
-    pipeline = ads_pipeline(roles={"data": {"count": 3, "runtime": {"python": "/srv/python"}}})
+    pipeline = ads_pipeline(roles={"data": {"count": 3, "runtime": RUNTIME}})
     pipeline |= {"description": "Who clicks", "schedule": schedule}
     pipeline["dataset"] |= {"timezone": "America/New_York", "end": "2026-04-01"}
     made = Project(root / "project", pipeline)
-    made.write_source("history", history_source(description="Rows of yesterday"))
+    described = history_source(description="Rows of ${YESTERDAY:-yesterday}")
+    made.write_source("history", described)
     made.write_source("clicks", clicks_source())
     made.write_pipeline()
     return made
@@ -144,6 +148,7 @@ def test_tasks_are_as_declared(parsed: dict[str, Any]) -> None:
         assert (told["owner"], told["pool"], told["retries"]) == ("ada", "training", 2)
         assert not told.get("depends_on_past")
         assert task["python"] == "/srv/python"
+        assert task["variables"] == ["ACME_*", "YESTERDAY"]
     limits = {name: task["execution_timeout"] for name, task in found.items()}
     assert limits.pop("training_executors") == 2 * 3600 + 300
     assert set(limits.values()) == {600 + 300}

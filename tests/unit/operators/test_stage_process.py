@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,18 @@ def test_a_result_and_the_lines_beside_it(tmp_path: Path, home: Home) -> None:
     call = json.loads((tmp_path / "toy" / "calls.jsonl").read_text())
     assert call["home"] == str(home.root)
     assert str(command) == "forebay stage timer ads 2026-03-01"
+
+
+def test_it_inherits_what_it_needs_and_nothing_of_airflow(
+    tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_STORE", "AWS_PROFILE", "ACME_A", "OTHER")
+    for name in planted:
+        monkeypatch.setenv(name, "planted")
+    run(replace(stage(tmp_path, prints=OPEN), variables=("ACME_*",)), home)
+    environ = json.loads((tmp_path / "toy" / "calls.jsonl").read_text())["environ"]
+    assert {name for name in planted if name in environ} == {"AWS_PROFILE", "ACME_A"}
+    assert environ["PATH"] == os.environ["PATH"]
 
 
 @pytest.mark.parametrize(

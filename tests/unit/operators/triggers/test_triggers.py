@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Coroutine
@@ -322,6 +323,21 @@ def test_a_change_while_no_triggerer_ran_is_not_missed(home: Home) -> None:
     path, arguments = trigger.serialize()
     assert path.endswith(".TurnTrigger")
     assert wait(fired(TurnTrigger(**arguments))) == [{"state": "changed"}]
+
+
+def test_a_look_inherits_what_the_task_would(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = ToyStage.make(tmp_path / "toy", source=[found("listed")])
+    for name in ("ACME_TOKEN", "OTHERS_TOKEN"):
+        monkeypatch.setenv(name, "planted")
+    _, arguments = ready_trigger(toy, home).serialize()
+    assert arguments["variables"] == []
+    arguments["variables"] = ["ACME_*"]
+    assert wait(fired(ReadyTrigger(**arguments))) == [{"state": "ready"}]
+    environ = json.loads((toy.folder / "calls.jsonl").read_text())["environ"]
+    assert environ["ACME_TOKEN"] == "planted"
+    assert "OTHERS_TOKEN" not in environ
 
 
 def test_a_source_becomes_ready(home: Home, tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""Which variables of the environment the processes of a job inherit, and stages that plan for it.
+
+Each role gets what any process of Forebay needs, what its own work needs, the variables that its
+declarations refer to, and what `runtime.environment` of the role names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from forebay.config.environment import names_of
+from forebay.config.jobs import JobSpec
+from forebay.home.store import STORE_NAME
+from forebay.system.environment import (
+    BUCKET,
+    HOME_DATABASE,
+    PROCESS,
+    STORAGE,
+    Patterns,
+    inherited,
+)
+
+_OPTIONS = "options"
+
+
+def role_variables(
+    role: Literal["driver", "data", "trainer"],
+    environ: Mapping[str, str],
+    job: JobSpec,
+    pipeline: Mapping[str, Any],
+    sources: Mapping[str, Mapping[str, Any]],
+) -> dict[str, str]:
+    """What a role inherits.
+
+    The driver opens sources too and runs as a data role. A data executor decodes what strangers
+    wrote, so it alone does not get the database's address. The trainer opens no source: it gets
+    keys of a bucket where the store is in one, and what sources refer to outside their options.
+
+    Args:
+        role: of the process.
+        environ: of the supervisor.
+        job: how the pipeline runs.
+        pipeline: its declaration, with its `${NAME}`.
+        sources: those of its sources.
+    """
+    declared = names_of(pipeline)
+    for source in sources.values():
+        parts = (value for key, value in source.items() if role != "trainer" or key != _OPTIONS)
+        declared = declared.union(*map(names_of, parts))
+    if role == "trainer":
+        own = (*HOME_DATABASE, *_bucket(environ), *job.roles.trainer.runtime.environment)
+    else:
+        own = (*STORAGE, *job.roles.data.runtime.environment)
+        own = own if role == "data" else (*HOME_DATABASE, *own)
+    return inherited(environ, (*PROCESS, *own, *declared))
+
+
+def declared_variables(job: JobSpec, referred: Iterable[str]) -> Patterns:
+    """What a pipeline declares of the environment, for all of its processes: names and prefixes.
+
+    Args:
+        job: how the pipeline runs.
+        referred: names that the pipeline and its sources refer to.
+    """
+    roles = (job.roles.data, job.roles.trainer)
+    named = (name for role in roles for name in role.runtime.environment)
+    return tuple(sorted({*named, *referred}))
+
+
+def _bucket(environ: Mapping[str, str]) -> Patterns:
+    return BUCKET if environ.get(STORE_NAME, "").startswith("s3:") else ()

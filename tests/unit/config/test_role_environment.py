@@ -1,0 +1,68 @@
+"""Which variables each role of a job inherits."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+
+from forebay.config.jobs import JobSpec
+from forebay.config.role_environment import declared_variables, role_variables
+
+Role = Literal["driver", "data", "trainer"]
+ENVIRON = dict.fromkeys(
+    (
+        *("PATH", "FOREBAY_HOME", "FOREBAY_DATABASE", "PGPASSWORD", "AWS_ACCESS_KEY_ID"),
+        *("AZURE_CLIENT_SECRET", "TOPIC_PASSWORD", "EVENT_TIME", "SEED", "ACME_DATA"),
+        *("ACME_TRAINER", "OTHERS_TOKEN"),
+    ),
+    "value",
+)
+JOB = JobSpec.model_validate(
+    {
+        "roles": {
+            "data": {"runtime": {"environment": ["ACME_D*"]}},
+            "trainer": {"runtime": {"environment": ["ACME_TRAINER"]}},
+        }
+    }
+)
+PIPELINE: dict[str, Any] = {"model": {"seed": "${SEED:-7}"}}
+SOURCES: dict[str, dict[str, Any]] = {
+    "clicks": {
+        "event_time": "${EVENT_TIME}",
+        "options": {"client": {"sasl_plain_password": "${TOPIC_PASSWORD}"}},
+    }
+}
+ALWAYS = {"PATH", "FOREBAY_HOME", "SEED", "EVENT_TIME"}
+STORAGES = {"AWS_ACCESS_KEY_ID", "AZURE_CLIENT_SECRET", "TOPIC_PASSWORD", "ACME_DATA"}
+FACTS = {"FOREBAY_DATABASE", "PGPASSWORD"}
+
+
+def inherited(role: Role, **more: str) -> set[str]:
+    return set(role_variables(role, ENVIRON | more, JOB, PIPELINE, SOURCES))
+
+
+def test_a_data_executor_reads_storages_and_no_database() -> None:
+    assert inherited("data") == ALWAYS | STORAGES
+
+
+def test_the_driver_opens_sources_and_the_database() -> None:
+    assert inherited("driver") == ALWAYS | STORAGES | FACTS
+
+
+def test_the_trainer_opens_no_source() -> None:
+    assert inherited("trainer") == ALWAYS | FACTS | {"ACME_TRAINER"}
+
+
+@pytest.mark.parametrize(
+    ("store", "more"),
+    [("/srv/store", set()), ("s3://bucket/folder", {"AWS_ACCESS_KEY_ID"})],
+)
+def test_the_trainer_writes_to_a_store_in_a_bucket(store: str, more: set[str]) -> None:
+    found = inherited("trainer", FOREBAY_STORE=store)
+    assert found == ALWAYS | FACTS | {"ACME_TRAINER", "FOREBAY_STORE"} | more
+
+
+def test_a_job_declares_what_any_of_its_roles_may_need() -> None:
+    declared = declared_variables(JOB, {"SEED", "TOPIC_PASSWORD"})
+    assert declared == ("ACME_D*", "ACME_TRAINER", "SEED", "TOPIC_PASSWORD")
