@@ -34,7 +34,6 @@ from forebay.executors.wire.messages import (
     TaskFailure,
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
-from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.features.encode import served_schema
 from forebay.mixture.queue.queue import PrioritisedQueue
@@ -50,10 +49,9 @@ class DataExecutor:
     """Everything that a data executor's process holds."""
 
     def __init__(self, job_dir: Path, index: int) -> None:
-        """Bind the port; nothing is called yet."""
+        """Bind the socket; nothing is called yet."""
         request = JobRequest.read(job_dir)
         pipeline = request.pipeline_spec()
-        token = read_token(job_dir)
         self._job_dir, self._index = job_dir, index
         self._instance = uuid.uuid4().hex
         self._started_ns = time.time_ns()
@@ -61,8 +59,8 @@ class DataExecutor:
         self._queue_sources = queue_sources_of(pipeline, request.source_specs())
         self._kinds = {spec.kind for spec in request.source_specs().values()}
         self._readers = Readers(request)
-        self._client = DriverClient(job_dir, token, patience_seconds(pipeline.job))
-        self._server = FrameServer(token, served_schema(self._readers.layout), self._claim)
+        self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
+        self._server = FrameServer(job_dir, index, served_schema(self._readers.layout), self._claim)
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None
         self._last = False

@@ -1,4 +1,4 @@
-"""The data executor's port: Arrow Flight `do_exchange`, record batches for credits.
+"""The data executor's socket: Arrow Flight `do_exchange`, record batches for credits.
 
 The handler reads a credit only when it has none, and looks for rows only when it has one: late
 binding, and no second thread for each stream.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyarrow import flight
 from pydantic import ValidationError
 
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
+from forebay.executors.wire.sockets import listen
 from forebay.executors.wire.tokens import HEADER, is_allowed
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
 
@@ -33,7 +35,7 @@ class FrameSource(Protocol):
 
 
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
-    """Refuses every call without the job's token."""
+    """Refuses every call without this server's token."""
 
     def __init__(self, token: str) -> None:
         super().__init__()
@@ -42,20 +44,34 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyar
     def start_call(self, info: object, headers: Mapping[str, Sequence[str]]) -> None:  # noqa: ARG002
         shown = headers.get(HEADER, [])
         if len(shown) != 1 or not is_allowed(shown[0], self._token):
-            raise flight.FlightUnauthenticatedError("this port wants the job's token")
+            raise flight.FlightUnauthenticatedError("this socket wants its process's token")
 
 
 class FrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
-    """Serves each epoch's frames once, to one caller, on a free loopback port."""
+    """Serves each epoch's frames once, to one caller, on a socket of its own in the job's folder.
+
+    Arrow lets nobody bound the messages and connections of its server, and reads the message of
+    some calls before it asks for their token: what keeps strangers out is the socket's folder.
+    """
 
     def __init__(
-        self, token: str, schema: pa.Schema, claim: Callable[[int], FrameSource | None]
+        self,
+        job_dir: Path,
+        index: int,
+        schema: pa.Schema,
+        claim: Callable[[int], FrameSource | None],
     ) -> None:
-        """`claim` waits for an epoch and hands out its frames; None when they are not to be had."""
-        super().__init__("grpc://127.0.0.1:0", middleware={"token": _TokenCheck(token)})
+        """`claim` waits for an epoch and hands out its frames; None when they are not to be had.
+
+        Raises:
+            InfrastructureError: when the job's folder cannot hold the socket.
+        """
+        self._socket = listen(job_dir, "data", index)
+        checks = {"token": _TokenCheck(self._socket.token)}
+        super().__init__(self._socket.flight_location, middleware=checks)
         self._schema = schema
         self._claim = claim
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = self._socket.address
         self._thread = threading.Thread(target=self.serve, name="flight", daemon=True)
 
     def start(self) -> None:

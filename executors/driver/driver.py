@@ -25,7 +25,6 @@ from forebay.executors.job.request import JobRequest
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
-from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.system.activities import waiting
 from forebay.system.files import write_atomically
@@ -39,7 +38,7 @@ class Driver:
     """Everything that a driver process holds."""
 
     def __init__(self, job_dir: Path) -> None:
-        """Recover from the journal and bind a port; nothing is answered yet."""
+        """Recover from the journal and bind a socket; nothing is answered yet."""
         request = JobRequest.read(job_dir)
         pipeline = request.pipeline_spec()
         names, job = pipeline.source_names, pipeline.job
@@ -54,7 +53,7 @@ class Driver:
         commits = SealCommitter(f"forebay.{pipeline.name}", committing_sources(request))
         self._service = DriverService(self.state, commits)
         threads = _SPARE_THREADS + 2 * job.roles.data.count
-        self._server = RpcServer(read_token(job_dir), self._service.methods, threads)
+        self._server = RpcServer(job_dir, "driver", self._service.methods, threads)
 
     def start(self) -> None:
         """Answer, and say where."""

@@ -1,4 +1,4 @@
-"""The folder of one job on the host that runs it: request, token, logs, sockets and locks.
+"""The folder of one job on the host that runs it: request, logs, sockets, tokens and locks.
 
 The state of the job is not here but in the database. `supervisor.lock` is held from the moment a
 submitter prepares the folder until the supervisor is gone: the submitter hands it on to the process
@@ -7,13 +7,12 @@ that it starts, so it is free only when nobody runs the job.
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
 from forebay.system.error_report import ErrorReport
-from forebay.system.files import write_atomically, write_private
+from forebay.system.files import write_atomically, writing
 from forebay.system.locks import is_held
 
 PROGRESS_NAME = "progress.json"
@@ -34,7 +33,7 @@ class JobFolder:
         self.supervisor_log = path / "logs" / "supervisor.log"
         self._progress = path / PROGRESS_NAME
         self._poke = path / _POKE_NAME
-        self._token = path / "token"
+        self._sockets = path / "sockets"
 
     @property
     def home(self) -> Home:
@@ -74,8 +73,14 @@ class JobFolder:
             self._progress.unlink(missing_ok=True)
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
-        write_private(self._token, secrets.token_urlsafe(32))
+        self.remove_sockets()
         request.write(self.path)
+
+    def remove_sockets(self) -> None:
+        """Remove the sockets and tokens of the job's processes, which are gone or about to be."""
+        with writing(self._sockets):
+            for left in self._sockets.glob("*"):
+                left.unlink(missing_ok=True)
 
     def poke(self) -> None:
         """Let the supervisor look into the database now; it does so every second in any case."""

@@ -152,8 +152,8 @@ class JobProcesses:
 
     def _start(self, command: RoleCommand, guard: HangGuard) -> Execution:
         log_path = self._folder.log_path(command.role, command.index)
-        # What an earlier process left must neither explain this one's end nor send others, and
-        # the token with them, to a port that somebody else may have by now.
+        # What an earlier process left must neither explain this one's end nor send others to a
+        # socket where nobody listens.
         failure_path(self._folder.path, command.role, command.index).unlink(missing_ok=True)
         (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
         if command.role == "data":

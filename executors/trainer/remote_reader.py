@@ -30,7 +30,6 @@ from forebay.executors.wire.messages import (
     TrainerBeat,
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
-from forebay.executors.wire.tokens import read_token
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.activities import waiting
 from forebay.system.message import Message
@@ -83,7 +82,6 @@ class RemoteReader:
         """Read the job's folder; nothing is called before `begin`."""
         request = JobRequest.read(job_dir)
         job = request.pipeline_spec().job
-        token = read_token(job_dir)
         patience = patience_seconds(job)
         self._layout = layout
         self._credits = job.buffers.credits
@@ -93,8 +91,8 @@ class RemoteReader:
             if name in source_names and spec.dead_letter_rows_max is not None
         }
         self._patience = patience
-        self._client = DriverClient(job_dir, token, patience)
-        self._transport: Transport = FlightTransport(token)
+        self._client = DriverClient(job_dir, patience)
+        self._transport: Transport = FlightTransport(job_dir)
         self._changed = threading.Condition()
         self._opening = threading.Lock()  # one `open` call at a time
         self._session: _Session | None = None

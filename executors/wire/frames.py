@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,8 +14,10 @@ from pyarrow import flight
 
 from forebay.errors import InfrastructureError
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
+from forebay.executors.wire.sockets import dial
 from forebay.executors.wire.tokens import HEADER, bearer
 
+_OPTIONS = [("grpc.use_local_subchannel_pool", 1)]  # nothing is shared with earlier connections
 _BROKEN = (flight.FlightError, pa.ArrowException, OSError)
 _LOG = logging.getLogger(__name__)
 
@@ -53,27 +57,28 @@ class Transport(Protocol):
 class FlightTransport:
     """Arrow Flight `do_exchange`: credits go up, record batches come down."""
 
-    def __init__(self, token: str) -> None:
-        """`token` is shown on every call."""
-        self._options = flight.FlightCallOptions(
-            headers=[(HEADER.encode(), bearer(token).encode())]
-        )
+    def __init__(self, job_dir: Path) -> None:
+        """The executors are those of the job in this folder."""
+        self._job_dir = job_dir
 
     def connect(self, address: str, epoch: int) -> FlightStream:
         """Open the stream of an epoch on a new connection."""
-        client = flight.FlightClient(
-            f"grpc://{address}",
-            generic_options=[("grpc.enable_http_proxy", 0)],
-        )
         call = StreamCall(epoch=epoch).model_dump_json().encode()
         try:
-            writer, reader = client.do_exchange(
-                flight.FlightDescriptor.for_command(call), self._options
-            )
+            with ExitStack() as opened:
+                socket = dial(self._job_dir, address)
+                opened.callback(socket.close)
+                client = flight.FlightClient(socket.flight_location, generic_options=_OPTIONS)
+                opened.callback(client.close)
+                writer, reader = client.do_exchange(
+                    flight.FlightDescriptor.for_command(call),
+                    flight.FlightCallOptions(
+                        headers=[(HEADER.encode(), bearer(socket.token).encode())]
+                    ),
+                )
+                return FlightStream(address, writer, reader, opened.pop_all())
         except _BROKEN as error:
-            client.close()
             raise InfrastructureError(f"data executor at {address}: {error}") from error
-        return FlightStream(address, client, writer, reader)
 
 
 class FlightStream:
@@ -82,15 +87,15 @@ class FlightStream:
     def __init__(
         self,
         address: str,
-        client: flight.FlightClient,
         writer: flight.FlightStreamWriter,
         reader: flight.FlightStreamReader,
+        connection: ExitStack,
     ) -> None:
-        """Take over the call."""
+        """Take over the call and the connection that it is made on."""
         self._address = address
-        self._client = client
         self._writer = writer
         self._reader = reader
+        self._connection = connection
         self._lock = threading.Lock()
         self._broken = False
         self._closed = False
@@ -130,7 +135,7 @@ class FlightStream:
         """Give the connection back; the thread that receives does it, last of all."""
         with self._lock:
             self._broken = True
-            for part in (self._writer, self._client):
+            for part in (self._writer, self._connection):
                 try:
                     part.close()
                 except _BROKEN as error:

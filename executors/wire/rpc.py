@@ -1,7 +1,8 @@
-"""Control calls: grpcio with JSON messages, the job's token on each, a deadline on each.
+"""Control calls: grpcio with JSON messages, the driver's token on each, a deadline on each.
 
 Every call may be repeated: a caller that got no answer sends the same message again, to
-whichever driver `endpoints/driver.json` then names.
+whichever driver `endpoints/driver.json` then names. A call without the token is refused before a
+byte of its message is read.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pydantic import ValidationError
 
 from forebay.config.jobs import JobSpec
 from forebay.errors import ForebayError, InfrastructureError
+from forebay.executors.wire.limits import CLIENT_OPTIONS, server_options
 from forebay.executors.wire.messages import Endpoint
+from forebay.executors.wire.sockets import JobSocket, dial, listen
 from forebay.executors.wire.tokens import HEADER, bearer, is_allowed
 from forebay.system.activities import waiting
 from forebay.system.error_report import ErrorReport
@@ -30,12 +33,6 @@ ENDPOINT_FILE = Path("endpoints") / "driver.json"
 PATIENCE_TIMEOUTS = 6
 _MESSAGE_LONGEST = 2000  # gRPC carries error details in a header of at most 8 kB
 _PAUSE_FIRST, _PAUSE_LONGEST = 0.02, 0.5
-_OPTIONS = [
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.so_reuseport", 0),
-]
 _RETRIED = (
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -50,11 +47,15 @@ Methods = Mapping[str, tuple[type[Message], Handler]]
 
 
 class _TokenCheck(grpc.ServerInterceptor):
-    """Refuses every call without the job's token before its message is read."""
+    """Refuses every call without the server's token.
+
+    The refusal takes a stream of messages and reads none: one that takes a message would keep a
+    thread until the caller has sent it.
+    """
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._refusal: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(
+        self._refusal: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(
             self._refuse
         )
 
@@ -65,19 +66,24 @@ class _TokenCheck(grpc.ServerInterceptor):
         return self._refusal
 
     @staticmethod
-    def _refuse(_message: bytes, context: grpc.ServicerContext) -> bytes:
-        context.abort(grpc.StatusCode.UNAUTHENTICATED, "this port wants the job's token")
+    def _refuse(_messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, "this socket wants its process's token")
 
 
 class RpcServer:
-    """Serves methods on a free loopback port."""
+    """Serves methods on a socket of its own in the job's folder."""
 
-    def __init__(self, token: str, methods: Methods, threads: int) -> None:
-        """Bind; `threads` bounds the calls that wait at the same time."""
+    def __init__(self, job_dir: Path, role: str, methods: Methods, threads: int) -> None:
+        """Bind; `threads` bounds the calls that wait at the same time.
+
+        Raises:
+            InfrastructureError: when the job's folder cannot hold the socket.
+        """
+        self._socket = listen(job_dir, role, 0)
         self._server = grpc.server(
             ThreadPoolExecutor(threads, thread_name_prefix="rpc"),
-            interceptors=[_TokenCheck(token)],
-            options=_OPTIONS,
+            interceptors=[_TokenCheck(self._socket.token)],
+            options=server_options(threads),
         )
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             name: grpc.unary_unary_rpc_method_handler(_served(kind, handler))
@@ -86,7 +92,8 @@ class RpcServer:
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(SERVICE, handlers),)
         )
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.add_insecure_port(self._socket.grpc_target)
+        self.address = self._socket.address
 
     def start(self) -> None:
         """Begin to answer."""
@@ -95,6 +102,7 @@ class RpcServer:
     def stop(self, grace_seconds: float = 0.5) -> None:
         """Answer no more."""
         self._server.stop(grace_seconds).wait()
+        self._socket.close()
 
 
 def _served(
@@ -127,18 +135,41 @@ def patience_seconds(job: JobSpec) -> float:
     return (hung + failover.heartbeat_timeout * PATIENCE_TIMEOUTS).total_seconds()
 
 
+class _Connection:
+    """A channel to one driver, and what each call shows there."""
+
+    def __init__(self, socket: JobSocket) -> None:
+        """Own `socket`; nothing is sent yet."""
+        self._socket = socket
+        self._metadata = ((HEADER, bearer(socket.token)),)
+        self._channel = grpc.insecure_channel(socket.grpc_target, CLIENT_OPTIONS)
+
+    def send(self, method: str, message: bytes, timeout: float) -> bytes:
+        """Call once; the answer."""
+        try:
+            call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(
+                f"/{SERVICE}/{method}"
+            )
+            return call(message, timeout=timeout, metadata=self._metadata)
+        except ValueError as error:  # what gRPC raises for a closed channel
+            raise _ChannelClosedError from error
+
+    def close(self) -> None:
+        """End all calls."""
+        self._channel.close()
+        self._socket.close()
+
+
 class DriverClient:
     """Calls the driver of a job, wherever it now listens."""
 
-    def __init__(self, job_dir: Path, token: str, patience_seconds: float) -> None:
+    def __init__(self, job_dir: Path, patience_seconds: float) -> None:
         """`patience_seconds` bounds how long a call goes on while no driver answers."""
-        self._endpoint_file = job_dir / ENDPOINT_FILE
-        self._metadata = ((HEADER, bearer(token)),)
+        self._job_dir = job_dir
         self._patience = patience_seconds
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._channel: grpc.Channel | None = None
-        self._address = ""
+        self._connection: _Connection | None = None
 
     def call(
         self, method: str, request: Message, reply: type[Reply], timeout: float = 5.0
@@ -150,7 +181,6 @@ class DriverClient:
             InfrastructureError: when no driver answered within the patience, or `close` was called.
         """
         message = request.model_dump_json().encode()
-        options = {"timeout": timeout, "metadata": self._metadata}
         left = self._patience
         trouble = "no endpoint yet"
         for pause in _pauses():
@@ -159,18 +189,18 @@ class DriverClient:
                 break
             began = time.monotonic()
             try:
-                channel = self._connected()
+                connection = self._connected()
                 with waiting():  # it has a deadline, and the driver is watched itself
-                    answer = _sent(channel, method, message, options)
+                    answer = connection.send(method, message, timeout)
                 return reply.model_validate_json(answer)
             except grpc.RpcError as error:
                 trouble = _retried_or_raised(method, error)
-                self._forget(channel)
+                self._forget(connection)
             except _ChannelClosedError:
                 trouble = "another call lost the driver"
-                self._forget(channel)
+                self._forget(connection)
             except (OSError, ValidationError) as error:
-                trouble = f"{self._endpoint_file.name}: {error}"
+                trouble = f"{ENDPOINT_FILE.name}: {error}"
             # What is longer was a stop of this process, in which no driver could answer it.
             left -= min(time.monotonic() - began, timeout) + pause
             if left < 0 or self._closed.wait(pause):
@@ -181,32 +211,24 @@ class DriverClient:
         """Give up the call under way and refuse further ones."""
         self._closed.set()
         with self._lock:
-            channel = self._channel
-        if channel is not None:
-            self._forget(channel)
+            connection = self._connection
+        if connection is not None:
+            self._forget(connection)
 
-    def _connected(self) -> grpc.Channel:
+    def _connected(self) -> _Connection:
         with self._lock:
-            if self._channel is None:
-                text = self._endpoint_file.read_text()
-                self._address = Endpoint.model_validate_json(text).address
-                self._channel = grpc.insecure_channel(self._address, _OPTIONS)
-            return self._channel
+            if self._connection is None:
+                text = (self._job_dir / ENDPOINT_FILE).read_text()
+                address = Endpoint.model_validate_json(text).address
+                self._connection = _Connection(dial(self._job_dir, address))
+            return self._connection
 
-    def _forget(self, channel: grpc.Channel) -> None:
-        """Close a channel; a newer one, by which another thread found the driver, stays."""
+    def _forget(self, connection: _Connection) -> None:
+        """Close a connection; a newer one, by which another thread found the driver, stays."""
         with self._lock:
-            if self._channel is channel:
-                self._channel = None
-        channel.close()
-
-
-def _sent(channel: grpc.Channel, method: str, message: bytes, options: dict[str, Any]) -> bytes:
-    send: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/{method}")
-    try:
-        return send(message, **options)
-    except ValueError as error:  # what gRPC raises for a closed channel
-        raise _ChannelClosedError from error
+            if self._connection is connection:
+                self._connection = None
+        connection.close()
 
 
 def _pauses() -> Iterator[float]:

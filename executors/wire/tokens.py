@@ -1,29 +1,56 @@
-"""The job's token: what every port of ours wants to see. Never in argv, never in a log."""
+"""Tokens: what every socket of a job wants to see. Never in an argument, environment or log.
+
+Each process makes its own when it starts to listen, and it is worth nothing anywhere else: not at
+another process, and not at the next one of the same role.
+"""
 
 from __future__ import annotations
 
 import hmac
-from pathlib import Path
+import os
+import secrets
 
 from forebay.errors import InfrastructureError
+from forebay.system.files import PRIVATE
 
 HEADER = "authorization"
 _SCHEME = "Bearer "
+_BYTES = 32
 _SHORTEST = 16
+_SUFFIX = ".token"
+_READ_MAX = 4096
 
 
-def read_token(job_dir: Path) -> str:
-    """The token of a job, from its file that only the owner may read.
+def new_token() -> str:
+    """A secret that nobody guesses."""
+    return secrets.token_urlsafe(_BYTES)
+
+
+def write_token(folder: int, name: str, token: str) -> None:
+    """Store the token of a socket beside it, for this user alone; `folder` is a descriptor."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name + _SUFFIX, flags, PRIVATE, dir_fd=folder)
+    try:
+        os.write(descriptor, token.encode())
+    finally:
+        os.close(descriptor)
+
+
+def read_token(folder: int, name: str) -> str:
+    """The token of a socket.
 
     Raises:
-        InfrastructureError: when the file is missing, or too short to keep strangers out.
+        OSError: when its process is gone.
+        InfrastructureError: when the file is too short to keep strangers out.
     """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name + _SUFFIX, flags, dir_fd=folder)
     try:
-        token = (job_dir / "token").read_text().strip()
-    except OSError as error:
-        raise InfrastructureError(f"the job's token cannot be read: {error}") from error
+        token = os.read(descriptor, _READ_MAX).decode()
+    finally:
+        os.close(descriptor)
     if len(token) < _SHORTEST:
-        raise InfrastructureError(f"{job_dir / 'token'} holds no token")
+        raise InfrastructureError(f"{name}{_SUFFIX} holds no token")
     return token
 
 

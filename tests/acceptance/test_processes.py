@@ -1,8 +1,7 @@
-"""What a job's processes show to the machine: open files, ports, tokens, interpreters."""
+"""What a job's processes show to the machine: open files, sockets, tokens, interpreters."""
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import subprocess
 import sys
@@ -24,34 +23,24 @@ def project(tmp_path: Path) -> Project:
     return ads_project(tmp_path, rows=200_000)
 
 
-def test_the_trainer_opens_no_data_and_every_port_is_loopback(project: Project) -> None:
+def test_the_trainer_opens_no_data_and_no_process_has_a_network_connection(
+    project: Project,
+) -> None:
     with running(project, *ARGUMENTS) as run:
         wait_for_rows(project, WINDOW, 50_000, run)
         trainer = psutil.Process(pid_of(project, "trainer-0"))
         files = [Path(file.path) for file in trainer.open_files()]
-        peers = {c.raddr.port for c in trainer.net_connections("inet") if c.raddr}
-        ours = {
-            connection.laddr.port
-            for process in job_processes(project)
-            for connection in process.net_connections("inet")
-            if connection.status == psutil.CONN_LISTEN
-        }
-        listening = [
-            connection.laddr.ip.removeprefix("::ffff:")
-            for process in job_processes(project)
-            for connection in process.net_connections("inet")
-            if connection.status == psutil.CONN_LISTEN
-        ]
+        peers = {process.pid: process.net_connections("inet") for process in job_processes(project)}
+        sockets = trainer.net_connections("unix")
         run.communicate(timeout=60)
     data = project.root / "data"
     assert [path for path in files if path.is_relative_to(data)] == []
-    assert peers
-    assert peers <= ours  # driver and data executors, no broker
-    assert listening
-    assert all(ipaddress.ip_address(address).is_loopback for address in listening)
+    assert len(peers) >= 4
+    assert not any(peers.values()), "neither a port nor a broker"
+    assert len(sockets) >= 2, "to the driver and to a data executor"
 
 
-def test_the_token_is_nowhere_and_keys_are_where_they_are_needed(project: Project) -> None:
+def test_tokens_are_nowhere_and_keys_are_where_they_are_needed(project: Project) -> None:
     project.environment = PLANTED
     with running(project, *ARGUMENTS) as run:
         wait_for_rows(project, WINDOW, 50_000, run)
@@ -59,16 +48,21 @@ def test_the_token_is_nowhere_and_keys_are_where_they_are_needed(project: Projec
             psutil.Process(pid_of(project, name)) for name in ("data-0", "driver-0", "trainer-0")
         )
         job_dir = next((project.home / "jobs").iterdir())
-        token = (job_dir / "token").read_text()
-        assert (job_dir / "token").stat().st_mode & 0o077 == 0
+        files = sorted((job_dir / "sockets").glob("*.token"))
+        tokens = {path.read_text() for path in files}
+        modes = {path.stat().st_mode & 0o777 for path in [*files, job_dir / "sockets"]}
         seen = [" ".join(process.cmdline()) for process in job_processes(project)]
         seen += [json.dumps(process.environ()) for process in job_processes(project)]
         output = run.communicate(timeout=60)[0]
     assert inherited == [{CERTIFICATES, STORAGE_KEY}, {CERTIFICATES, STORAGE_KEY}, {CERTIFICATES}]
-    assert len(token) >= 32
+    assert [path.name.split(".")[0] for path in files] == ["data-0", "driver-0"]
+    assert len(tokens) == 2
+    assert all(len(token) == 43 for token in tokens), "32 bytes"
+    assert modes == {0o600, 0o700}
     assert len(seen) >= 8
     logs = [path.read_text() for path in (job_dir / "logs").iterdir()]
-    assert [text for text in [*seen, output, *logs] if token in text] == []
+    assert [text for text in [*seen, output, *logs] if any(each in text for each in tokens)] == []
+    assert list((job_dir / "sockets").iterdir()) == []
 
 
 def test_no_process_imports_alembic(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -29,6 +28,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.progress import read_progress
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.job.submit import attach, submit
+from forebay.executors.wire.sockets import listen
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 
@@ -374,21 +374,29 @@ def test_a_job_of_another_line_is_never_replaced(jobs: ToyJobs, ended: bool) -> 
     assert JobRequest.read(first.folder.path) == jobs.request()
 
 
-def test_the_token_is_private_and_nowhere_else(jobs: ToyJobs) -> None:
-    handle = jobs.submit()
-    jobs.serving(handle)
+def test_the_request_is_private(jobs: ToyJobs) -> None:
+    jobs.serving(jobs.submit())
     folder = jobs.home.job("j1")
-    token_path = folder / "token"
-    token = token_path.read_text()
-    assert re.fullmatch(r"[\w-]{43}", token)
-    assert stat.S_IMODE(token_path.stat().st_mode) == 0o600
     assert stat.S_IMODE((folder / "job.json").stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for process in jobs.processes():
-        assert token not in " ".join(process.cmdline())
-        assert token not in json.dumps(process.environ())
-    others = [path for path in folder.rglob("*") if path.is_file() and path != token_path]
-    assert not [path for path in others if token in path.read_text()]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_no_socket_outlives_the_job(jobs: ToyJobs, killed: bool) -> None:
+    handle = jobs.submit()
+    status = jobs.serving(handle)
+    made = listen(handle.folder.path, "driver", 0)
+    made.close()
+    assert len(list((handle.folder.path / "sockets").iterdir())) == 1, "a token"
+    if killed:
+        os.kill(status.pids["supervisor"], signal.SIGKILL)
+        handle.wait(20)
+        handle = jobs.submit()
+        jobs.serving(handle)
+    else:
+        handle.cancel()
+        handle.wait(20)
+    assert list((handle.folder.path / "sockets").iterdir()) == []
 
 
 def test_each_process_inherits_what_its_role_needs(

@@ -37,10 +37,7 @@ from forebay.executors.wire.messages import (
     TrainerBeat,
 )
 from forebay.executors.wire.rpc import ENDPOINT_FILE, DriverClient, RpcServer
-from forebay.executors.wire.tokens import read_token
 from forebay.system.files import write_atomically
-
-TOKEN = "a-token-of-a-test"
 
 
 def publish(folder: Path, address: str) -> None:
@@ -49,14 +46,14 @@ def publish(folder: Path, address: str) -> None:
 
 
 def served(folder: Path, handler: Any) -> RpcServer:
-    server = RpcServer(TOKEN, {"status": (StatusCall, handler)}, 4)
+    server = RpcServer(folder, "driver", {"status": (StatusCall, handler)}, 4)
     server.start()
     publish(folder, server.address)
     return server
 
 
 def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
-    client = DriverClient(tmp_path, TOKEN, 10.0)
+    client = DriverClient(tmp_path, 10.0)
     first = served(tmp_path, lambda call, context: Done())
     assert client.call("status", StatusCall(), Done) == Done()
     first.stop(0)
@@ -70,18 +67,18 @@ def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_call_goes_on_when_another_thread_closed_the_channel(tmp_path: Path) -> None:
-    client = DriverClient(tmp_path, TOKEN, 10.0)
+    client = DriverClient(tmp_path, 10.0)
     server = served(tmp_path, lambda call, context: Done())
     assert client.call("status", StatusCall(), Done) == Done()
-    assert client._channel is not None
-    client._channel.close()  # as by a call that failed after this one looked for the channel
+    assert client._connection is not None
+    client._connection.close()  # as by a call that failed after this one looked for the channel
     assert client.call("status", StatusCall(), Done) == Done()
     client.close()
     server.stop(0)
 
 
 def test_a_call_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
-    client = DriverClient(tmp_path, TOKEN, 0.3)
+    client = DriverClient(tmp_path, 0.3)
     started = time.monotonic()
     with pytest.raises(InfrastructureError, match="did not answer status"):
         client.call("status", StatusCall(), Done)
@@ -103,7 +100,7 @@ def test_refusals_arrive_in_their_class_and_are_not_repeated(tmp_path: Path) -> 
         raise DataError("row 7 is bad " + "x" * 10_000)
 
     server = served(tmp_path, refuse)
-    client = DriverClient(tmp_path, TOKEN, 5.0)
+    client = DriverClient(tmp_path, 5.0)
     with pytest.raises(DataError, match="row 7 is bad"):
         client.call("status", StatusCall(), Done)
     assert len(calls) == 1
@@ -120,7 +117,7 @@ def driver(tmp_path: Path) -> Iterator[tuple[DataPath, DriverClient]]:
     path = DataPath.of(tmp_path, pipeline, {"history": history_source()})
     path.plan("2026-03-01", "2026-03-01")
     path.start("driver")
-    client = DriverClient(path.job_dir, read_token(path.job_dir), 20.0)
+    client = DriverClient(path.job_dir, 20.0)
     yield path, client
     client.close()
     path.stop()
@@ -141,7 +138,7 @@ def lease(client: DriverClient, epoch: int, sequence: int, **more: Any) -> Lease
 def test_the_driver_answers_repeated_calls_alike(driver: tuple[DataPath, DriverClient]) -> None:
     path, client = driver
     registration = Registration(
-        executor=0, instance="i", started_ns=1, address="127.0.0.1:1", pid=1
+        executor=0, instance="i", started_ns=1, address="unix:data-0.0", pid=1
     )
     with pytest.raises(NotKnownError):
         lease(client, 0, 1)

@@ -25,7 +25,6 @@ from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.wire.messages import StatusCall, StatusReply
 from forebay.executors.wire.rpc import DriverClient
-from forebay.executors.wire.tokens import read_token
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
@@ -119,7 +118,7 @@ class DataPath:
 
     def status(self) -> StatusReply:
         """What the driver says; one that is still starting is waited for."""
-        client = DriverClient(self.job_dir, read_token(self.job_dir), 60.0)
+        client = DriverClient(self.job_dir, 60.0)
         try:
             return client.call("status", StatusCall(), StatusReply)
         finally:

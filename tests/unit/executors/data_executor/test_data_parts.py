@@ -1,8 +1,6 @@
-"""Small parts of the data path: cutting chunks, inbox, tokens, error reports."""
+"""Small parts of the data path: cutting chunks, inbox, error reports."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +8,9 @@ import pytest
 
 from forebay import errors
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
-from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.errors import ConfigError, DataError
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
 from forebay.executors.trainer.inbox import Frame, Inbox
-from forebay.executors.wire.tokens import bearer, is_allowed, read_token
 from forebay.mixture.features.encode import Encoded
 from forebay.system.error_report import ErrorReport
 
@@ -106,21 +103,6 @@ def test_ends_and_dead_rows_are_counted_from_the_seal_on() -> None:
     assert inbox.ended == 2
     assert set(inbox.news()) == {"a/1"}
     assert inbox.news() == {}
-
-
-def test_tokens(tmp_path: Path) -> None:
-    token = "a-long-and-secret-token"
-    assert is_allowed(bearer(token), token)
-    assert is_allowed(bearer(token).encode(), token)
-    for wrong in (None, "", token, bearer(token) + "x", "Basic " + token):
-        assert not is_allowed(wrong, token)
-    with pytest.raises(InfrastructureError, match="cannot be read"):
-        read_token(tmp_path)
-    (tmp_path / "token").write_text("x" * 15)
-    with pytest.raises(InfrastructureError, match="no token"):
-        read_token(tmp_path)
-    (tmp_path / "token").write_text("x" * 16 + "\n")
-    assert read_token(tmp_path) == "x" * 16
 
 
 @pytest.mark.parametrize(

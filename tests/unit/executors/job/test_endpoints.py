@@ -15,10 +15,10 @@ from forebay.executors.job.endpoints import (
 
 def test_all_current_executors_count(tmp_path: Path) -> None:
     assert not executors_registered(tmp_path, 1)
-    mark_registered(tmp_path, 0, "127.0.0.1:1")
+    mark_registered(tmp_path, 0, "unix:data-0.1")
     assert executors_registered(tmp_path, 1)
     assert not executors_registered(tmp_path, 2)
-    mark_registered(tmp_path, 1, "127.0.0.1:2")
+    mark_registered(tmp_path, 1, "unix:data-1.2")
     assert executors_registered(tmp_path, 2)
     forget_registered(tmp_path, 0)
     forget_registered(tmp_path, 0)

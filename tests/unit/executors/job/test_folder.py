@@ -20,10 +20,8 @@ def folder(tmp_path: Path) -> JobFolder:
     return found
 
 
-def prepare(folder: JobFolder, *, continues: bool = False) -> str:
-    """The new token."""
+def prepare(folder: JobFolder, *, continues: bool = False) -> None:
     folder.prepare(request(folder.home, folder.job_id, {}), continues=continues)
-    return (folder.path / "token").read_text()
 
 
 def mode(path: Path) -> int:
@@ -31,8 +29,8 @@ def mode(path: Path) -> int:
 
 
 def test_what_holds_secrets_is_closed_to_others(folder: JobFolder) -> None:
-    assert len(prepare(folder)) == 43, "32 bytes"
-    assert [mode(folder.path / name) for name in ("token", "job.json")] == [0o600, 0o600]
+    prepare(folder)
+    assert mode(folder.path / "job.json") == 0o600
     folder.path.chmod(0o755)
     folder.create()
     assert mode(folder.path) == 0o700
@@ -40,11 +38,13 @@ def test_what_holds_secrets_is_closed_to_others(folder: JobFolder) -> None:
     assert folder.home == Home(folder.path.parent.parent)
 
 
-def test_every_preparation_has_a_token_of_its_own(folder: JobFolder) -> None:
-    first = prepare(folder)
-    (folder.path / "endpoints" / "data-0").write_text("of a process that is gone")
-    assert prepare(folder) != first
-    assert list((folder.path / "endpoints").iterdir()) == []
+def test_a_preparation_leaves_nothing_of_processes_that_are_gone(folder: JobFolder) -> None:
+    prepare(folder)
+    for name in ("endpoints", "sockets"):
+        (folder.path / name).mkdir(exist_ok=True)
+        (folder.path / name / "data-0").write_text("of a process that is gone")
+    prepare(folder)
+    assert [*(folder.path / "endpoints").iterdir(), *(folder.path / "sockets").iterdir()] == []
     assert JobRequest.read(folder.path).job_id == "job-1"
 
 

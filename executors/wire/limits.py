@@ -1,0 +1,41 @@
+"""How much a process of a job takes from whoever reaches its socket."""
+
+from __future__ import annotations
+
+Options = list[tuple[str, int]]
+
+# The largest message is `open`: two positions of each task of a window that was begun, of about
+# 250 bytes each. This is a million tasks.
+MESSAGE_BYTES_MAX = 512 << 20
+# Connections beside those of the callers that are waited for: each role of a job has one.
+_SPARE_CONNECTIONS = 64
+# A caller has a few calls under way at most: one of each of its threads.
+_CALLS_MAX = 16
+_FIRST_BYTES_SECONDS = 5
+_IDLE_SECONDS = 60
+_IDENTITY_ALONE = 1 << 0
+
+CLIENT_OPTIONS: Options = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # Another process may listen at the next address: nothing is shared with earlier channels.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+
+def server_options(threads: int) -> Options:
+    """Options of a gRPC server of which `threads` calls wait at the same time.
+
+    Nothing is decompressed: a message of a few kilobytes would otherwise be as large as it likes
+    before its size is looked at. A connection that sends nothing is closed.
+    """
+    return [
+        ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_ALONE),
+        ("grpc.per_message_decompression", 0),
+        ("grpc.max_allowed_incoming_connections", threads + _SPARE_CONNECTIONS),
+        ("grpc.max_concurrent_streams", _CALLS_MAX),
+        ("grpc.server_handshake_timeout_ms", _FIRST_BYTES_SECONDS * 1000),
+        ("grpc.max_connection_idle_ms", _IDLE_SECONDS * 1000),
+    ]

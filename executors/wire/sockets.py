@@ -1,0 +1,129 @@
+"""Where the processes of a job on one host listen: Unix sockets in the job's own folder.
+
+The one module that knows how to bind and how to dial. An address is a text that travels in
+messages and files; the token that its server wants is in a file beside the socket. Planes of
+several hosts will have addresses of another scheme, which are bound and dialled here too.
+
+The path of a socket may have 107 bytes, and FOREBAY_HOME may be deep. So both sides open the
+folder, see that nobody else may enter it, and reach the socket through that descriptor: nothing
+lies outside of the job's folder, and no name can be exchanged in between.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import stat
+import threading
+from pathlib import Path
+
+from forebay.errors import InfrastructureError
+from forebay.executors.wire.tokens import new_token, read_token, write_token
+from forebay.system.files import writing
+
+FOLDER = "sockets"
+_SCHEME = "unix:"
+_NAME = re.compile(r"[a-z]+-[0-9]+\.[0-9a-f]{16}")
+_PRIVATE, _OTHERS = 0o700, 0o077
+
+
+class JobSocket:
+    """One end of a socket. Keep it until the server has stopped, or the connection is closed."""
+
+    def __init__(self, descriptor: int, name: str, token: str) -> None:
+        """Own `descriptor`, of the folder that holds the socket."""
+        self.address = f"{_SCHEME}{name}"
+        self.token = token
+        self._path = f"/proc/self/fd/{descriptor}/{name}"
+        self._descriptor: int | None = descriptor
+        self._lock = threading.Lock()
+
+    @property
+    def grpc_target(self) -> str:
+        """The socket as gRPC names it, in this process."""
+        return f"unix:{self._path}"
+
+    @property
+    def flight_location(self) -> str:
+        """The socket as Arrow Flight names it, in this process."""
+        return f"grpc+unix://{self._path}"
+
+    def close(self) -> None:
+        """Give the descriptor back; the socket stays where it is."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def listen(job_dir: Path, role: str, index: int) -> JobSocket:
+    """A new address with a new token, for a process that starts to listen there now.
+
+    Those of earlier processes of this role and index are removed.
+
+    Raises:
+        InfrastructureError: when the folder is open to others, or cannot hold a socket.
+    """
+    folder = job_dir / FOLDER
+    name = f"{role}-{index}.{secrets.token_hex(8)}"
+    with writing(folder):
+        folder.mkdir(mode=_PRIVATE, exist_ok=True)
+        descriptor = _opened(folder)
+        try:
+            for old in folder.glob(f"{role}-{index}.*"):
+                os.unlink(old.name, dir_fd=descriptor)
+            _require_sockets(folder, descriptor, name)
+            token = new_token()
+            write_token(descriptor, name, token)
+        except BaseException:
+            os.close(descriptor)
+            raise
+    return JobSocket(descriptor, name, token)
+
+
+def dial(job_dir: Path, address: str) -> JobSocket:
+    """The socket of an address, and the token that its server wants.
+
+    Raises:
+        OSError: when the process that listened there is gone, and another one took its place.
+        InfrastructureError: when the folder is open to others, or this is no address.
+    """
+    name = address.removeprefix(_SCHEME)
+    if not address.startswith(_SCHEME) or not _NAME.fullmatch(name):
+        raise InfrastructureError(f"{address!r} is no address of a job's process")
+    descriptor = _opened(job_dir / FOLDER)
+    try:
+        return JobSocket(descriptor, name, read_token(descriptor, name))
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _opened(folder: Path) -> int:
+    """A descriptor of a folder that this user owns, and that no other user may enter.
+
+    Never of what a link leads to.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(descriptor)
+    if found.st_uid == os.geteuid() and not found.st_mode & _OTHERS:
+        return descriptor
+    os.close(descriptor)
+    raise InfrastructureError(
+        f"{folder} belongs to user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}, and "
+        f"only user {os.geteuid()} may enter it: remove it and run again"
+    )
+
+
+def _require_sockets(folder: Path, descriptor: int, name: str) -> None:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.bind(f"/proc/self/fd/{descriptor}/{name}")
+        os.unlink(name, dir_fd=descriptor)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{folder}: a Unix socket cannot be made here ({error}): put FOREBAY_HOME on a local "
+            "file system"
+        ) from error
