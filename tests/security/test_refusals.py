@@ -1,0 +1,150 @@
+"""Strangers at the sockets of a driver and a data executor: refused, and nothing is held up."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import grpc
+import psutil
+import pytest
+from pyarrow import flight
+from support.data_path import DataPath, serving
+from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
+from support.strangers import (
+    BOMB,
+    EMPTY_SETTINGS,
+    PREFACE,
+    answer,
+    codes,
+    connected,
+    short,
+    silent_calls,
+    sockets_of,
+    token_of,
+    until,
+)
+
+REFUSED = grpc.StatusCode.UNAUTHENTICATED
+# What a process takes for a message that it does not read: parts of it wait in its buffers.
+GROWTH_MAX = 48 << 20
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPath]:
+    """A driver and a data executor that serve."""
+    root = tmp_path_factory.mktemp("job")
+    write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
+    pipeline = ads_pipeline()
+    del pipeline["dataset"]["streams"]["clicks"]
+    made = DataPath.of(root, pipeline, {"history": history_source()})
+    made.plan("2026-03-01", "2026-03-01")
+    with serving(made, executors=1):
+        assert until((made.job_dir / "endpoints/data-0").exists, 60)
+        yield made
+
+
+def only(path: DataPath, role: str) -> Path:
+    (found,) = sockets_of(path.job_dir, role)
+    return found
+
+
+def answers_at_once(path: DataPath) -> bool:
+    began = time.monotonic()
+    path.status()
+    return time.monotonic() - began < 3
+
+
+class Memory:
+    """How far a process grows above what it has now."""
+
+    def __init__(self, path: DataPath, name: str) -> None:
+        self._process = psutil.Process(path.processes[name].pid)
+        self._before = self.now
+
+    @property
+    def now(self) -> int:
+        return int(self._process.memory_info().rss)
+
+    @property
+    def growth(self) -> int:
+        return self.now - self._before
+
+
+@pytest.mark.parametrize("role", ["driver", "data"])
+def test_only_its_own_token_opens_a_socket(path: DataPath, role: str) -> None:
+    here, other = only(path, role), only(path, {"driver": "data", "data": "driver"}[role])
+    assert answer(here, token_of(here)) not in {REFUSED, grpc.StatusCode.UNAVAILABLE}
+    wrong = (None, "", "x" * 43, token_of(other), token_of(here)[:-1], f"{token_of(here)}x")
+    assert {answer(here, token) for token in wrong} == {REFUSED}
+
+
+def test_other_calls_of_flight_are_refused_too(path: DataPath) -> None:
+    with short(only(path, "data")) as name:
+        bare = flight.FlightClient(f"grpc+unix://{name}")
+        for call in (bare.list_flights, bare.list_actions):
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                list(call())
+        bare.close()
+
+
+@pytest.mark.parametrize("role", ["driver", "data"])
+def test_a_token_dies_with_its_process(path: DataPath, role: str) -> None:
+    before, old = only(path, role), token_of(only(path, role))
+    path.kill(f"{role}-0")
+    assert until(lambda: sockets_of(path.job_dir, role) not in ([], [before]), 60)
+    path.status()
+    assert only(path, role) != before
+    assert answer(only(path, role), old) is REFUSED
+    assert until(lambda: list(path.status().executors) == ["0"], 60), "the executor is back"
+
+
+@pytest.mark.parametrize("role", ["driver", "data"])
+def test_calls_that_send_nothing_hold_nothing(path: DataPath, role: str) -> None:
+    with silent_calls(only(path, role), 60) as calls:
+        assert answers_at_once(path)
+        assert until(lambda: all(call.done() for call in calls), 5), "they are refused meanwhile"
+        assert codes(calls) == {REFUSED: 60}
+
+
+def test_connections_that_send_nothing_are_closed(path: DataPath) -> None:
+    with ExitStack() as opened:
+        for index in range(300):
+            client = opened.enter_context(connected(only(path, "driver")))
+            with suppress(ConnectionError):  # it was one too many
+                client.sendall(PREFACE[: index % 20])
+        connections = psutil.Process(path.processes["driver-0"].pid).net_connections
+        assert until(lambda: len(connections("unix")) < 120, 2), "more than so many are not taken"
+        assert until(lambda: len(connections("unix")) < 10, 10), "and none for long"
+        assert answers_at_once(path)
+
+
+@pytest.mark.parametrize("role", ["driver", "data"])
+@pytest.mark.parametrize("beginning", [b"", PREFACE, PREFACE + EMPTY_SETTINGS])
+def test_bytes_that_mean_nothing_end_the_connection(
+    path: DataPath, role: str, beginning: bytes
+) -> None:
+    with connected(only(path, role)) as client:
+        client.sendall(beginning + b"\xa5" * 100_000)
+        client.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionError):
+            while client.recv(1 << 16):
+                pass
+    assert answers_at_once(path)
+
+
+def test_a_large_message_without_a_token_is_not_read(path: DataPath) -> None:
+    memory = Memory(path, "driver-0")
+    assert answer(only(path, "driver"), None, BOMB) is REFUSED
+    assert answer(only(path, "driver"), None, BOMB, packed=True) is grpc.StatusCode.UNIMPLEMENTED
+    assert memory.growth < GROWTH_MAX
+
+
+def test_nothing_is_unpacked_for_a_token_either(path: DataPath) -> None:
+    driver, memory = only(path, "driver"), Memory(path, "driver-0")
+    code = answer(driver, token_of(driver), BOMB, packed=True)
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert memory.growth < GROWTH_MAX
