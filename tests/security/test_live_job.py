@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
 from pathlib import Path
-from typing import Self
 
-import psutil
 from support.kill_cases import WINDOW, KillCase
 from support.kills import pid_of, running, status, summary_of, wait_for_rows
+from support.memory_peak import MemoryPeak
 from support.projects import ads_pipeline, ads_project
 from support.strangers import Crowd
 
@@ -24,37 +22,6 @@ EVERYWHERE = {
     "half-open": "held",
     "garbage": "closed",
 }
-
-
-class Peaks:
-    """The most memory that processes had while the block lasted, above what they had before."""
-
-    def __init__(self, **pids: int) -> None:
-        self._processes = {name: psutil.Process(pid) for name, pid in pids.items()}
-        self._before = self._now()
-        self._highest = dict(self._before)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    @property
-    def growth(self) -> dict[str, int]:
-        return {name: most - self._before[name] for name, most in self._highest.items()}
-
-    def _now(self) -> dict[str, int]:
-        return {name: int(each.memory_info().rss) for name, each in self._processes.items()}
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.02):
-            for name, bytes_now in self._now().items():
-                self._highest[name] = max(self._highest[name], bytes_now)
 
 
 def seconds_between(case: KillCase, first: float, last: float, run: subprocess.Popen[str]) -> float:
@@ -73,9 +40,10 @@ def test_a_window_trains_on_among_strangers(tmp_path: Path) -> None:
         alone = seconds_between(case, 0.1, 0.3, run)
         before = status(case.project)["pids"]
         job_dir = next((case.project.home / "jobs").iterdir())
-        driver = pid_of(case.project, "driver-0")
-        with Peaks(driver=driver) as peaks, Crowd(job_dir) as crowd:
+        memory = MemoryPeak(pid_of(case.project, "driver-0"))
+        with Crowd(job_dir) as crowd:
             among_strangers = seconds_between(case, 0.3, 0.7, run)
+            grown = memory.growth
         after = status(case.project)["pids"]
         output, _ = run.communicate(timeout=150)
         assert run.returncode == 0, output
@@ -92,5 +60,5 @@ def test_a_window_trains_on_among_strangers(tmp_path: Path) -> None:
             for role in ("driver", "data")
         ),
     }
-    assert peaks.growth["driver"] < GROWTH_MAX
+    assert grown < GROWTH_MAX
     assert among_strangers < SLOWER_MAX * 2 * alone + SECONDS_MORE

@@ -13,6 +13,7 @@ import psutil
 import pytest
 from pyarrow import flight
 from support.data_path import DataPath, serving
+from support.memory_peak import MemoryPeak
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
 from support.strangers import (
     BOMB,
@@ -56,22 +57,6 @@ def answers_at_once(path: DataPath) -> bool:
     began = time.monotonic()
     path.status()
     return time.monotonic() - began < 3
-
-
-class Memory:
-    """How far a process grows above what it has now."""
-
-    def __init__(self, path: DataPath, name: str) -> None:
-        self._process = psutil.Process(path.processes[name].pid)
-        self._before = self.now
-
-    @property
-    def now(self) -> int:
-        return int(self._process.memory_info().rss)
-
-    @property
-    def growth(self) -> int:
-        return self.now - self._before
 
 
 @pytest.mark.parametrize("role", ["driver", "data"])
@@ -137,14 +122,14 @@ def test_bytes_that_mean_nothing_end_the_connection(
 
 
 def test_a_large_message_without_a_token_is_not_read(path: DataPath) -> None:
-    memory = Memory(path, "driver-0")
+    memory = MemoryPeak(path.processes["driver-0"].pid)
     assert answer(only(path, "driver"), None, BOMB) is REFUSED
     assert answer(only(path, "driver"), None, BOMB, packed=True) is grpc.StatusCode.UNIMPLEMENTED
     assert memory.growth < GROWTH_MAX
 
 
 def test_nothing_is_unpacked_for_a_token_either(path: DataPath) -> None:
-    driver, memory = only(path, "driver"), Memory(path, "driver-0")
+    driver, memory = only(path, "driver"), MemoryPeak(path.processes["driver-0"].pid)
     code = answer(driver, token_of(driver), BOMB, packed=True)
     assert code is grpc.StatusCode.UNIMPLEMENTED
     assert memory.growth < GROWTH_MAX

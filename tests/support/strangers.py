@@ -143,7 +143,7 @@ class Crowd:
                         act(path)
                 except Exception as error:  # noqa: BLE001 - a test looks at them
                     self.problems.append(f"{act.__name__} at {path.name}: {error!r}")
-            self._over.wait(0.05)
+            self._over.wait(0.2)
 
     def _count(self, act: str, path: Path, what: object) -> None:
         name = path.name.split("-")[0]
@@ -151,7 +151,7 @@ class Crowd:
             self.answers[f"{act} at {name}: {what}"] += 1
 
     def _silent(self, path: Path) -> None:
-        with silent_calls(path, 60) as calls:
+        with silent_calls(path, 20) as calls:
             for code, number in codes(calls).items():
                 with self._lock:
                     self.answers[f"silent at {path.name.split('-')[0]}: {code.name}"] += number
