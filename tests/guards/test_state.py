@@ -19,6 +19,7 @@ ROOMS = (
     "executors/supervisor",
     "executors/trainer",
     "executors/window_files",
+    "executors/wire",
 )
 # Modules that look after such folders, from outside of these rooms.
 MODULES = (
