@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from support.data_path import DataPath
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
+from support.strangers import until
 
 from forebay.datatasks.tasks import DataTask, Position, TaskProgress
 from forebay.errors import (
@@ -21,6 +23,7 @@ from forebay.errors import (
     NotKnownError,
 )
 from forebay.executors.driver.offset_commits import SealCommitter
+from forebay.executors.wire import limits
 from forebay.executors.wire.messages import (
     Done,
     Endpoint,
@@ -104,6 +107,49 @@ def test_refusals_arrive_in_their_class_and_are_not_repeated(tmp_path: Path) -> 
     with pytest.raises(DataError, match="row 7 is bad"):
         client.call("status", StatusCall(), Done)
     assert len(calls) == 1
+    client.close()
+    server.stop(0)
+
+
+def test_a_connection_that_was_closed_for_its_silence_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_IDLE_SECONDS", 1)
+    server = served(tmp_path, lambda call, context: Done())
+    client = DriverClient(tmp_path, 5.0)
+    assert client.call("status", StatusCall(), Done) == Done()
+    before = client._connection
+    assert until(lambda: open_sockets() == 1, 10), "only the one that listens"
+    assert client.call("status", StatusCall(), Done) == Done()
+    assert client._connection is before, "nobody has noticed"
+    client.close()
+    server.stop(0)
+
+
+def open_sockets() -> int:
+    """Sockets of this process below a job's folder."""
+    connections = psutil.Process().net_connections("unix")
+    return sum("driver-0." in str(each.laddr) for each in connections)
+
+
+def test_a_message_that_is_too_large_is_refused_on_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = [("grpc.max_receive_message_length", 1000), ("grpc.max_send_message_length", 1000)]
+    large = OpenWindow(trainer=0, window="w" * 2000, generation=1, step=0, sealed={}, used={})
+    server = served(tmp_path, lambda call, context: Done())
+    client = DriverClient(tmp_path, 5.0)
+    monkeypatch.setattr("forebay.executors.wire.rpc.CLIENT_OPTIONS", small)
+    with pytest.raises(InfrastructureError, match=r"refused status.*larger than max"):
+        client.call("status", large, Done)
+    client.close()
+    server.stop(0)
+    monkeypatch.undo()
+    monkeypatch.setattr(limits, "MESSAGE_BYTES_MAX", 1000)
+    server = served(tmp_path, lambda call, context: Done())
+    client = DriverClient(tmp_path, 5.0)
+    with pytest.raises(InfrastructureError, match=r"refused status.*larger than max"):
+        client.call("status", large, Done)
     client.close()
     server.stop(0)
 
