@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select
 
 from forebay.home.tables import events
 from forebay.system.instants import from_us, now_us
+from forebay.system.redaction import redacted
 
 _NOTE = insert(events)
 
@@ -18,7 +19,7 @@ def note(
     connection: Connection, pipeline: str, window: str, event: str, facts: Mapping[str, Any]
 ) -> None:
     """Add what happened just now."""
-    text = json.dumps(facts, default=str)
+    text = redacted(json.dumps(facts, default=str))
     values = {"pipeline": pipeline, "window": window, "event": event, "facts": text}
     connection.execute(_NOTE, {"happened_at": now_us(), **values})
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from forebay.config.datasets import Feed
 from forebay.config.windows import Interval, Window
 from forebay.system.message import Message
+from forebay.system.redaction import ShownText
 
 SKIPPED = "skipped: "
 NO_ROWS = "no rows"
@@ -34,7 +35,7 @@ class SourcePlan(Message):
     tasks: int
     files: int
     rows: int | None
-    reason: str = ""
+    reason: ShownText = ""
     fingerprint: str = ""
     hour_base: int = 0
     offsets: dict[str, tuple[int, int]] = Field(default_factory=dict)

@@ -14,6 +14,7 @@ import typer
 from forebay import __version__
 from forebay.commands.output import option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
+from forebay.system.redaction import filter_output
 
 # One module below forebay.commands for each command; its `register(app)` adds the command.
 COMMANDS: tuple[str, ...] = (
@@ -45,6 +46,8 @@ COMMANDS: tuple[str, ...] = (
 )
 
 INTERRUPTED = 130
+# Their data is exact: results for a caller that goes by them, and a password that is shown once.
+EXACT_OUTPUT = frozenset({"stage", "up"})
 _CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 _HELP = """Trains recommendation models on history and on what happened a second ago, together.
 
@@ -149,7 +152,8 @@ def _failed(error: Exception, invocation: _Invocation) -> int:
 
 
 def main() -> None:
-    """Entry point of the `forebay` script."""
+    """Entry point of the `forebay` script. Nothing that it writes shows secrets."""
+    filter_output(stdout=not EXACT_OUTPUT & set(_modules_for(sys.argv[1:])[:1]))
     sys.exit(run(sys.argv[1:]))
 
 

@@ -8,17 +8,18 @@ from contextlib import contextmanager
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from forebay.errors import ForebayError, InfrastructureError
+from forebay.system.redaction import redacted
 
 
 def as_airflow(error: ForebayError) -> AirflowException:
-    """The exception that ends an attempt with this error's text.
+    """The exception that ends an attempt with this error's text, without secrets.
 
     Broken infrastructure is worth another attempt; YAML, data that is not there and bad data
     are the same the next time.
     """
     if error.exit_code == InfrastructureError.exit_code:
-        return AirflowException(str(error))
-    return AirflowFailException(str(error))
+        return AirflowException(redacted(str(error)))
+    return AirflowFailException(redacted(str(error)))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from forebay.system.message import Message
+from forebay.system.redaction import ShownText
 
 
 class RequestedWindow(Message):
@@ -29,7 +30,7 @@ class TimerResult(Message):
     state: Literal["open", "trained"]
     window: str
     generation: int | None = None
-    reason: str
+    reason: ShownText
     next: str = ""
 
 
@@ -44,7 +45,7 @@ class SourceResult(Message):
     state: Literal["listed", "waiting"]
     window: str
     source: str
-    reason: str = ""
+    reason: ShownText = ""
     deadline: datetime | None = None
     rows: int | None = None
     tasks: int = 0
@@ -74,7 +75,7 @@ class SubmitResult(Message):
 
     state: Literal["submitted", "trained", "waiting"]
     window: str
-    reason: str = ""
+    reason: ShownText = ""
     job_id: str = ""
     epoch: int = 0
     generation: int = 0
@@ -96,5 +97,5 @@ class PublishResult(Message):
     state: Literal["published", "kept"]
     window: str
     generation: int
-    reason: str = ""
+    reason: ShownText = ""
     path: str = ""

@@ -11,6 +11,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.system.redaction import redacted
 
 if TYPE_CHECKING:
     from forebay.executors.stages.target import LineTarget
@@ -60,7 +61,7 @@ def report(
         facts = read_facts(source)
     page = html or source.with_suffix(".html")
     with writing(page):
-        page.write_text(render_html(facts))
+        page.write_text(redacted(render_html(facts)))
     out = Output(output)
     if out.is_json:
         out.json({"html": str(page), **asdict(facts)})
@@ -98,5 +99,5 @@ def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> 
     summary["notes"] += _changes(target, keys)
     name = range_job_id(pipeline, line, keys[0], keys[-1])
     path = target.home.root / "reports" / f"{name}.json"
-    write_atomically(path, json.dumps(summary, indent=1) + "\n")
+    write_atomically(path, redacted(json.dumps(summary, indent=1)) + "\n")
     return facts_of(summary), path

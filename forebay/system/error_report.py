@@ -10,17 +10,19 @@ from forebay.errors import (
     error_of,
 )
 from forebay.system.message import Message
+from forebay.system.redaction import ShownText
 
 
 class ErrorReport(Message):
     """Why a process or a task failed.
 
-    error: the exception's class name. exit_code: by remedy, as in `forebay.errors`. final: a
-    restart would end the same way (a missing package, a bug), so a job ends at once.
+    error: the exception's class name. message: without secrets. exit_code: by remedy, as in
+    `forebay.errors`. final: a restart would end the same way (a missing package, a bug), so a job
+    ends at once.
     """
 
     error: str
-    message: str
+    message: ShownText
     exit_code: int
     final: bool = False
 

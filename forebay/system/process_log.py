@@ -8,12 +8,17 @@ import signal
 import sys
 import time
 
+from forebay.system.redaction import filter_output
+
 
 def set_up_logging(name: str) -> None:
     """Log lines of this process to stderr, with UTC time and the process's name.
 
+    Neither they nor anything else that it writes shows secrets.
+
     A crash in C++ and SIGUSR1 write the stacks of all threads there too.
     """
+    filter_output()
     handler = logging.StreamHandler(sys.stderr)
     formatter = logging.Formatter(f"%(asctime)sZ %(levelname)s {name} %(name)s: %(message)s")
     formatter.converter = time.gmtime

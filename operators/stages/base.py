@@ -13,11 +13,13 @@ from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
 from forebay.home.paths import DEFAULT_LINE
 from forebay.operators.failures import failing_as_airflow
+from forebay.operators.masked import mask_secrets
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
 from forebay.operators.stage_process import StageCommand, StageProcess, StageResult
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.system.message import Message
+from forebay.system.redaction import redacted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -84,6 +86,7 @@ class StageOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Airflow's entry."""
+        mask_secrets()
         with failing_as_airflow():
             return self.work(self.request(context), context)
 
@@ -170,4 +173,4 @@ class StageOperator(BaseOperator):
             self._process.end()
 
     def _heard(self, line: str) -> None:
-        self.log.info("%s", line)
+        self.log.info("%s", redacted(line))

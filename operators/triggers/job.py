@@ -18,6 +18,7 @@ from forebay.operators.job.job_end import cancel_job, not_cancelled
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.triggers.poll import News, PolledTrigger
 from forebay.system.locks import is_held
+from forebay.system.redaction import redacted
 
 # Airflow ends a trigger's `on_kill` without a word after 30 s.
 _KILL_SECONDS = 28.0
@@ -92,10 +93,14 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
     async def on_kill(self) -> None:
         """Cancel the job, unless it has a newer owner."""
         handle = JobHandle(Home(Path(self.home)), self.job_id, self.epoch)
-        cancelling = asyncio.to_thread(cancel_job, handle, self.log.info)
+        cancelling = asyncio.to_thread(cancel_job, handle, self._say)
         try:
             await asyncio.wait_for(cancelling, _KILL_SECONDS)
         except ForebayError as error:
-            self.log.error("%s", error)
+            self.log.error("%s", redacted(str(error)))
         except OSError as error:  # and the time-out
-            self.log.error("%s", not_cancelled(self.job_id, str(error) or "no answer yet"))
+            reason = redacted(str(error)) or "no answer yet"
+            self.log.error("%s", not_cancelled(self.job_id, reason))
+
+    def _say(self, text: str) -> None:
+        self.log.info("%s", redacted(text))

@@ -24,6 +24,7 @@ from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.operators.triggers.base import WakingTrigger
+from forebay.system.redaction import redacted
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
@@ -91,7 +92,7 @@ class PolledTrigger(WakingTrigger, Generic[Key, Found]):
                     raise news.error
                 if news.line:
                     say = self.log.warning if news.is_warning else self.log.info
-                    say("%s", news.line)
+                    say("%s", redacted(news.line))
                 if news.event is not None:
                     return news.event
         return {"state": self.at_deadline}

@@ -21,6 +21,7 @@ from forebay.operators.stage_process import (
     interpreter_missing,
 )
 from forebay.operators.triggers.base import WakingTrigger
+from forebay.system.redaction import redacted
 
 FIRST_LOOK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
@@ -75,7 +76,7 @@ class ReadyTrigger(WakingTrigger):
             try:
                 found = await self._look()
             except ForebayError as error:
-                self.log.warning("%s", error)
+                self.log.warning("%s", redacted(str(error)))
                 return {"state": "failed"}
             if found.state == "listed":
                 return {"state": "ready"}

@@ -22,6 +22,7 @@ import pyarrow as pa
 from forebay.datatasks.sources.common.patterns import glob_regex, split_root
 from forebay.datatasks.sources.common.versions import version_text
 from forebay.errors import DataError, InfrastructureError
+from forebay.system.redaction import is_secret_name
 
 _VERSION_KEYS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "created")
 # Of a local file behind fsspec: they change where a copy keeps size and time.
@@ -113,8 +114,13 @@ class Files:
 
     @property
     def identity(self) -> str:
-        """Which files these are: place and options, for names of what is kept about them."""
-        return json.dumps([self.folder, self.regex, self._storage], sort_keys=True, default=str)
+        """Which files these are: place and options, for names of what is kept about them.
+
+        Without secrets: a digest of them would let them be guessed, and a new key makes no new
+        place.
+        """
+        storage = {k: v for k, v in self._storage.items() if not is_secret_name(k)}
+        return json.dumps([self.folder, self.regex, storage], sort_keys=True, default=str)
 
     @property
     def regex(self) -> str:

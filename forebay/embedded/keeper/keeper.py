@@ -38,6 +38,7 @@ from forebay.system.locks import FileLock
 from forebay.system.parent import adopt_orphans
 from forebay.system.process_log import set_up_logging
 from forebay.system.processes import kill_all
+from forebay.system.redaction import redacted
 
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 1.0
@@ -96,7 +97,7 @@ class Keeper:
             _LOG.info("told to stop")
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and all below ends
             _LOG.exception("while: %s", self._status.doing or "keeping it running")
-            self._tell(error=str(error))
+            self._tell(error=redacted(str(error)))
         finally:
             self._end()
         return 0 if self._status.error is None else InfrastructureError.exit_code

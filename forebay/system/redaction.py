@@ -1,0 +1,268 @@
+"""Secrets are shown nowhere: one filter for every line, error and report that leaves a process.
+
+It knows three things, wherever a text comes from: values that this process was told to hide, the
+password in an address (`scheme://user:password@host`), and the value of a key that says what it is
+(`password=…`, `'s3.secret-access-key': '…'`, `&token=…`). A hidden value is shown as the reference
+that it came from (`${NAME}`), everything else as `***`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, TextIO, cast
+from urllib.parse import quote, quote_plus, unquote
+
+from pydantic import AfterValidator
+
+# Shorter ones are part of too many words, and no secrets worth the name.
+SHORTEST = 6
+HIDDEN = "***"
+_KEY = (
+    r"(?:password|passwd|passphrase|secret|token|credential"
+    r"|(?:api|access|account|private|shared|signing|encryption|fernet)[-_.]?key)"
+)
+_SECRET_NAME = re.compile(_KEY, re.IGNORECASE)
+# Bounded, so that no text takes more than a time that grows with its length.
+_NAME = rf"[\w.\-]{{0,64}}{_KEY}[\w.\-]{{0,64}}"
+# A password may hold what belongs into an address only encoded, so it ends at the last @; what
+# looks like a port and a path is none.
+_ADDRESS = re.compile(
+    r"(?P<before>\b[a-z][a-z0-9+.\-]{0,32}://[^\s/:@'\"]{0,256}:)"
+    r"(?!\d{1,5}(?:[/?#]|$))(?!\$\{\w+\}@)[^\s'\"<>]{0,2048}(?P<after>@)",
+    re.IGNORECASE,
+)
+# `***` and `${NAME}` stay as they are, and so does what is empty.
+_VALUE = r"(?!\*\*\*|\$\{)"
+_PAIR = re.compile(
+    rf"(?P<before>\b{_NAME}=)(?:(?P<quote>\\?['\"]){_VALUE}.{{0,8192}}?(?P=quote)|{_VALUE}[^\s&,;'\")\]}}\\]+)",
+    re.IGNORECASE,
+)
+_ENTRY = re.compile(
+    rf"(?P<before>(?P<mark>\\?['\"]){_NAME}(?P=mark)\s*:\s*(?P<quote>\\?['\"])){_VALUE}.{{1,8192}}?(?P=quote)",
+    re.IGNORECASE,
+)
+# What tells where something is, and not how to get in.
+_PLAIN = re.compile(
+    r"[+-]?[\d.,:_TZ+\-]+[smhd]?"  # numbers, durations, instants
+    r"|(?:[\w.\-]+:\d{1,5})(?:,[\w.\-]+:\d{1,5})*"  # host:port of servers
+    r"|true|false|none|null|localhost",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s?]*", re.IGNORECASE)
+
+
+class _Hidden:
+    """What this process was told to hide."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._shown: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+        self._knows_environment = False
+
+    def unlock(self) -> None:
+        """Have a lock that nobody holds."""
+        self._lock = threading.RLock()
+
+    def add(self, value: str, shown: str) -> None:
+        """Hide a value in all forms in which it may be written."""
+        with self._lock:
+            new = {form: shown for form in _forms(value) if form not in self._shown}
+            if new:
+                self._shown |= new
+                self._pattern = None
+
+    def values(self) -> tuple[str, ...]:
+        """All that is hidden."""
+        with self._lock:
+            self._look_at_environment()
+            return tuple(self._shown)
+
+    def _look_at_environment(self) -> None:
+        if not self._knows_environment:
+            self._knows_environment = True
+            hide_environment(os.environ)
+
+    def replaced(self, text: str) -> str:
+        """The text with what is hidden shown as what stands for it."""
+        with self._lock:
+            self._look_at_environment()
+            if self._pattern is None:
+                longest_first = sorted(self._shown, key=len, reverse=True)
+                self._pattern = re.compile("|".join(map(_bounded, longest_first)) or r"(?!)")
+            pattern, shown = self._pattern, self._shown
+        return pattern.sub(lambda match: shown[match[0]], text)
+
+
+def _forms(value: str) -> set[str]:
+    """As it is, in an address, as part of JSON and of Python."""
+    forms = {value, quote(value), quote(value, safe=""), quote_plus(value), unquote(value)}
+    forms |= {json.dumps(form)[1:-1] for form in (value, unquote(value))}
+    forms |= {repr(value)[1:-1]}
+    return {form for form in forms if len(form) >= SHORTEST}
+
+
+def _bounded(value: str) -> str:
+    """A short word is hidden as a whole word only: `events` in `events_by_day` is none."""
+    found = re.escape(value)
+    return rf"(?<!\w){found}(?!\w)" if re.fullmatch(r"\w{1,11}", value) else found
+
+
+_hidden = _Hidden()
+
+
+def _after_fork() -> None:
+    """A thread of the parent may have held the lock."""
+    _hidden.unlock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a key, an option or a variable says by its name that its value is a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def hide(value: str, shown: str = HIDDEN, *, named_secret: bool = False) -> None:
+    """Show a value no more in this process, whoever writes it, and passwords in it neither.
+
+    What is too short to be told from other words is shown all the same, and so is what says where
+    something is: a path, an address without a password, a number.
+
+    Args:
+        value: perhaps a secret.
+        shown: what stands for it.
+        named_secret: whether its name says that it is one; then only a path is shown.
+    """
+    hide_passwords(value, shown)
+    if not _is_plain(value, named_secret=named_secret):
+        _hidden.add(value, shown)
+
+
+def hide_passwords(address: str, shown: str = HIDDEN) -> None:
+    """Show the password in an address no more in this process; a text without one stays."""
+    for password in _passwords(address):
+        _hidden.add(password, shown)
+
+
+def hide_environment(environ: Mapping[str, str]) -> None:
+    """Hide every variable whose name says that it is a secret, and passwords in addresses."""
+    for name, value in environ.items():
+        shown = f"${{{name}}}"
+        if is_secret_name(name):
+            hide(value, shown, named_secret=True)
+        else:
+            hide_passwords(value, shown)
+
+
+def _passwords(address: str) -> Iterator[str]:
+    """What is a secret in an address: password, and values of secret parameters."""
+    if "://" not in address:
+        return
+    for match in _ADDRESS.finditer(address):
+        yield match[0].removeprefix(match["before"])[:-1]
+    for match in _PAIR.finditer(address):
+        yield match[0].removeprefix(match["before"]).strip("'\"")
+
+
+def _is_plain(value: str, *, named_secret: bool) -> bool:
+    if _leads_somewhere(value):
+        return True
+    if _PLACE.fullmatch(value) and not any(_passwords(value)):
+        return True
+    return not named_secret and _PLAIN.fullmatch(value) is not None
+
+
+def _leads_somewhere(path: str) -> bool:
+    """Whether a text is a path: a secret with slashes in it begins with nothing that is there."""
+    if path.startswith(("./", "../", "~/")):
+        return True
+    first = path.strip("/").partition("/")[0] if path.startswith("/") else path
+    return os.path.lexists(f"/{first}" if path.startswith("/") else first)
+
+
+def hidden_values() -> tuple[str, ...]:
+    """What this process was told to hide, for other filters."""
+    return _hidden.values()
+
+
+def redacted(text: str) -> str:
+    """A text without secrets, for whatever leaves the process."""
+    if len(text) < SHORTEST:
+        return text
+    text = _hidden.replaced(text)
+    if "://" in text:
+        text = _ADDRESS.sub(rf"\g<before>{HIDDEN}\g<after>", text)
+    if _SECRET_NAME.search(text):
+        text = _PAIR.sub(rf"\g<before>{HIDDEN}", text)
+        text = _ENTRY.sub(rf"\g<before>{HIDDEN}\g<quote>", text)
+    return text
+
+
+# A text that is stored or sent, and may be an error's.
+ShownText = Annotated[str, AfterValidator(redacted)]
+
+
+class FilteredStream(io.TextIOBase):
+    """A text stream that shows no secrets; everything else is the stream's own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Nothing is written yet."""
+        self.unfiltered = stream
+
+    def write(self, text: str) -> int:
+        """Write it without secrets."""
+        self.unfiltered.write(redacted(text))
+        return len(text)
+
+    def close(self) -> None:
+        """Not ours to close."""
+
+    def flush(self) -> None:
+        """Give what was written to the system."""
+        self.unfiltered.flush()
+
+    def fileno(self) -> int:
+        """The stream's descriptor."""
+        return self.unfiltered.fileno()
+
+    def isatty(self) -> bool:
+        """Whether a person reads it."""
+        return self.unfiltered.isatty()
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # read only, as of any text file
+        """The stream's own."""
+        return self.unfiltered.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        """The stream's own."""
+        return self.unfiltered.errors
+
+    @property
+    def buffer(self) -> Any:  # noqa: ANN401 - as Python's text files have it
+        """What is below the filter, for bytes."""
+        return self.unfiltered.buffer
+
+
+def filter_output(*, stdout: bool = True) -> None:
+    """Filter what this process writes from now on, its log and its tracebacks too.
+
+    stdout: False where it is a result for a program, which has to be exact.
+    """
+    for name in ("stderr", "stdout") if stdout else ("stderr",):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, FilteredStream):
+            setattr(sys, name, cast("TextIO", FilteredStream(stream)))
