@@ -1,20 +1,40 @@
 """`${NAME}` and `${NAME:-default}` in YAML texts, replaced from the environment.
 
 It happens after YAML is read, in texts only and never in keys: what comes from the environment is
-text, and then validated like text. `$${` stands for a literal `${`.
+text, and then validated like text. `$${` stands for a literal `${`. What is stored of a declaration
+is what was written (`forebay.config.declared`): each process that needs a value fills it in itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from forebay.config.problems import Problem
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
+from forebay.system.redaction import hide, hide_passwords, is_secret_name
 
 _VARIABLE = re.compile(r"\$(\$?)\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\})?")
+# Where secrets may be declared; nothing else of a declaration is one.
+OPTIONS = "options"
+# Options that say where something is: of their values only a password in an address is a secret.
+_PLACES = frozenset(
+    {"bootstrap", "format", "name", "path", "region", "table", "topic", "type", "warehouse"}
+)
+
+
+class Filled(NamedTuple):
+    """A text with its variables filled in. missing: variables without a value or a default."""
+
+    text: str
+    missing: list[str]
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text, as it is written, has a variable or an escaped one."""
+    return _VARIABLE.search(text) is not None
 
 
 def names_of(value: object) -> frozenset[str]:
@@ -23,14 +43,63 @@ def names_of(value: object) -> frozenset[str]:
     value: a whole declaration or a part of it (`options` of a source, say), with nothing filled in
         yet. A name with a default counts; an escaped one, and what is in a key, does not.
     """
+    found = (_VARIABLE.finditer(text) for _, text in texts_of(value))
+    return frozenset(each[2] for text in found for each in text if each[2] and not each[1])
+
+
+def texts_of(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Every text of a value that YAML gave, with its place in it."""
     if isinstance(value, dict):
-        return frozenset[str]().union(*map(names_of, value.values()))
+        for key, item in value.items():
+            yield from texts_of(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from texts_of(item, (*path, index))
+    elif isinstance(value, str):
+        yield path, value
+
+
+def with_texts(value: Any, change: Callable[[str, KeyPath], str], path: KeyPath = ()) -> Any:  # noqa: ANN401 - a YAML value
+    """A copy of a value in which every text is replaced."""
+    if isinstance(value, dict):
+        return {key: with_texts(item, change, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return frozenset[str]().union(*map(names_of, value))
-    if not isinstance(value, str):
-        return frozenset()
-    found = _VARIABLE.finditer(value)
-    return frozenset(match[2] for match in found if match[2] and not match[1])
+        return [with_texts(item, change, (*path, index)) for index, item in enumerate(value)]
+    return change(value, path) if isinstance(value, str) else value
+
+
+def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> Filled:
+    """Replace the variables of one text. Those of options are shown no more in this process."""
+    missing: list[str] = []
+
+    def replaced(match: re.Match[str]) -> str:
+        escaped, name, has_default, default = match.groups()
+        if escaped:
+            return match[0][1:]
+        if name is None:
+            return match[0]
+        if environ.get(name) or (name in environ and not has_default):
+            _hide(environ[name], name, path)
+            return environ[name]
+        if has_default:
+            return default or ""
+        missing.append(name)
+        return match[0]
+
+    return Filled(_VARIABLE.sub(replaced, text), missing)
+
+
+def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) -> str:
+    """Replace some variables of a text for good; the others stay as they are written."""
+
+    def replaced(match: re.Match[str]) -> str:
+        escaped, name, has_default, default = match.groups()
+        if escaped or name not in names:
+            return match[0]
+        value = environ.get(name) or (default or "" if has_default else environ.get(name))
+        return match[0] if value is None else value.replace("${", "$${")
+
+    return _VARIABLE.sub(replaced, text)
 
 
 def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
@@ -38,32 +107,38 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
     problems: list[Problem] = []
 
     def text(value: str, path: KeyPath) -> str:
-        def replaced(match: re.Match[str]) -> str:
-            escaped, name, has_default, default = match.groups()
-            if escaped:
-                return match[0][1:]
-            if name is None:
+        for match in _VARIABLE.finditer(value):
+            if match[2] is None and not match[1]:
                 message = f"{value!r}: a variable is written ${{NAME}} or ${{NAME:-default}}"
                 problems.append(document.problem(path, "variable", message))
-                return match[0]
-            if environ.get(name) or (name in environ and not has_default):
-                return environ[name]
-            if has_default:
-                return default or ""
+        filled = fill_text(value, path, environ)
+        for name in filled.missing:
             message = f"variable {name} is not set: set it, or write ${{{name}:-default}}"
-            problems.append(
-                document.problem(path, "variable-not-set", message, nearest(name, environ))
-            )
-            return match[0]
+            hint = nearest(name, environ)
+            problems.append(document.problem(path, "variable-not-set", message, hint))
+        return filled.text
 
-        return _VARIABLE.sub(replaced, value)
-
-    def walk(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a YAML value
-        if isinstance(value, dict):
-            return {key: walk(item, (*path, key)) for key, item in value.items()}
-        if isinstance(value, list):
-            return [walk(item, (*path, index)) for index, item in enumerate(value)]
-        return text(value, path) if isinstance(value, str) else value
-
-    document.value = walk(document.value, ())
+    document.written = document.value
+    document.value = with_texts(document.value, text)
     return problems
+
+
+def hide_options(declared: object, environ: Mapping[str, str]) -> None:
+    """Show no more in this process what the options of a source refer to, needed here or not.
+
+    declared: the source as it is written.
+    """
+    for path, text in texts_of(declared):
+        for name in names_of(text) & environ.keys():
+            _hide(environ[name], name, path)
+
+
+def _hide(value: str, name: str, path: KeyPath) -> None:
+    if path[:1] != (OPTIONS,):
+        return
+    key = next((part for part in reversed(path) if isinstance(part, str)), "")
+    shown = f"${{{name}}}"
+    if key in _PLACES:
+        hide_passwords(value, shown)
+    else:
+        hide(value, shown, named_secret=is_secret_name(key) or is_secret_name(name))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from forebay.config.crosscheck import check_pipeline, check_source
+from forebay.config.declared import Declared
 from forebay.config.loaded import Loaded, load_pipeline, load_source
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem, errors
@@ -67,6 +68,15 @@ class Project:
             raise ConfigError(_unknown("source", name, self.source_files, self.config_dir))
         self._refuse(f"source {name!r}", [loaded.file])
         return self.sources[name]
+
+    def declared(self, name: str) -> Declared | None:
+        """A usable pipeline and its sources as they are written; None where no file says so."""
+        pipeline = self.pipeline_files.get(name)
+        if pipeline is None or name not in self.pipelines:
+            return None
+        names = self.pipelines[name].source_names
+        sources = {source: self.source_files[source].document for source in names}
+        return Declared.of(pipeline.document, sources)
 
     def where(self, folder: Folder, name: str, path: KeyPath) -> tuple[str, int, int]:
         """File, line and column of a key; of its nearest parent when it is not written."""

@@ -169,6 +169,9 @@ class _Writer:
             rule = str(context["error"])
         else:
             rule = fault.error["msg"]
+        raw, given = self._document.raw.get(path), fault.error["input"]
+        if raw and "${" in raw and isinstance(given, str) and given:
+            rule = rule.replace(given, raw)  # nothing out of the environment is shown
         return self._document.problem(path, "wrong-value", f"{self._name(path)}: {rule}")
 
     def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:

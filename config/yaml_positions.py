@@ -30,10 +30,14 @@ class Place(NamedTuple):
 
 @dataclass
 class Document:
-    """One YAML file: its value, the places of keys and values, and scalars as they were written."""
+    """One YAML file: its value, the places of keys and values, and scalars as they were written.
+
+    written: the value before anything of the environment was filled in.
+    """
 
     file: str
     value: Any = None
+    written: Any = None
     keys: dict[KeyPath, Place] = field(default_factory=dict)
     values: dict[KeyPath, Place] = field(default_factory=dict)
     raw: dict[KeyPath, str] = field(default_factory=dict)

@@ -50,7 +50,7 @@ class DataExecutor:
 
     def __init__(self, job_dir: Path, index: int) -> None:
         """Bind the socket; nothing is called yet."""
-        request = JobRequest.read(job_dir)
+        request = JobRequest.read(job_dir, "the data executor")
         pipeline = request.pipeline_spec()
         self._job_dir, self._index = job_dir, index
         self._instance = uuid.uuid4().hex

@@ -38,7 +38,7 @@ class Readers:
         """Check the declarations; nothing is opened yet."""
         pipeline = request.pipeline_spec()
         self.names = pipeline.source_names
-        self.specs = request.source_specs()
+        self.specs = request.sources_to_open(self.names)
         self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self.specs))
         self.encoders = {
             name: Encoder(pipeline.dataset, self.specs[name], self.layout) for name in self.names

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from forebay.config.registry import kind_named
+from forebay.config.sources import SourceSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
@@ -39,7 +40,7 @@ class Driver:
 
     def __init__(self, job_dir: Path) -> None:
         """Recover from the journal and bind a socket; nothing is answered yet."""
-        request = JobRequest.read(job_dir)
+        request = JobRequest.read(job_dir, "the driver")
         pipeline = request.pipeline_spec()
         names, job = pipeline.source_names, pipeline.job
         ledger = Ledger(Home(Path(request.home)), pipeline.name, request.line)
@@ -74,14 +75,17 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]
     """Openers of the sources whose storage keeps positions of its own."""
     root = Path(request.project_root)
     openers: dict[str, Callable[[], Source]] = {}
-    for name, spec in request.source_specs().items():
-        if kind_named(spec.kind).bounded:
-            continue
+    unbounded = [n for n, spec in request.source_specs().items() if not _is_bounded(spec)]
+    for name, spec in request.sources_to_open(unbounded).items():
         source = open_source(spec, root)
         if type(source).commit is not Source.commit:
             openers[name] = partial(open_source, spec, root)
         source.close()
     return openers
+
+
+def _is_bounded(spec: SourceSpec) -> bool:
+    return kind_named(spec.kind).bounded
 
 
 def main(arguments: list[str] | None = None) -> None:

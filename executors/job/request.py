@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from forebay.config.base import NAME_PATTERN
+from forebay.config.declared import Declared, Reference, filled_in
+from forebay.config.environment import OPTIONS, hide_options, names_of
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
 from forebay.executors.job.job_id import JOB_ID_PATTERN
-from forebay.home.paths import DEFAULT_LINE
+from forebay.home.paths import DEFAULT_LINE, ENVIRONMENT_NAME
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_private
 from forebay.system.message import Message
@@ -41,9 +44,11 @@ class WindowRequest(Message):
 class JobRequest(Message):
     """Everything that a job's processes need to know; nothing is read from YAML later.
 
-    home, project_root: absolute paths. pipeline, sources: the specs as JSON, with their names.
-    windows: in the order of training. publishes: the model of the last window serves as soon as
-    it may; where not, it is exported all the same and somebody else publishes it.
+    home, project_root: absolute paths. pipeline, sources: the declarations as they are written:
+    values of the environment, which may be secrets, are not in them, and each process takes those
+    that it needs from its own. references: the texts that they belong to. windows: in the order of
+    training. publishes: the model of the last window serves as soon as it may; where not, it is
+    exported all the same and somebody else publishes it.
     """
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
@@ -53,9 +58,11 @@ class JobRequest(Message):
     project_root: str
     pipeline: dict[str, Any]
     sources: dict[str, dict[str, Any]]
+    references: tuple[Reference, ...] = ()
     windows: list[WindowRequest]
     reprocess: bool = False
     publishes: bool = True
+    _process: str = PrivateAttr("this process")
 
     @classmethod
     def of(
@@ -70,36 +77,83 @@ class JobRequest(Message):
         line: str = DEFAULT_LINE,
         reprocess: bool = False,
         publishes: bool = True,
+        declared: Declared | None = None,
     ) -> Self:
-        """Put specs into a request. Only the pipeline's own sources are kept."""
-        specs = {name: sources[name] for name in pipeline.source_names}
+        """Put declarations into a request. Only the pipeline's own sources are kept.
+
+        declared: what is written of them; None where they were not read from files, so that
+            nothing in them comes from the environment.
+        """
+        if declared is None:
+            specs = {name: _with_name(sources[name]) for name in pipeline.source_names}
+            declared = Declared(_with_name(pipeline), specs, ())
+        # The job's processes have another one: always an absolute path.
+        declared = declared.settled({ENVIRONMENT_NAME}, os.environ)
         return cls(
             job_id=job_id,
             pipeline_name=pipeline.name,
             line=line,
             home=str(home.absolute()),
             project_root=str(project_root.absolute()),
-            pipeline=_with_name(pipeline),
-            sources={name: _with_name(spec) for name, spec in specs.items()},
+            pipeline=declared.pipeline,
+            sources=declared.sources,
+            references=declared.references,
             windows=windows,
             reprocess=reprocess,
             publishes=publishes,
         )
 
     def pipeline_spec(self) -> PipelineSpec:
-        """The pipeline as a model."""
-        return PipelineSpec.model_validate({"name": self.pipeline_name, **self.pipeline})
+        """The pipeline as a model.
+
+        Raises:
+            ConfigError: when a variable that it refers to is not set for this process.
+        """
+        found = self._filled(self.pipeline, self._references())
+        return PipelineSpec.model_validate({"name": self.pipeline_name, **found})
 
     def source_specs(self) -> dict[str, SourceSpec]:
-        """The sources as models, by name."""
+        """The sources as models, by name; their options are as they are written.
+
+        Raises:
+            ConfigError: when a variable that they refer to elsewhere is not set for this process.
+        """
         return {
-            name: SourceSpec.model_validate({"name": name, **spec})
-            for name, spec in self.sources.items()
+            name: self._source_spec(name, (r for r in self._references(name) if not r.is_option))
+            for name in self.sources
         }
 
+    def sources_to_open(self, names: Iterable[str]) -> dict[str, SourceSpec]:
+        """Sources as models, by name, with all that is needed to open them: secrets too.
+
+        Raises:
+            ConfigError: when a variable that they refer to is not set for this process.
+        """
+        return {name: self._source_spec(name, self._references(name)) for name in names}
+
+    def environment_names(self, *, opens_sources: bool) -> frozenset[str]:
+        """The variables of the environment that one of the job's processes needs for this request.
+
+        opens_sources: whether it opens sources: their options, where secrets are, are for it alone.
+        """
+        sources = list(self.sources.values())
+        if not opens_sources:
+            sources = [{k: v for k, v in source.items() if k != OPTIONS} for source in sources]
+        return names_of([self.pipeline, *sources])
+
+    def _source_spec(self, name: str, references: Iterable[Reference]) -> SourceSpec:
+        found = self._filled(self.sources[name], references)
+        return SourceSpec.model_validate({"name": name, **found})
+
+    def _references(self, source: str = "") -> list[Reference]:
+        return [each for each in self.references if each.source == source]
+
+    def _filled(self, value: dict[str, Any], references: Iterable[Reference]) -> dict[str, Any]:
+        return filled_in(value, references, os.environ, self._process)
+
     @classmethod
-    def read(cls, job_dir: Path) -> Self:
-        """The request of the job in this folder.
+    def read(cls, job_dir: Path, process: str = "this process") -> Self:
+        """The request of the job in this folder. process: who reads it, in errors.
 
         Raises:
             UsageError: when no job was submitted there.
@@ -107,17 +161,40 @@ class JobRequest(Message):
         request = cls.of_file(job_dir / REQUEST_NAME)
         if request is None:
             raise UsageError(f"no job {job_dir.name!r} below {job_dir.parent}")
-        return request
+        return request.read_by(process)
+
+    def read_by(self, process: str) -> Self:
+        """The same, for errors that name the process which lacks something.
+
+        Secrets of sources are shown no more in this process, even where it does not need them.
+        """
+        self._process = process
+        for source in self.sources.values():
+            hide_options(source, os.environ)
+        return self
 
     def write(self, job_dir: Path) -> None:
-        """Store the request in the job's folder. It holds values of the environment: secrets."""
+        """Store the request in the job's folder; what is a secret in YAML itself is in it."""
         write_private(job_dir / REQUEST_NAME, self.model_dump_json(indent=1))
 
     @property
     def fingerprint(self) -> str:
-        """Equal for requests that differ in nothing but their windows and who serves them."""
-        requested = self.model_dump(mode="json", exclude={"windows", "home"})
+        """Equal for requests that differ in nothing but their windows and who serves them.
+
+        Values of the environment count as they are now, but not in options of sources: secrets are
+        there, so the references count instead. A new password makes no other job, and that another
+        place has other data is seen when it is planned.
+        """
+        requested = self.model_dump(mode="json", exclude={"windows", "home", "references"})
+        requested["pipeline"] = self._current(self.pipeline, "")
+        requested["sources"] = {
+            name: self._current(source, name) for name, source in self.sources.items()
+        }
         return hashlib.sha256(json.dumps(requested, sort_keys=True).encode()).hexdigest()
+
+    def _current(self, value: dict[str, Any], source: str) -> dict[str, Any]:
+        wanted = (each for each in self._references(source) if not each.is_option)
+        return self._filled(value, wanted)
 
 
 class JobStatus(Message):

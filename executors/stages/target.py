@@ -87,6 +87,7 @@ class LineTarget:
             line=self.line,
             reprocess=reprocess,
             publishes=publishes,
+            declared=self.project.declared(self.pipeline.name),
         )
 
 

@@ -99,7 +99,7 @@ class Supervisor:
         lease = None
         reporter = StateReporter(self._folder, status)
         try:
-            request = JobRequest.read(self._folder.path)
+            request = JobRequest.read(self._folder.path, "the supervisor")
             lease = take_lease(request)
             processes = self._gathered(status, request, lease.epoch)
         except EXPECTED as error:

@@ -80,7 +80,7 @@ class RemoteReader:
         source_names: Sequence[str],
     ) -> None:
         """Read the job's folder; nothing is called before `begin`."""
-        request = JobRequest.read(job_dir)
+        request = JobRequest.read(job_dir, "the trainer")
         job = request.pipeline_spec().job
         patience = patience_seconds(job)
         self._layout = layout

@@ -40,7 +40,7 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
 
     lease_epoch: of the line's lease; None where nobody else can train the line.
     """
-    request = JobRequest.read(job_dir)
+    request = JobRequest.read(job_dir, "the trainer")
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())
     layout = FeatureLayout.of(pipeline.dataset, columns)

@@ -9,6 +9,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
+from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
@@ -62,6 +63,7 @@ def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows:
     sources = {name: project.source(name) for name in spec.source_names}
     streams, features = stream_rows(spec, sources), feature_rows(spec, sources)
     spans = window_rows(spec, sources, first_windows(spec, windows))
+    written = project.pipeline_files[spec.name].document.written
     if printer.is_json:
         printer.json(
             {
@@ -70,7 +72,7 @@ def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows:
                 "streams": streams,
                 "features": features,
                 "windows": spans,
-                "declaration": spec.model_dump(mode="json"),
+                "declaration": as_written(spec.model_dump(mode="json"), written),
             }
         )
     else:

@@ -1,0 +1,132 @@
+"""A pipeline and its sources as they are written: what is stored of them, and filled in later.
+
+Values of the environment may be secrets, so none is stored: whoever needs one takes it from its own
+environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from forebay.config.environment import (
+    OPTIONS,
+    fill_names,
+    fill_text,
+    is_reference,
+    texts_of,
+    with_texts,
+)
+from forebay.config.keys import dotted
+from forebay.config.yaml_positions import Document
+from forebay.errors import ConfigError
+from forebay.system.message import Message
+
+
+class Reference(Message):
+    """A text of a declaration that has variables of the environment.
+
+    source: whose declaration; empty for the pipeline's own. path: the keys that lead to the text.
+    place: file, line and column of the text.
+    """
+
+    source: str = ""
+    path: tuple[str | int, ...]
+    place: str
+
+    @property
+    def is_option(self) -> bool:
+        """Whether the text is an option of a source: only who opens the source needs it."""
+        return bool(self.source) and self.path[0] == OPTIONS
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One pipeline and its sources by name, as values that JSON can hold; nothing is filled in."""
+
+    pipeline: dict[str, Any]
+    sources: dict[str, dict[str, Any]]
+    references: tuple[Reference, ...]
+
+    @classmethod
+    def of(cls, pipeline: Document, sources: Mapping[str, Document]) -> Declared:
+        """Take it from files that were read and have no problem."""
+        documents = {"": pipeline, **sources}
+        found = [each for name, doc in documents.items() for each in _references(name, doc)]
+        return cls(
+            pipeline=_plain(pipeline.written),
+            sources={name: _plain(document.written) for name, document in sources.items()},
+            references=tuple(found),
+        )
+
+    def settled(self, names: Collection[str], environ: Mapping[str, str]) -> Declared:
+        """The same with some variables filled in for good: those that are no secrets."""
+
+        def settled(value: dict[str, Any]) -> dict[str, Any]:
+            filled: dict[str, Any] = with_texts(
+                value, lambda text, _: fill_names(text, names, environ)
+            )
+            return filled
+
+        sources = {name: settled(source) for name, source in self.sources.items()}
+        return Declared(settled(self.pipeline), sources, self.references)
+
+
+def filled_in(
+    value: dict[str, Any], references: Iterable[Reference], environ: Mapping[str, str], who: str
+) -> dict[str, Any]:
+    """A declaration with the texts of these references filled in.
+
+    Args:
+        value: the declaration as it is written.
+        references: texts of it that are needed now; others stay as they are written.
+        environ: where the values are.
+        who: needs them, in the error.
+
+    Raises:
+        ConfigError: naming each variable that is not set, where it is written, and the way out.
+    """
+    by_path = {each.path: each for each in references}
+    wrong: list[str] = []
+
+    def text(found: str, path: tuple[str | int, ...]) -> str:
+        reference = by_path.get(path)
+        if reference is None:
+            return found
+        filled = fill_text(found, path, environ)
+        wrong.extend(
+            f"{reference.place}: {dotted(path)}: variable {name} is not set for {who}: set it "
+            f"where the job is submitted, or write ${{{name}:-default}}"
+            for name in filled.missing
+        )
+        return filled.text
+
+    filled: dict[str, Any] = with_texts(value, text)
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+    return filled
+
+
+def as_written(shown: dict[str, Any], written: object) -> dict[str, Any]:
+    """A dumped declaration in which texts with variables are as they are written in YAML."""
+    texts = {path: text for path, text in texts_of(written) if is_reference(text)}
+    changed: dict[str, Any] = with_texts(shown, lambda text, path: texts.get(path, text))
+    return changed
+
+
+def _references(source: str, document: Document) -> Iterable[Reference]:
+    for path, text in texts_of(document.written):
+        if is_reference(text):
+            place = document.value_place(path)
+            where = f"{document.file}:{place.line}:{place.column}"
+            yield Reference(source=source, path=path, place=where)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a YAML value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value

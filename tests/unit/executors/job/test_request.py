@@ -1,0 +1,149 @@
+"""A job's request: secrets are not in it, and do not decide whether it is another one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from support.jobs import request as plain_request
+from support.projects import ads_pipeline, clicks_source, history_source
+
+from forebay.config.load import load_project
+from forebay.errors import ConfigError
+from forebay.executors.job.request import JobRequest
+from forebay.home.paths import Home
+from forebay.system.redaction import redacted
+
+SECRET = "planted-sasl-password"
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("SASL", SECRET)
+    monkeypatch.setenv("ROWS", "256")
+    monkeypatch.setenv("STARTS", "2026-03-01")
+    monkeypatch.setenv("FOREBAY_HOME", "relative/home")
+    return monkeypatch
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    folder = tmp_path / "config"
+    pipeline = ads_pipeline()
+    pipeline["train"] = {"minibatch_rows": "${ROWS}"}
+    options = {"bootstrap": "b:1", "topic": "t", "client": {"sasl_plain_password": "${SASL}"}}
+    declared = {
+        "pipelines/ads": pipeline,
+        "sources/clicks": clicks_source(kind="kafka", options=options, starts="${STARTS}"),
+        "sources/history": history_source(
+            options={"path": "${FOREBAY_HOME:-.forebay}/data/${PART:-history}"}
+        ),
+    }
+    for name, value in declared.items():
+        path = folder / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(value))
+    return folder
+
+
+def made(config: Path) -> JobRequest:
+    """A request of what is declared, as the environment is now."""
+    project = load_project(config)
+    pipeline = project.pipeline("ads")
+    return JobRequest.of(
+        "job",
+        config.parent / "home",
+        project.root,
+        pipeline,
+        project.sources,
+        [],
+        declared=project.declared("ads"),
+    )
+
+
+def stored(config: Path, tmp_path: Path) -> JobRequest:
+    """What a process of the job reads."""
+    folder = tmp_path / "home" / "jobs" / "job"
+    folder.mkdir(parents=True, exist_ok=True)
+    made(config).write(folder)
+    return JobRequest.read(folder, "the data executor")
+
+
+def test_what_is_stored_has_references_and_what_is_read_has_values(
+    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
+) -> None:
+    found = stored(config, tmp_path)
+    text = (tmp_path / "home" / "jobs" / "job" / "job.json").read_text()
+    assert SECRET not in text
+    assert json.loads(text)["pipeline"]["train"]["minibatch_rows"] == "${ROWS}"
+    clicks = found.sources_to_open(["clicks"])["clicks"]
+    assert clicks.options["client"]["sasl_plain_password"] == SECRET
+    assert found.pipeline_spec().train.minibatch_rows == 256
+    assert found.source_specs()["clicks"].options["client"]["sasl_plain_password"] == "${SASL}"
+
+
+def test_a_process_needs_only_what_it_uses(
+    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
+) -> None:
+    found = stored(config, tmp_path)
+    environment.delenv("SASL")
+    assert found.source_specs()["clicks"].starts is not None
+    assert found.environment_names(opens_sources=False) == {"ROWS", "STARTS"}
+    assert found.environment_names(opens_sources=True) == {"ROWS", "STARTS", "SASL", "PART"}
+    assert found.sources_to_open(["history"])
+    with pytest.raises(ConfigError, match=r"clicks\.yaml:\d+:\d+: .*SASL is not set for the dat"):
+        found.sources_to_open(["clicks"])
+
+
+def test_the_home_is_the_submitters(
+    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
+) -> None:
+    """Planning has read below a relative home, and the processes of the job have another one."""
+    found = stored(config, tmp_path)
+    environment.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    path = found.sources_to_open(["history"])["history"].options["path"]
+    assert path == "relative/home/data/history"
+
+
+def test_another_password_makes_no_other_job_and_another_setting_does(
+    environment: pytest.MonkeyPatch, config: Path
+) -> None:
+    before = made(config).fingerprint
+    environment.setenv("SASL", "another-password")
+    assert made(config).fingerprint == before
+    environment.setenv("ROWS", "512")
+    changed = made(config).fingerprint
+    assert changed != before
+    environment.setenv("ROWS", "256")
+    environment.setenv("STARTS", "2026-02-01")
+    assert made(config).fingerprint not in {before, changed}
+
+
+def test_what_is_written_in_options_counts(environment: pytest.MonkeyPatch, config: Path) -> None:
+    before = made(config).fingerprint
+    path = config / "sources" / "clicks.yaml"
+    path.write_text("# a line that moves all others\n" + path.read_text())
+    assert made(config).fingerprint == before
+    path.write_text(path.read_text().replace("${SASL}", "${ROWS}"))
+    assert made(config).fingerprint != before
+
+
+def test_a_request_of_an_earlier_version_holds_values(tmp_path: Path) -> None:
+    folder = tmp_path / "jobs" / "job"
+    folder.mkdir(parents=True)
+    old = json.loads(plain_request(Home(tmp_path), "job", {}).model_dump_json())
+    del old["references"]
+    old["sources"] = {"clicks": {"name": "clicks", **clicks_source(description="${not} a name")}}
+    (folder / "job.json").write_text(json.dumps(old))
+    (found,) = JobRequest.read(folder).sources_to_open(["clicks"]).values()
+    assert found.description == "${not} a name"
+
+
+def test_what_a_process_does_not_need_is_not_shown_by_it_either(
+    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
+) -> None:
+    environment.setenv("SASL", "planted-and-never-filled-in")
+    stored(config, tmp_path)
+    assert redacted("it is planted-and-never-filled-in") == "it is ${SASL}"
