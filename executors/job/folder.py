@@ -11,6 +11,7 @@ from pathlib import Path
 
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
+from forebay.home.privacy import make_home
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_atomically, writing
 from forebay.system.locks import is_held
@@ -47,7 +48,8 @@ class JobFolder:
 
     def create(self) -> None:
         """Make the folder, closed to other users."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_home(self.home)
+        self.path.parent.mkdir(exist_ok=True)
         self.path.mkdir(mode=_PRIVATE, exist_ok=True)
         if self.path.stat().st_mode & _OTHERS:
             self.path.chmod(_PRIVATE)

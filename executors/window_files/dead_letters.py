@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from forebay.datatasks.tasks import DataTask, DeadRow
 from forebay.errors import InfrastructureError
-from forebay.system.files import append_lines, new_file, writing
+from forebay.system.files import PRIVATE, append_lines, new_file, writing
 from forebay.system.message import Message
 
 # Below the folder in which a window is trained.
@@ -40,7 +40,7 @@ class DeadLetter(Message):
 
 
 class DeadLetterWriter:
-    """Appends the dead letters of one (line, window, generation)."""
+    """Appends the dead letters of one (line, window, generation). They hold rows: private files."""
 
     def __init__(self, window_folder: Path) -> None:
         """Use `<window_folder>/dead`, which is made with the first letter."""
@@ -63,7 +63,7 @@ class DeadLetterWriter:
             )
         name = task.task_id.replace("/", "-")
         lines = "".join(_letter(task, row).model_dump_json() + "\n" for row in dead)
-        append_lines(self._window_folder / DEAD_FOLDER / f"{name}.jsonl", lines)
+        append_lines(self._window_folder / DEAD_FOLDER / f"{name}.jsonl", lines, PRIVATE)
 
 
 def read_letters(window_folder: Path) -> Iterator[DeadLetter]:
@@ -92,7 +92,7 @@ def gather_letters(window_folder: Path, target: Path) -> Counter[str]:
     first = next(lines, None)
     if first is None:
         return rows
-    with new_file(target / _GATHERED_NAME) as stream:
+    with new_file(target / _GATHERED_NAME, PRIVATE) as stream:
         for line, letter in itertools.chain([first], lines):
             stream.write(line + b"\n")
             rows[letter.source] += letter.rows

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from forebay.commands.output import Form, Output, OutputFormat
+from forebay.commands.own_home import closed_home
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def start(output: Form = OutputFormat.TEXT) -> None:
 
     With KAFKA_BOOTSTRAP=host:port that broker is only checked.
     """
+    closed_home()
     _show(_broker().start(), output)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, note
+from forebay.commands.own_home import closed_home
 from forebay.config.load import load_project
 from forebay.home.format import open_home
 
@@ -45,7 +46,7 @@ def plan(
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
-    home = open_home()
+    home = closed_home(open_home())
     start_arrow(project.source(name).kind for name in spec.source_names)
     report = plan_windows(
         project.root,

@@ -14,6 +14,8 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, is_terminal, option
+from forebay.commands.own_home import closed_home
+from forebay.system.redaction import redacted
 
 if TYPE_CHECKING:
     from forebay.datatasks.planning import PlanReport
@@ -51,6 +53,7 @@ def run(
     from forebay.system.files import make_folder, writing
 
     target = LineTarget.load(config, pipeline, line)
+    closed_home(target.home)
     start_arrow(target.kinds)
     cancel = shlex.join(["forebay", "cancel", pipeline, "--line", line])
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout, cancel)
@@ -69,7 +72,7 @@ def run(
     if summary is not None:
         make_folder(summary.parent)
         with writing(summary):
-            summary.write_text(json.dumps(facts, indent=1) + "\n")
+            summary.write_text(redacted(json.dumps(facts, indent=1)) + "\n")
     _print(Output(output), facts, summary)
 
 

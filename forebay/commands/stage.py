@@ -15,6 +15,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import note, option
+from forebay.commands.own_home import closed_home
 from forebay.errors import UsageError
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
@@ -173,6 +174,7 @@ def _target(config: Path, pipeline: str, line: str, window: str) -> StageTarget:
     from forebay.executors.stages.target import LineTarget
 
     target = LineTarget.load(config, pipeline, line)
+    closed_home(target.home)
     return target.at(parse_window(target.pipeline, window))
 
 

@@ -10,6 +10,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
+from forebay.commands.own_home import closed_home
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.format import open_home
 
@@ -46,7 +47,7 @@ def up(
 
     if not config.is_dir():
         raise UsageError(f"{config} is no folder: name the one with pipelines/ with --config")
-    embedded = Embedded(open_home(), [config], _deadline(component_deadline))
+    embedded = Embedded(closed_home(open_home()), [config], _deadline(component_deadline))
     before = embedded.state()
     was_running = before is not None and not before.over
     if not was_running:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+from forebay.commands.own_home import closed_home
 from forebay.demo.settings import CONFIG, PIPELINE, Settings
 from forebay.demo.signals import end_in_good_order
 from forebay.errors import ForebayError, UsageError
 from forebay.home.format import require_format
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.extras import require_extra
+from forebay.system.redaction import filter_output
 
 _INTERRUPTED = 130
 
@@ -18,6 +20,7 @@ _INTERRUPTED = 130
 def main() -> int:
     """Play the demo; errors are one line on standard error, as with every command."""
     end_in_good_order()
+    filter_output(stdout=False)
     try:
         if not (CONFIG / "pipelines" / f"{PIPELINE}.yaml").is_file():
             raise UsageError("the demo's YAML is not here: call it in the repository's root")
@@ -26,6 +29,7 @@ def main() -> int:
         from forebay.demo.show import Demo
 
         require_format(settings.home)
+        closed_home(settings.home)
         environ = {**os.environ, ENVIRONMENT_NAME: str(settings.home.root)}
         Demo(settings, environ).play()
     except ForebayError as error:

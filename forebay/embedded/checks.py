@@ -17,6 +17,8 @@ from forebay.embedded.ports import choose_port
 from forebay.embedded.postgres.account import OWN, SHARED, SHARED_REMEDY, is_made_later
 from forebay.embedded.postgres.place import database_place, nearest_folder
 from forebay.errors import ForebayError
+from forebay.home.privacy import exposed, mode_text
+from forebay.home.store import STORE_NAME
 from forebay.system.extras import missing_modules
 from forebay.system.message import Message
 
@@ -46,7 +48,7 @@ class Check(Message):
 
 def all_checks(layout: Layout) -> list[Check]:
     """Everything that `forebay doctor` looks at. Nothing is changed."""
-    return [*essential_checks(layout), _train_extra(), *_comfort(layout)]
+    return [*essential_checks(layout), *_privacy(layout), _train_extra(), *_comfort(layout)]
 
 
 def essential_checks(layout: Layout) -> list[Check]:
@@ -104,6 +106,32 @@ def _home(layout: Layout) -> Check:
         return Check(name="home", state="ok", found=found)
     remedy = f"make {folder} a folder that you can write to, or set FOREBAY_HOME to another one"
     return Check(name="home", state="failure", found=f"{found} cannot be written", remedy=remedy)
+
+
+def _privacy(layout: Layout) -> Iterator[Check]:
+    """Who can read what is kept; `up` and `run` close the home, the rest is its owner's to do."""
+    found = exposed(layout.home, *_folders_outside(layout))
+    for one in found:
+        state: State = "failure" if one.severe else "warning"
+        yield Check(
+            name="privacy", state=state, found=f"{one.path}: {one.found}", remedy=one.remedy
+        )
+    if not found:
+        mode = mode_text(layout.home.root)
+        yield Check(name="privacy", state="ok", found=mode or "made for this user alone")
+
+
+def _folders_outside(layout: Layout) -> Iterator[Path]:
+    """What belongs to a home and is not in its folder."""
+    try:
+        place = database_place(layout)
+    except ForebayError:
+        place = None  # its own check says so
+    if place is not None:
+        yield from (place.folder, place.socket)
+    store = os.environ.get(STORE_NAME, "")
+    if store.startswith("/"):
+        yield Path(store)
 
 
 def _database_place(layout: Layout) -> Check:

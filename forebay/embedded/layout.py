@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.home.paths import Home
+from forebay.home.privacy import make_home
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Layout:
 
     def create(self) -> None:
         """Make the folders, closed to other users."""
-        self.root.parent.mkdir(parents=True, exist_ok=True)
+        make_home(self.home)
         self.root.mkdir(mode=0o700, exist_ok=True)
         for path in (self.dags, self.logs, self.log("any").parent, self.database):
             path.mkdir(mode=0o700, exist_ok=True)

@@ -25,6 +25,7 @@ from forebay.home.folder_copy import copy_name
 from forebay.home.folder_store import FolderStore
 from forebay.home.identity import MARKER_NAME, read_marker, write_marker
 from forebay.home.paths import Home
+from forebay.home.privacy import close_home
 from forebay.home.sqlite import FILE_NAME, SqliteDatabase
 from forebay.home.store import STORE_NAME, Stored, store_of
 from forebay.home.tables import STORED
@@ -71,7 +72,7 @@ def back_up(home: Home, target: Path) -> BackedUp:
     # A store that is copied from elsewhere stays the home's own: the copy is another home.
     copied_id = uuid.uuid4().hex if root and os.environ.get(STORE_NAME) else marker.id
     _require_free(target, [home.root, *([root] if root else [])])
-    make_folder(target)
+    close_home(Home(target))
     # First: until its database is there, the copy says that it has lost it.
     write_marker(Home(target), database.kind, copied_id)
     unfinished = target / _UNFINISHED_NAME

@@ -27,7 +27,7 @@ from forebay.home.store_names import (
 )
 from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, index_bytes, stored_tree
 from forebay.home.verified import require_size, verify_file, verify_tree
-from forebay.system.files import make_folder, sync, write_atomically, writing
+from forebay.system.files import PRIVATE_FOLDER, make_folder, sync, write_atomically, writing
 from forebay.system.trees import name_tree
 
 
@@ -46,7 +46,7 @@ class FolderStore(Store):
         name = new_name(folder, stem)
         target = self.root / name
         with writing(target):
-            make_folder(target.parent)
+            self._make_folder(target.parent)
             unfinished = self._writing / _unfinished_name(name)
             with new_file_in(self._writing, unfinished.name) as stream:
                 stream.write(content)
@@ -62,7 +62,7 @@ class FolderStore(Store):
         name = new_name(folder, stem, tree=True)
         target = self.root / name
         with writing(target):
-            make_folder(target.parent)
+            self._make_folder(target.parent)
             new_folder = new_folder_in(self._writing, _unfinished_name(name))
             with new_folder as (unfinished, stream):
                 index = link_tree(source, unfinished / CONTENT_NAME)
@@ -113,7 +113,13 @@ class FolderStore(Store):
 
     def claim(self, home_id: str) -> None:
         """See `Store.claim`."""
+        self._make_folder(self.root)
         write_atomically(self.root / OWNER_NAME, f"{home_id}\n")
+
+    def _make_folder(self, folder: Path) -> None:
+        """The store itself is its user's alone, unless somebody opens it to a group."""
+        make_folder(self.root, PRIVATE_FOLDER)
+        make_folder(folder)
 
     def owner_url(self) -> str:
         """See `Store.owner_url`."""

@@ -14,6 +14,7 @@ from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import tables
 from forebay.home.database import DATABASE_NAME, Kind
 from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.home.privacy import make_home
 from forebay.system.files import write_atomically
 from forebay.system.instants import now_us
 from forebay.system.message import Message
@@ -61,6 +62,7 @@ def require_new(home: Home) -> None:
 def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
     """The folder belongs to this database from now on."""
     marker = Marker(id=home_id, format=FORMAT, database=kind)
+    make_home(home)
     write_atomically(home.root / MARKER_NAME, marker.model_dump_json() + "\n")
     return marker
 

@@ -22,6 +22,7 @@ from forebay.errors import InfrastructureError
 from forebay.home import identity, tables
 from forebay.home.database import Database, Kind, T, Work
 from forebay.home.paths import Home
+from forebay.home.privacy import make_home
 from forebay.system.files import make_folder, sync, writing
 from forebay.system.locks import FileLock, locked
 
@@ -75,7 +76,7 @@ class SqliteDatabase(Database):
         """See `Database.transact`."""
         lock = FileLock(self._lock_path)
         with writing(self._lock_path):
-            make_folder(self._home.root)
+            make_home(self._home)
             if not lock.acquire_in_turn(_WRITE_LOCK_SECONDS):
                 raise InfrastructureError(
                     f"{self._lock_path} has been locked for {_WRITE_LOCK_SECONDS:g} s: a process "
@@ -90,6 +91,7 @@ class SqliteDatabase(Database):
 
     def exclusive(self, name: str, wait_seconds: float) -> AbstractContextManager[None]:
         """See `Database.exclusive`."""
+        make_home(self._home)
         folder = self._home.root / "locks"
         make_folder(folder)
         return locked(folder / f"{name}.lock", wait_seconds)

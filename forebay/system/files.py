@@ -11,6 +11,7 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,8 @@ from forebay.system.activities import progressed
 from forebay.system.unfinished import begin_beside
 
 PRIVATE = 0o600
-_SHARED = 0o666  # less what the umask of the process takes away
+PRIVATE_FOLDER = 0o700
+_SHARED, _SHARED_FOLDER = 0o666, 0o777  # less what the umask of the process takes away
 # Files and folders whose names this process knows to be on disk, with what they lead to.
 _named: dict[Path, tuple[int, int]] = {}
 _NAMED_MAX = 4096
@@ -60,14 +62,17 @@ def sync(path: Path) -> None:
     progressed()
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder and what is missing above it; its name is on disk then, whoever made it."""
+def make_folder(folder: Path, mode: int = _SHARED_FOLDER) -> None:
+    """Make a folder and what is missing above it; its name is on disk then, whoever made it.
+
+    mode: of this one alone, less what the umask takes away; one that is there keeps its own.
+    """
     with writing(folder):
         if folder.is_dir():
             sync_name(folder)
             return
         make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode, exist_ok=True)
         sync(folder.parent)
         _remember(folder)
 
@@ -133,12 +138,15 @@ def write_private(path: Path, content: str | bytes) -> None:
     write_atomically(path, content, PRIVATE)
 
 
-def append_lines(path: Path, lines: str) -> None:
-    """Append whole lines; the torn last line of a process that died stays a line of its own."""
+def append_lines(path: Path, lines: str, mode: int = _SHARED) -> None:
+    """Append whole lines; the torn last line of a process that died stays a line of its own.
+
+    mode: of a file that is made; one that is there keeps its own.
+    """
     with writing(path):
         make_folder(path.parent)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        descriptor = os.open(path, flags, _SHARED)
+        descriptor = os.open(path, flags, mode)
         try:
             size = os.fstat(descriptor).st_size
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
@@ -183,10 +191,15 @@ def file_digest(path: Path) -> str:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file's content; a file that is there is overwritten. It is not synced."""
-    with source.open("rb") as stream, target.open("wb") as copy:
-        for part in _parts(stream):
-            copy.write(part)
+    """Copy a file's content; a file that is there is overwritten. It is not synced.
+
+    Whoever may not read the one may not read the other.
+    """
+    with source.open("rb") as stream:
+        mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with os.fdopen(os.open(target, flags, mode | stat.S_IWUSR), "wb") as copy:
+            copy.writelines(_parts(stream))
 
 
 def folder_checksums(folder: Path) -> dict[str, str]:

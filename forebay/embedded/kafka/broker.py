@@ -24,8 +24,9 @@ from forebay.embedded.kafka.jars import class_path
 from forebay.embedded.kafka.runtime import JAVA_PROCESS, find_java, kafka_jars
 from forebay.errors import InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.home.privacy import make_home
 from forebay.system.environment import inherited
-from forebay.system.files import read_json, write_atomically
+from forebay.system.files import PRIVATE, PRIVATE_FOLDER, read_json, write_atomically
 from forebay.system.locks import locked
 from forebay.system.message import Message
 from forebay.system.parent import JOB_ID_NAME
@@ -123,7 +124,10 @@ class Broker:
             with Cluster(external, timeout_seconds) as cluster:
                 cluster.ping()
             return BrokerStatus(running=True, bootstrap=external, own=False)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_home(self._home)
+        self._folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
+        # Kafka makes what is below it as its umask says; an earlier version made this one open.
+        self._folder.chmod(PRIVATE_FOLDER)
         with locked(self._lock, _LOCK_SECONDS):
             running = self._running()
             if running is None:
@@ -230,7 +234,7 @@ class Broker:
             {**inherited(self._environ, JAVA_PROCESS), **ours},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(self.log), flags, 0o644),
+                (os.POSIX_SPAWN_OPEN, 1, str(self.log), flags, PRIVATE),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
             setsid=True,

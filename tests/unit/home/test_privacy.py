@@ -1,0 +1,107 @@
+"""Whose a home is: made closed, closed where it is open, refused where it is somebody else's."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import ConfigError, InfrastructureError
+from forebay.home import privacy
+from forebay.home.paths import Home
+from forebay.home.privacy import close_home, exposed, make_home, mode_text
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "folder" / "home")
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_a_home_is_made_for_its_user_alone(home: Home, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        assert close_home(home) == ""
+    finally:
+        os.umask(before)
+    assert mode(home.root) == 0o700
+    assert mode(home.root.parent) == 0o777 & ~umask
+
+
+@pytest.mark.parametrize(
+    ("open_mode", "closed"), [(0o755, 0o700), (0o777, 0o700), (0o711, 0o700), (0o2775, 0o2700)]
+)
+def test_what_others_can_enter_is_closed(home: Home, open_mode: int, closed: int) -> None:
+    make_home(home)
+    home.root.chmod(open_mode)
+    assert close_home(home) == (
+        f"{home.root} was open to other users (mode {open_mode:04o}): it is {closed:04o} now"
+    )
+    assert mode(home.root) == closed
+
+
+@pytest.mark.parametrize("shared", [0o750, 0o2770, 0o710])
+def test_what_a_group_was_let_into_stays(home: Home, shared: int) -> None:
+    make_home(home)
+    home.root.chmod(shared)
+    assert close_home(home) == ""
+    assert mode(home.root) == shared
+    assert "shared with its group" in mode_text(home.root)
+
+
+def test_a_home_of_somebody_else_is_refused_when_it_is_open(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_home(home)
+    home.root.chmod(0o755)
+    other = os.geteuid() + 1
+    monkeypatch.setattr(privacy.os, "geteuid", lambda: other)
+    with pytest.raises(ConfigError, match=r"open to every user .*mode 0755.*chmod 700 .*FOREBAY_H"):
+        close_home(home)
+    assert mode(home.root) == 0o755
+    (found,) = exposed(home)
+    assert found.severe
+    home.root.chmod(0o700)
+    assert close_home(home) == ""
+
+
+def test_a_file_system_without_modes_is_refused(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_home(home)
+    home.root.chmod(0o755)
+    monkeypatch.setattr(privacy.os, "fchmod", lambda *_: None)
+    with pytest.raises(InfrastructureError, match="keeps no modes: mount it for this user alone"):
+        close_home(home)
+
+
+def test_a_link_that_leads_nowhere_is_named(home: Home, tmp_path: Path) -> None:
+    home.root.parent.mkdir()
+    home.root.symlink_to(tmp_path / "gone")
+    with pytest.raises(ConfigError, match=r"is a link to .*gone, which is not there: make that"):
+        close_home(home)
+    assert not (tmp_path / "gone").exists()
+
+
+def test_what_others_can_get_at_is_found_with_its_remedy(home: Home, tmp_path: Path) -> None:
+    assert exposed(home) == []
+    make_home(home)
+    assert exposed(home) == []
+    letters = home.model("ads", "main", "2026-03-01", 1) / "dead" / "history-0.jsonl"
+    letters.parent.mkdir(parents=True)
+    letters.write_text("{}\n")
+    letters.chmod(0o640)
+    outside = tmp_path / "store"
+    outside.mkdir(mode=0o700)
+    outside.chmod(0o744)
+    found = exposed(home, outside)
+    assert [(one.path, one.severe) for one in found] == [(outside, False), (letters, False)]
+    assert found[1].remedy == f"chmod 600 {letters}"
+    home.root.chmod(0o770)
+    assert "chmod g-w" in exposed(home)[0].remedy
