@@ -20,7 +20,7 @@ from forebay.config.environment import (
     with_texts,
 )
 from forebay.config.keys import dotted
-from forebay.config.yaml_positions import Document
+from forebay.config.yaml_positions import Document, KeyPath
 from forebay.errors import ConfigError
 from forebay.system.message import Message
 
@@ -91,7 +91,7 @@ def filled_in(
     by_path = {each.path: each for each in references}
     wrong: list[str] = []
 
-    def text(found: str, path: tuple[str | int, ...]) -> str:
+    def text(found: str, path: KeyPath) -> str:
         reference = by_path.get(path)
         if reference is None:
             return found
@@ -112,7 +112,17 @@ def filled_in(
 def as_written(shown: dict[str, Any], written: object) -> dict[str, Any]:
     """A dumped declaration in which texts with variables are as they are written in YAML."""
     texts = {path: text for path, text in texts_of(written) if is_reference(text)}
-    changed: dict[str, Any] = with_texts(shown, lambda text, path: texts.get(path, text))
+
+    def shown_at(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a value of JSON
+        if path in texts:
+            return texts[path]
+        if isinstance(value, dict):
+            return {key: shown_at(item, (*path, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [shown_at(item, (*path, index)) for index, item in enumerate(value)]
+        return value
+
+    changed: dict[str, Any] = shown_at(shown, ())
     return changed
 
 

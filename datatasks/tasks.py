@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay.system.message import Message
-from forebay.system.redaction import ShownText
 
 if TYPE_CHECKING:
     import numpy as np
@@ -167,7 +166,7 @@ class DeadRow(Message):
 
     position: Position
     location: dict[str, str | int]
-    reason: ShownText
+    reason: str
     row: str | None = None  # JSON text, as far as the row could be read
     rows: int = 1
 

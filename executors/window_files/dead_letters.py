@@ -21,6 +21,7 @@ from forebay.datatasks.tasks import DataTask, DeadRow
 from forebay.errors import InfrastructureError
 from forebay.system.files import PRIVATE, append_lines, new_file, writing
 from forebay.system.message import Message
+from forebay.system.redaction import redacted
 
 # Below the folder in which a window is trained.
 DEAD_FOLDER = "dead"
@@ -127,7 +128,7 @@ def _letter(task: DataTask, dead: DeadRow) -> DeadLetter:
         window=task.window,
         generation=task.generation,
         location=dead.location,
-        reason=dead.reason,
+        reason=redacted(dead.reason),
         row=_row(dead.row),
         rows=dead.rows,
     )

@@ -20,7 +20,7 @@ from forebay.executors.window_files.dead_letters import DEAD_FOLDER
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.folder_changes import link_or_copy
-from forebay.system.files import copy_file, make_folder, write_atomically, writing
+from forebay.system.files import PRIVATE, copy_file, make_folder, write_atomically, writing
 from forebay.system.trees import new_tree
 
 COUNTERS_NAME = "counters.bin"
@@ -71,6 +71,9 @@ def place_seal(copy: Path, checkpoints: CheckpointStore) -> None:
     for name in (SCORES_FOLDER, DEAD_FOLDER):
         with new_tree(window / name, replace=True) as placed:
             _copy_tree(copy / name, placed)
+            if name == DEAD_FOLDER:  # objects of a bucket have no modes
+                for letters in placed.glob("*.jsonl"):
+                    letters.chmod(PRIVATE)
     for name in (STEPS_NAME, COUNTERS_NAME):
         write_atomically(window / name, (copy / name).read_bytes())
     for seal in (copy / CHECKPOINTS_FOLDER).glob(f"*/{SEAL_NAME}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -30,7 +31,10 @@ def start(output: Form = OutputFormat.TEXT) -> None:
 
     With KAFKA_BOOTSTRAP=host:port that broker is only checked.
     """
-    closed_home()
+    from forebay.embedded.kafka.broker import BOOTSTRAP_NAME
+
+    if not os.environ.get(BOOTSTRAP_NAME):  # otherwise nothing is kept here
+        closed_home()
     _show(_broker().start(), output)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from forebay.errors import DataError
 from forebay.home.store_names import TREE_SUFFIX
-from forebay.system.files import make_folder, writing
+from forebay.system.files import PRIVATE_FOLDER, make_folder, writing
 from forebay.system.locks import FileLock, locked
 
 LIMIT_BYTES = 20 << 30
@@ -57,6 +57,7 @@ class StoreCache:
         leaf = name.rpartition("/")[2]
         place, unfinished = self._root / leaf, self._root / _UNFINISHED_NAME / leaf
         with writing(place):
+            make_folder(self._root, PRIVATE_FOLDER)  # copies have no modes of their own
             make_folder(unfinished.parent)
             make_folder(self._root / _LOCKS_NAME)
             with locked(self._lock(leaf), _LOCK_SECONDS):

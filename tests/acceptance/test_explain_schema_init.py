@@ -73,6 +73,19 @@ def test_explain_as_json(config: Path, printed: Any) -> None:
     assert value["declaration"]["dataset"]["streams"]["history"]["offset"] == "1d"
 
 
+def test_explain_shows_a_declaration_as_it_is_written(
+    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROWS", "128")
+    files = declarations()
+    files["pipelines/ads.yaml"]["train"]["minibatch_rows"] = "${ROWS}"
+    config = tmp_path / "config"
+    write(config, files)
+    value = json.loads(printed("explain", "ads", "--config", str(config), "--output", "json")[0])
+    assert value["declaration"]["train"]["minibatch_rows"] == "${ROWS}"
+    assert "minibatches of 128 rows" in printed("explain", "ads", "--config", str(config))[0]
+
+
 def test_explain_of_a_bad_pipeline_lists_its_problems(config: Path, printed: Any) -> None:
     file = config / "pipelines/ads.yaml"
     file.write_text(file.read_text().replace("queue_unit", "queue_unti"))

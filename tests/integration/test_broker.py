@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -78,6 +79,8 @@ def test_a_stopped_and_a_killed_broker_come_back_with_address_and_records(broker
     listening = [each for each in process.net_connections() if each.status == "LISTEN"]
     assert listening
     assert {each.laddr.ip.removeprefix("::ffff:") for each in listening} == {"127.0.0.1"}
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (broker.log.parent, broker.log)]
+    assert modes == [0o700, 0o600]
     assert broker.start() == first
     assert broker.status() == first
     create_topic(first.bootstrap, "old", 1)

@@ -27,6 +27,7 @@ TASKS = {
     "evaluate",
     "publish",
 }
+SECRET = "planted-inline-secret"
 
 
 def listed(key: str) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def scenarios() -> list[Scenario]:
         return Scenario(name, f"{key}T{time}:00Z", answers(key, **changes), conf or {})
 
     corrupt = [{"code": 3, "says": ["reading", "error: part-0.parquet is corrupt at byte 7"]}]
-    broken = [{"code": 4, "says": ["error: the disk is full"]}, listed("2026-03-07")]
+    broken = [{"code": 4, "says": [f"error: the disk of {SECRET} is full"]}, listed("2026-03-07")]
     return [
         at("fresh", "2026-03-01", time="10:37"),
         at("trained", "2026-03-02", timer=trained("2026-03-02")),
@@ -90,7 +91,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, InlineRun]:
     project.write_source("clicks", clicks_source())
     project.write_pipeline()
     sync(project.root / "config", root / "dags")
-    return run_inline(root, root / "dags", "ads", toy.folder, scenarios())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLANTED_PASSWORD", SECRET)
+        return run_inline(root, root / "dags", "ads", toy.folder, scenarios())
 
 
 def not_run(run: InlineRun, *but: str) -> set[str | None]:
@@ -185,4 +188,8 @@ def test_broken_infrastructure_is_tried_again(runs: dict[str, InlineRun]) -> Non
     run = runs["broken"]
     assert run.state == "success"
     assert len(run.calls["source"]) == 3
-    assert "the disk is full" in run.log
+    assert "the disk of ${PLANTED_PASSWORD} is full" in run.log
+
+
+def test_no_secret_is_in_the_log_of_a_task(runs: dict[str, InlineRun]) -> None:
+    assert SECRET not in "".join(run.log for run in runs.values())

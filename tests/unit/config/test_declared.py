@@ -115,7 +115,7 @@ def test_some_variables_are_settled_for_good(project: Path, declared: Declared) 
 
 
 def test_a_dump_is_shown_as_it_was_written() -> None:
-    dumped = {"a": {"b": "planted"}, "list": ["x", "planted"], "default": "planted"}
+    dumped = {"a": {"b": 256}, "list": ["x", "planted"], "default": "planted"}
     written = {"a": {"b": "${B}"}, "list": ["x", "${C}"]}
     assert as_written(dumped, written) == {
         "a": {"b": "${B}"},

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
+from forebay.config.environment import fill_in
 from forebay.config.validation import validate
 from forebay.config.yaml_positions import read_document
 
@@ -105,3 +106,21 @@ def test_each_thing_that_is_wrong_is_told_at_its_place() -> None:
         (5, "either.start:"),
         (5, "either.end:"),
     ]
+
+
+def test_a_wrong_value_of_the_environment_is_shown_as_it_is_written() -> None:
+    document, _ = read_document("title: ${TITLE}\nkeys: x\n", "page.yaml")
+    assert document is not None
+    assert fill_in(document, {"TITLE": "planted"}) == []
+
+    class Titled(BaseModel):
+        title: str
+        keys: str
+
+        @field_validator("title")
+        @classmethod
+        def _is_none(cls, value: str) -> str:
+            raise ValueError(f"{value!r} is no title")
+
+    _, (found,) = validate(Titled, document.value, document)
+    assert found.message == "title: '${TITLE}' is no title"

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from support.crashes import deaths, disk
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.files import (
     append_lines,
+    copy_file,
     folder_checksums,
     make_folder,
     new_file,
@@ -214,3 +216,18 @@ def test_checksums_name_every_file_below(tmp_path: Path) -> None:
     found = folder_checksums(tmp_path)
     assert list(found) == ["a/b", "c"]
     assert found["a/b"] == found["c"]
+
+
+def test_a_copy_is_for_those_who_may_read_what_was_copied(tmp_path: Path, open_umask: None) -> None:
+    (tmp_path / "one").write_text("rows")
+    (tmp_path / "one").chmod(0o400)
+    copy_file(tmp_path / "one", tmp_path / "other")
+    assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o600, "its writer has to write it"
+    assert (tmp_path / "other").read_text() == "rows"
+    copy_file(tmp_path / "one", tmp_path / "other")
+
+
+def test_a_log_gets_the_mode_that_it_is_made_with(tmp_path: Path) -> None:
+    append_lines(tmp_path / "private", "a\n", 0o600)
+    append_lines(tmp_path / "private", "b\n")
+    assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o600

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -115,3 +117,21 @@ def test_what_is_gathered_is_whole_and_does_not_change(folder: Path, tmp_path: P
     assert [str(each) for each in gathered_letters(target)] == [str(each) for each in first]
     assert gather_letters(folder, target), "a trainer that is started again gathers anew"
     assert len(list(gathered_letters(target))) == 3
+
+
+def test_letters_hold_rows_and_are_private_files(folder: Path, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        DeadLetterWriter(folder).write(task(), [letter(0)])
+        gather_letters(folder, tmp_path / "gathered")
+    finally:
+        os.umask(before)
+    files = [folder / DEAD_FOLDER / FILE, *(tmp_path / "gathered").iterdir()]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files] == [0o600, 0o600]
+
+
+def test_a_reason_shows_no_secret(folder: Path) -> None:
+    reason = "postgresql://me:hunter2@db/x refuses the row"
+    DeadLetterWriter(folder).write(task(), [letter(0).model_copy(update={"reason": reason})])
+    (found,) = read_letters(folder)
+    assert found.reason == "postgresql://me:***@db/x refuses the row"

@@ -199,3 +199,12 @@ def test_what_an_error_while_reading_means(error: Exception, kind: Any) -> None:
 )
 def test_bookkeeping(name: str, hidden: bool) -> None:
     assert is_hidden(name) is hidden
+
+
+def test_what_is_kept_of_a_place_is_named_without_its_secrets(tmp_path: Path) -> None:
+    def identity(**storage: str) -> str:
+        return Files("data/*.parquet", tmp_path, storage, ".parquet").identity
+
+    assert "planted" not in identity(secret="planted", key="k", endpoint_url="http://s3:1")
+    assert identity(token="planted-one") == identity(token="planted-two")
+    assert identity(endpoint_url="http://s3:1") != identity(endpoint_url="http://s3:2")
