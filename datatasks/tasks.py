@@ -161,6 +161,14 @@ def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
     return other if behind else one
 
 
+class ReadUnit(Message):
+    """Rows [first, end) of a task that are read alone or not at all; `location`: of the first."""
+
+    first: Position
+    end: Position
+    location: dict[str, str | int]
+
+
 class DeadRow(Message):
     """A row that cannot be learnt from, and why. `rows` > 1 where a whole range is unreadable."""
 

@@ -38,6 +38,7 @@ from forebay.testing.source_data import (
     batch,
     hours,
 )
+from forebay.testing.unit_checks import check_units, read_around_units
 
 ALL = list(COLUMNS)
 
@@ -195,6 +196,17 @@ class SourceSuite(SourceBase):
                     assert numbers(again) == everything[done + row :]
                 done += len(chunk.rows)
             assert numbers(self.read(source, task, chunks[-1].end)) == []
+
+    def test_units_read_alone_are_the_whole_task(self, source: Source) -> None:
+        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
+        for task in tasks_of(source.scan(wide), wide, 0):
+            check_units(source, task, lambda *reading: numbers(self.read(*reading)))
+
+    def test_a_unit_that_is_read_around_is_dead_and_nothing_else(self, source: Source) -> None:
+        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
+        for task in tasks_of(source.scan(wide), wide, 0):
+            for chunks in read_around_units(source, task, self.chunk_rows):
+                self._check(chunks, task, [NUMBER])
 
     def test_row_ids_are_stable_and_distinct(self, source: Source) -> None:
         def ids() -> list[int]:

@@ -19,7 +19,7 @@ from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Borders, Proposed
 from forebay.datatasks.sources.common.plan_cache import PlanCache
-from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 
 ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
     ColumnType.STRING: pa.string(),
@@ -191,6 +191,35 @@ class Source(SourceKind, ABC):
             DataError: for rows that cannot be decoded when `bad_rows` is `fail`, and for content
                 other than what was planned.
         """
+
+    def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
+        """The smallest parts of a task that can be read alone, from the one that holds `position`.
+
+        Called in a child of a data executor that may die, after a process died while it read the
+        task: the unit that kills is named, and `bad_rows` decides about its rows. Without gaps, in
+        reading order; what a look at the storage costs is paid as units are taken. Override it and
+        `before` where a row range is more than has to be lost together, or a position's `part` is
+        not the index of its range.
+        """
+        for part in range(position.part, len(task.ranges)):
+            row = task.ranges[part].first
+            yield ReadUnit(
+                first=Position(part, 0),
+                end=Position(part + 1, 0),
+                location=self.location(task, Position(part, row)),
+            )
+
+    def before(self, task: DataTask, position: Position) -> DataTask:
+        """The task without what comes from `position` on: the first or the end of one of its units.
+
+        Called in data executors and their children. What reads it must not decode anything behind.
+        """
+        ranges = task.ranges[: position.part]
+        if position.row:
+            cut = task.ranges[position.part]
+            rows = position.row - cut.first
+            ranges += (cut.model_copy(update={"end": position.row, "rows": rows}),)
+        return task.model_copy(update={"ranges": ranges})
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """Where a row of a task is stored, for dead letters and error texts.

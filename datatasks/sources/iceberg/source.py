@@ -34,7 +34,7 @@ from forebay.datatasks.sources.parquet.footers import Footer, RowGroups, with_fo
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
-from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import DataError
 from forebay.system.instants import from_us
 
@@ -166,6 +166,12 @@ class IcebergSource(IcebergKind, MarkerSource):
         way_out = "files of a table never change: put it back, or commit the other one to the table"
         place = self.table.full(path)
         return PlannedFile(place, version, lambda: self.table.version(path), way_out)
+
+    def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
+        """See `Source.units`: row groups, or files where pyiceberg merges them."""
+        if task.partition.startswith(_MERGED):
+            return super().units(task, position)
+        return self._row_groups.units(task, position)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """See `Source.location`; rows that pyiceberg merged lie in no row group of their own."""

@@ -27,7 +27,7 @@ from forebay.datatasks.sources.kafka.kind import KafkaKind
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
 from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
-from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import DataError
 from forebay.system.instants import from_us, to_us
 
@@ -149,6 +149,21 @@ class KafkaSource(KafkaKind, Source):
         planned = PlannedStretch(self._cluster, stretch, version)
         found = planned.checked(read_messages(self.access, stretch))
         yield from joined(maker.chunks(found), chunk_rows, last)
+
+    def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
+        """See `Source.units`: messages."""
+        (row_range,) = task.ranges
+        for offset in range(max(position.part, row_range.first), row_range.end):
+            first = Position(offset, 0)
+            yield ReadUnit(
+                first=first, end=Position(offset + 1, 0), location=self.location(task, first)
+            )
+
+    def before(self, task: DataTask, position: Position) -> DataTask:
+        """See `Source.before`."""
+        (row_range,) = task.ranges
+        shorter = row_range.model_copy(update={"end": min(position.part, row_range.end)})
+        return task.model_copy(update={"ranges": (shorter,)})
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """See `Source.location`."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from forebay.datatasks.sources.common.casting import column_problem, fit
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
 from forebay.datatasks.sources.common.times import UNKNOWN, Times, times_of, to_microseconds
 from forebay.datatasks.sources.common.versions import FOOTER
+from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError
 
 KNOWN, TO_READ, ALL_NULL = range(3)
@@ -133,11 +135,31 @@ class RowGroups:
 
     def location(self, path: str, row: int) -> dict[str, str | int]:
         """File, row group and row."""
+        group = int(np.searchsorted(self._ends_of(path), row, side="right"))
+        return {"file": path, "row_group": group, "row": row}
+
+    def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
+        """See `Source.units`: row groups. Of one that a window cuts, the range is a unit."""
+        for part in range(position.part, len(task.ranges)):
+            row_range = task.ranges[part]
+            borders = [row_range.first, row_range.end]
+            if row_range.rows == row_range.end - row_range.first:
+                ends = self._ends_of(row_range.path)
+                inside = ends[(ends > row_range.first) & (ends < row_range.end)]
+                borders = [row_range.first, *np.unique(inside).tolist(), row_range.end]
+            for first, end in itertools.pairwise(borders):
+                begin = Position(part, first if first > row_range.first else 0)
+                behind = Position(part, end) if end < row_range.end else Position(part + 1, 0)
+                if behind > position:
+                    yield ReadUnit(
+                        first=begin, end=behind, location=self.location(row_range.path, first)
+                    )
+
+    def _ends_of(self, path: str) -> Ints:
         if path not in self._ends:
             with self._opened(path) as handle, pq.ParquetFile(handle) as file:
                 self._ends = {path: group_ends(file.metadata)}
-        group = int(np.searchsorted(self._ends[path], row, side="right"))
-        return {"file": path, "row_group": group, "row": row}
+        return self._ends[path]
 
 
 def _leaf(metadata: pq.FileMetaData, name: str) -> int:

@@ -34,7 +34,7 @@ from forebay.datatasks.sources.parquet.footers import (
 from forebay.datatasks.sources.parquet.kind import ParquetKind
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
-from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
+from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, RowRange
 from forebay.errors import DataError
 from forebay.system.instants import from_us
 
@@ -133,6 +133,10 @@ class ParquetSource(ParquetKind, MarkerSource):
         """Read row group after row group."""
         reader = ParquetReader(self.spec, self._files.opened, self._planned_file, self._bounds)
         return reader.read(task, position, columns, chunk_rows)
+
+    def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
+        """Row groups."""
+        return self._row_groups.units(task, position)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """File, row group and row."""
