@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-from forebay.executors.data_executor.task_runner import Outcome, Readers, TaskRunner
+from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
+from forebay.executors.poison.examination import Examiner
+from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import FrameHead, Grant, Progress
 from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
@@ -25,6 +27,7 @@ class ServingEpoch:
         queue: PrioritisedQueue,
         readers: Readers,
         letters: DeadLetterWriter,
+        examiner: Examiner,
         decoding: threading.Semaphore,
         ended: Callable[[ServingEpoch, Outcome], None],
     ) -> None:
@@ -35,6 +38,7 @@ class ServingEpoch:
         self._queue = queue
         self._readers = readers
         self._letters = letters
+        self._examiner = examiner
         self._decoding = decoding
         self._ended = ended
         self._runners: list[TaskRunner] = []
@@ -94,6 +98,7 @@ class ServingEpoch:
             self._readers,
             self._queue,
             self._letters,
+            self._examiner,
             self._decoding,
             lambda outcome: self._ended(self, outcome),
         )

@@ -18,9 +18,11 @@ from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FrameServer, FrameSource
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
-from forebay.executors.data_executor.task_runner import Outcome, Readers
+from forebay.executors.data_executor.task_runner import Outcome
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.request import JobRequest
+from forebay.executors.poison.examination import Examiner
+from forebay.executors.poison.readers import Readers
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (
@@ -41,6 +43,8 @@ from forebay.system.activities import progressed
 from forebay.system.error_report import ErrorReport
 
 BEAT_SECONDS = 0.2
+# An answer of a trial reader that comes so late that this process would soon count as hung itself.
+_EXAMINATION_PARTS = 2
 CLAIM_SECONDS = 5.0  # the trainer may hear of an epoch a moment before the executor does
 _LOG = logging.getLogger(__name__)
 
@@ -140,12 +144,14 @@ class DataExecutor:
 
     def _opened(self, reply: LeaseReply) -> ServingEpoch:
         folder = self._home.model(self._pipeline.name, self._line, reply.window, reply.generation)
+        deadline = self._pipeline.job.failover.progress_deadlines.data.total_seconds()
         return ServingEpoch(
             reply.epoch,
             self._index,
             PrioritisedQueue(self._queue_sources, limits_of(self._pipeline), reply.readers),
             self._readers,
             DeadLetterWriter(folder),
+            Examiner(self._job_dir, self._index, folder, deadline / _EXAMINATION_PARTS),
             # One for each epoch: a read that hangs in a lost one must not hold up the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),
             self._ended,

@@ -5,23 +5,23 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from forebay.config.columns import declared_columns
 from forebay.datatasks.hours import window_hours
-from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.chunks import place_text
+from forebay.datatasks.sources.common.read_units import read_around
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
-from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
-from forebay.executors.job.request import JobRequest
+from forebay.executors.data_executor.chunk_rows import (
+    NULL_LABEL,
+    ServedChunk,
+    served_chunk,
+)
+from forebay.executors.poison.examination import Examiner
+from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
-from forebay.mixture.features.encode import Encoder
-from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 from forebay.system.activities import Activity, progressed, waiting
 from forebay.system.error_report import ErrorReport
@@ -29,44 +29,6 @@ from forebay.system.error_report import ErrorReport
 WAIT_SECONDS = 1.0  # for room; then again, since it comes whenever rows leave
 RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0
 _LOG = logging.getLogger(__name__)
-
-
-class Readers:
-    """Opened sources for runner threads: a `Source` belongs to one thread at a time."""
-
-    def __init__(self, request: JobRequest) -> None:
-        """Check the declarations; nothing is opened yet."""
-        pipeline = request.pipeline_spec()
-        self.names = pipeline.source_names
-        self.specs = request.sources_to_open(self.names)
-        self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self.specs))
-        self.encoders = {
-            name: Encoder(pipeline.dataset, self.specs[name], self.layout) for name in self.names
-        }
-        self._root = Path(request.project_root)
-        self._idle: dict[str, list[Source]] = {name: [] for name in self.names}
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def source(self, name: str) -> Iterator[Source]:
-        """Borrow an opened source. After an error it is closed and not used again."""
-        with self._lock:
-            source = self._idle[name].pop() if self._idle[name] else None
-        source = source or open_source(self.specs[name], self._root)
-        try:
-            yield source
-        except BaseException:
-            source.close()
-            raise
-        with self._lock:
-            self._idle[name].append(source)
-
-    def close(self) -> None:
-        """Give idle sources back."""
-        with self._lock:
-            for sources in self._idle.values():
-                while sources:
-                    sources.pop().close()
 
 
 @dataclass(frozen=True)
@@ -86,6 +48,7 @@ class TaskRunner:
         readers: Readers,
         queue: PrioritisedQueue,
         letters: DeadLetterWriter,
+        examiner: Examiner,
         decoding: threading.Semaphore,
         ended: Callable[[Outcome], None],
     ) -> None:
@@ -95,6 +58,9 @@ class TaskRunner:
         self._readers = readers
         self._queue = queue
         self._letters = letters
+        self._examiner = examiner
+        self._mark = examiner.mark(grant.task)
+        self._suspected: Position | None = None
         self._decoding = decoding
         self._ended = ended
         self._index = readers.names.index(grant.task.source)
@@ -138,6 +104,8 @@ class TaskRunner:
             self._ended(Outcome(self._grant, ErrorReport.of(error)))
         else:
             self._ended(Outcome(self._grant))
+        finally:
+            self._mark.remove()
 
     def _pause(self) -> None:
         """What failed a moment ago gets time to recover."""
@@ -150,9 +118,7 @@ class TaskRunner:
 
     def _read(self, source: Source) -> None:
         progress = self._grant.progress
-        position = progress.position if progress else None
-        columns = self._readers.layout.stored_columns
-        chunks = source.open(self._task, position, columns, self._queue.chunk_rows(self._index))
+        chunks = self._chunks(source, progress)
         done = progress or TaskProgress(position=Position(0, 0))
         try:
             while (after := self._serve_next(chunks, source, done)) is not None:
@@ -160,10 +126,21 @@ class TaskRunner:
         finally:
             if isinstance(chunks, Generator):
                 chunks.close()
+        if self._suspected is not None:
+            self._examiner.drop(self._task)
         end = done.model_copy(update={"ended": True})
         self._queue.end_task(self._index, self._task.task_id, end)
         while not self._queue.settle(self._index, self._task.task_id, WAIT_SECONDS):
             progressed()  # it waits for room; the queue raises when its epoch ends
+
+    def _chunks(self, source: Source, progress: TaskProgress | None) -> Iterator[Chunk]:
+        """The task's chunks around what must not be read."""
+        chunk_rows = self._queue.chunk_rows(self._index)
+        poisons = self._examiner.poisons(self._task, self._spec, progress, chunk_rows)
+        suspicion = self._examiner.suspicion(self._task)
+        self._suspected = suspicion.place.position if suspicion else None
+        columns = self._readers.layout.stored_columns
+        return read_around(source, self._task, progress, columns, chunk_rows, poisons)
 
     def _serve_next(
         self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
@@ -174,6 +151,10 @@ class TaskRunner:
         found = self._decode(chunks, source, done)
         if found is None:
             return None
+        if self._suspected is not None and done.position > self._suspected:
+            # Whoever died had begun its chunk there, and this one was begun behind.
+            self._examiner.drop(self._task)
+            self._suspected = None
         self._set_aside(found)
         chunk = found.buffered(self._hour)
         if len(found.kept):
@@ -187,13 +168,15 @@ class TaskRunner:
         with waiting():  # for others that read, and are watched themselves
             self._decoding.acquire()
         try:
-            chunk = next(chunks, None)
-            if chunk is None:
-                return None
-            chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
-            row_ids = chunk.row_ids.copy()  # it may be a part of a larger array
-            encoded = self._readers.encoders[self._task.source].encode(chunk.batch, row_ids)
-            return served_chunk(chunk, encoded, done, lambda at: source.location(self._task, at))
+            with self._mark.decoding(done.position):
+                chunk = next(chunks, None)
+                if chunk is None:
+                    return None
+                chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
+                encoded = self._readers.encode(self._task.source, chunk)
+                return served_chunk(
+                    chunk, encoded, done, lambda at: source.location(self._task, at)
+                )
         finally:
             self._decoding.release()
 

@@ -17,6 +17,7 @@ from forebay.executors.job.folder import JobFolder, failure_path, pulse_path, re
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
+from forebay.executors.supervisor.crashes import ExaminedCrashes
 from forebay.executors.supervisor.restarts import role_policy
 from forebay.system.error_report import ErrorReport
 from forebay.system.hangs import HangGuard
@@ -26,6 +27,8 @@ from forebay.system.supervision import SupervisedProcess
 _LOG = logging.getLogger(__name__)
 _TAIL_BYTES = 4096
 _HUNG_MAX = 20
+# Before the restart of a process whose end does not count.
+_EXAMINED_SECONDS = 0.1
 # Exit codes that have a meaning of ours: see forebay.errors.
 REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
@@ -64,6 +67,7 @@ class JobProcesses:
         self._folder = folder
         self._request = request
         self._plane = plane
+        self._crashes = ExaminedCrashes(folder.path)
         self._failover = request.pipeline_spec().job.failover
         self._processes = {command.name: self._of(command) for command in commands}
 
@@ -131,6 +135,10 @@ class JobProcesses:
         if failure is not None and failure.final:
             return JobOutcome(failure)
         now = time.monotonic()
+        if self._crashes.is_examined(command, exit_code, hung=bool(ended.guard.reason)):
+            self.restarts[command.role] += 1
+            ended.process.start_again(now + _EXAMINED_SECONDS)
+            return None
         decision = ended.process.plan(exit_code, now)
         self.ends[name] = ended.process.ends(now)
         if decision.action == "fail":
@@ -158,6 +166,7 @@ class JobProcesses:
         (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
         if command.role == "data":
             forget_registered(self._folder.path, command.index)
+        self._crashes.starts(command)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
         guard.begin(time.monotonic())

@@ -1,8 +1,8 @@
 """A seal with all that its window is continued from, as one folder that any host can use.
 
-It is laid out as the folder of the window: `checkpoints/<step>`, `scores`, `dead`, `steps.jsonl`
-and `counters.bin`. Positions of data tasks are part of the seal. Dead letters may be more than the
-seal counts: rows after it are read again, and of each location one letter counts.
+It is laid out as the folder of the window: `checkpoints/<step>`, `scores`, `dead`, `poisons`,
+`steps.jsonl` and `counters.bin`. Positions of data tasks are part of the seal. Dead letters may be
+more than the seal counts: rows after it are read again, and of each location one letter counts.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from forebay.executors.window_files.checkpoints import (
     Seal,
 )
 from forebay.executors.window_files.dead_letters import DEAD_FOLDER
+from forebay.executors.window_files.poisons import POISONS_FOLDER
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.folder_changes import link_or_copy
@@ -47,7 +48,8 @@ def copy_seal(checkpoints: CheckpointStore) -> tuple[Seal, Path]:
             _copy_tree(model.parent, copy / CHECKPOINTS_FOLDER / model.parent.name, link=True)
         for name in seal.scores:
             link_or_copy(window / SCORES_FOLDER / name, copy / SCORES_FOLDER / name)
-        _copy_tree(window / DEAD_FOLDER, copy / DEAD_FOLDER)
+        for name in (DEAD_FOLDER, POISONS_FOLDER):
+            _copy_tree(window / name, copy / name)
         for name in (STEPS_NAME, COUNTERS_NAME):
             copy_file(window / name, copy / name)
     return seal, copy
@@ -68,7 +70,7 @@ def place_seal(copy: Path, checkpoints: CheckpointStore) -> None:
         InfrastructureError: when the disk refuses it.
     """
     window = checkpoints.window_folder
-    for name in (SCORES_FOLDER, DEAD_FOLDER):
+    for name in (SCORES_FOLDER, DEAD_FOLDER, POISONS_FOLDER):
         with new_tree(window / name, replace=True) as placed:
             _copy_tree(copy / name, placed)
             if name == DEAD_FOLDER:  # objects of a bucket have no modes

@@ -84,6 +84,10 @@ class SupervisedProcess(Generic[P]):
         self.due = now + decision.delay_seconds if restarts else None
         return decision
 
+    def start_again(self, due: float) -> None:
+        """Plan the restart after an end that counts as none, whatever the policy says."""
+        self.due = due
+
     def ends(self, now: float) -> int:
         """Counted ends that are not forgotten."""
         self._ends = [end for end in self._ends if now - end < self._policy.memory_seconds]

@@ -16,6 +16,7 @@ ROOMS = (
     "executors/data_executor",
     "executors/driver",
     "executors/job",
+    "executors/poison",
     "executors/supervisor",
     "executors/trainer",
     "executors/window_files",

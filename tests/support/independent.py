@@ -86,13 +86,19 @@ def kafka_sums(
     for record in messages(bootstrap, topic):
         if not first_ms <= record.timestamp < end_ms:
             continue
-        message = row_ids(f"{topic}/{record.partition}", np.array([record.offset]))
-        if not one_row:
+        if one_row:
+            parts.append(row_ids(f"{topic}/{record.partition}", np.array([record.offset])))
+        else:
             rows = pa.ipc.open_stream(record.value).read_all().num_rows
-            ids = np.repeat(message.view(np.uint64), rows) + np.arange(rows, dtype=np.uint64)
-            message = splitmix64(ids).view(np.int64)
-        parts.append(message)
+            parts.append(message_row_ids(topic, record, rows))
     return sums(parts)
+
+
+def message_row_ids(topic: str, record: Any, rows: int) -> npt.NDArray[np.int64]:
+    """Ids of the rows of one message."""
+    message = row_ids(f"{topic}/{record.partition}", np.array([record.offset]))
+    ids = np.repeat(message.view(np.uint64), rows) + np.arange(rows, dtype=np.uint64)
+    return splitmix64(ids).view(np.int64)
 
 
 def messages(bootstrap: str, topic: str) -> Iterator[Any]:

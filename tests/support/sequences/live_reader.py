@@ -18,8 +18,10 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import error_of
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
-from forebay.executors.data_executor.task_runner import Outcome, Readers
+from forebay.executors.data_executor.task_runner import Outcome
 from forebay.executors.job.request import JobRequest
+from forebay.executors.poison.examination import Examiner
+from forebay.executors.poison.readers import Readers
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
@@ -35,6 +37,7 @@ class LiveReader:
     """Stands where the trainer's reader does."""
 
     def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
+        self._job_dir = job_dir
         self._request = JobRequest.read(job_dir)
         self._pipeline = self._request.pipeline_spec()
         self._layout = layout
@@ -57,9 +60,8 @@ class LiveReader:
         self._tasks = len(table)
         self._inbox = Inbox(sealed)
         self._inbox.open(EPOCH)
-        letters = DeadLetterWriter(
-            self._home.model(self._pipeline.name, self._request.line, window, generation)
-        )
+        folder = self._home.model(self._pipeline.name, self._request.line, window, generation)
+        letters = DeadLetterWriter(folder)
         self._epoch = ServingEpoch(
             EPOCH,
             0,
@@ -70,6 +72,7 @@ class LiveReader:
             ),
             self._readers,
             letters,
+            Examiner(self._job_dir, 0, folder, READ_SECONDS),
             threading.Semaphore(1),
             self._ended,
         )

@@ -1,0 +1,122 @@
+"""What a data executor does about tasks whose reader died: it examines them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from forebay.config.sources import SourceSpec
+from forebay.datatasks.sources.common.chunks import place_text
+from forebay.datatasks.sources.common.read_units import Poison
+from forebay.datatasks.tasks import DataTask, ReadUnit, TaskProgress
+from forebay.errors import DataError
+from forebay.executors.poison.search import PoisonSearch
+from forebay.executors.poison.suspicions import ReadingMark, Suspicion, Suspicions
+from forebay.executors.poison.trial import Trial, TrialSilentError
+from forebay.executors.window_files.poisons import PoisonRecord
+from forebay.system.activities import waiting
+
+# Each has a child beside this process, with the memory of one more reader.
+_AT_ONCE = 2
+_LOG = logging.getLogger(__name__)
+
+
+class Examiner:
+    """Knows the poisons of one window's tasks, and finds those of suspected ones."""
+
+    def __init__(
+        self, job_dir: Path, index: int, window_folder: Path, deadline_seconds: float
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            job_dir: of the job; suspicions and marks are there.
+            index: of this data executor.
+            window_folder: where the window is trained; poisons are kept there.
+            deadline_seconds: how long one part of an examination may take.
+        """
+        self._job_dir, self._index = job_dir, index
+        self._suspicions = Suspicions(job_dir)
+        self._record = PoisonRecord(window_folder)
+        self._deadline = deadline_seconds
+        self._at_once = threading.Semaphore(_AT_ONCE)
+
+    def mark(self, task: DataTask) -> ReadingMark:
+        """What outlives this process while the task is read."""
+        return ReadingMark(self._job_dir, self._index, task)
+
+    def suspicion(self, task: DataTask) -> Suspicion | None:
+        """What is suspected of a task."""
+        return self._suspicions.of(task)
+
+    def drop(self, task: DataTask) -> None:
+        """It was read past the place."""
+        self._suspicions.drop(task)
+
+    def poisons(
+        self, task: DataTask, spec: SourceSpec, progress: TaskProgress | None, chunk_rows: int
+    ) -> list[Poison]:
+        """What must not be read of a task; a suspected one is examined first.
+
+        Args:
+            task: what is about to be read.
+            spec: the declaration of its source.
+            progress: where it will be read from.
+            chunk_rows: how it will be read.
+
+        Raises:
+            DataError: when there is a poison and the source wants none, or there are too many.
+            InfrastructureError: when it cannot be examined.
+        """
+        known = self._record.of(task)
+        ahead = [each for each in known if progress is None or each.unit.end > progress.position]
+        if ahead and spec.bad_rows == "fail":
+            raise _refused(spec, ahead[0])
+        suspicion = self._suspicions.of(task)
+        if suspicion is not None and suspicion.is_due:
+            with waiting():  # for others that examine, and are watched themselves
+                self._at_once.acquire()
+            try:
+                self._examine(task, spec, suspicion, progress, chunk_rows, known)
+            finally:
+                self._at_once.release()
+            self._suspicions.drop(task)
+        return known
+
+    def _examine(
+        self,
+        task: DataTask,
+        spec: SourceSpec,
+        suspicion: Suspicion,
+        progress: TaskProgress | None,
+        chunk_rows: int,
+        known: list[Poison],
+    ) -> None:
+        def found(unit: ReadUnit, reason: str) -> None:
+            poison = Poison(source=task.source, task_id=task.task_id, unit=unit, reason=reason)
+            _LOG.warning("task %s: %s: %s", task.task_id, place_text(unit.location), reason)
+            self._suspicions.explain(suspicion)
+            if spec.bad_rows == "fail":
+                raise _refused(spec, poison)
+            self._record.add(task, poison)
+            known.append(poison)
+
+        start = suspicion.place.position
+        if progress is not None:
+            start = max(start, progress.position)
+        _LOG.info("task %s is examined from %s on", task.task_id, tuple(start))
+        trial = Trial(self._job_dir, task, chunk_rows, known, self._deadline)
+        try:
+            PoisonSearch(trial, 2 * chunk_rows, found).run(start)
+        except TrialSilentError as error:
+            _LOG.warning("task %s: the examination is given up: %s", task.task_id, error)
+        finally:
+            trial.close()
+
+
+def _refused(spec: SourceSpec, poison: Poison) -> DataError:
+    return DataError(
+        f"source {spec.name!r}, {place_text(poison.unit.location)}: {poison.reason} "
+        "(correct what is stored, or let bad_rows: dead_letter set it aside)"
+    )

@@ -1,0 +1,59 @@
+"""Opened sources with what encodes their rows, for threads that read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forebay.config.columns import declared_columns
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.tasks import Chunk
+from forebay.executors.job.request import JobRequest
+from forebay.mixture.features.encode import Encoded, Encoder
+from forebay.mixture.features.layout import FeatureLayout
+
+
+class Readers:
+    """Opened sources for runner threads: a `Source` belongs to one thread at a time."""
+
+    def __init__(self, request: JobRequest) -> None:
+        """Check the declarations; nothing is opened yet."""
+        pipeline = request.pipeline_spec()
+        self.names = pipeline.source_names
+        self.specs = request.sources_to_open(self.names)
+        self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self.specs))
+        self._encoders = {
+            name: Encoder(pipeline.dataset, self.specs[name], self.layout) for name in self.names
+        }
+        self._root = Path(request.project_root)
+        self._idle: dict[str, list[Source]] = {name: [] for name in self.names}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def source(self, name: str) -> Iterator[Source]:
+        """Borrow an opened source. After an error it is closed and not used again."""
+        with self._lock:
+            source = self._idle[name].pop() if self._idle[name] else None
+        source = source or open_source(self.specs[name], self._root)
+        try:
+            yield source
+        except BaseException:
+            source.close()
+            raise
+        with self._lock:
+            self._idle[name].append(source)
+
+    def encode(self, name: str, chunk: Chunk) -> Encoded:
+        """The rows of a chunk of a source as models read them."""
+        row_ids = chunk.row_ids.copy()  # it may be a part of a larger array
+        return self._encoders[name].encode(chunk.batch, row_ids)
+
+    def close(self) -> None:
+        """Give idle sources back."""
+        with self._lock:
+            for sources in self._idle.values():
+                while sources:
+                    sources.pop().close()

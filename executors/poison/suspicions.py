@@ -1,0 +1,202 @@
+"""Which task a data executor was reading when a signal ended it: marks, and what follows of them.
+
+A data executor marks what it decodes, in files that outlive it and cost no sync. When it ends by a
+signal, its supervisor turns the marks into suspicions: whoever reads a suspected task next examines
+it first. Marks and suspicions are lost with the host, and nothing but time is lost with them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forebay.datatasks.tasks import DataTask, Position
+from forebay.system.files import write_atomically, writing
+from forebay.system.message import Message
+
+# What a process does to itself when its memory or its code is broken.
+CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
+# Once it may be anybody's `kill -9`; a payload that takes all memory is killed at the same place.
+KILLS_TO_SUSPECT = 2
+_MARKS, _SUSPICIONS, _EXPLAINED = "reading", "suspicions", "explained"
+_DECODES, _WAITS = b"d", b"w"
+# A reader whose lease was lost may still be at the same task as the one after it.
+_numbers = itertools.count()
+
+
+class ReadPlace(Message):
+    """A task, and the position from which its newest chunk was read."""
+
+    window: str
+    generation: int
+    task_id: str
+    position: Position
+
+    @classmethod
+    def of(cls, task: DataTask, position: Position) -> ReadPlace:
+        """A place in a task."""
+        return cls(
+            window=task.window,
+            generation=task.generation,
+            task_id=task.task_id,
+            position=position,
+        )
+
+    @property
+    def file_name(self) -> str:
+        """Of its task, in the folder of a job."""
+        return f"{self.window}-g{self.generation}-{self.task_id.replace('/', '-')}.json"
+
+
+class Suspicion(Message):
+    """Somebody died while it read a task, somewhere behind `place`.
+
+    end: names the process's end. kills: by SIGKILL, one after the other at this place. crashed:
+    whether a signal ended it that speaks for itself.
+    """
+
+    place: ReadPlace
+    end: str
+    kills: int = 0
+    crashed: bool = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the task is to be examined before it is read again."""
+        return self.crashed or self.kills >= KILLS_TO_SUSPECT
+
+
+class ReadingMark:
+    """Where the reader of one task is. A chunk costs two system calls, and no sync."""
+
+    def __init__(self, job_dir: Path, index: int, task: DataTask) -> None:
+        """Nothing is written before the first chunk. index: of the data executor."""
+        self._task = task
+        self._descriptor: int | None = None
+        name = ReadPlace.of(task, Position(0, 0)).file_name
+        self._path = _marks_folder(job_dir, index) / f"{next(_numbers)}-{name}"
+
+    @contextmanager
+    def decoding(self, position: Position) -> Iterator[None]:
+        """A chunk from `position` on is decoded inside the block.
+
+        Raises:
+            InfrastructureError: when the disk does not take the mark.
+        """
+        self._write(_DECODES, position)
+        try:
+            yield
+        finally:
+            self._write(_WAITS, position)
+
+    def remove(self) -> None:
+        """The task is not read any more."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            self._path.unlink(missing_ok=True)
+
+    def _write(self, state: bytes, position: Position) -> None:
+        with writing(self._path):
+            if self._descriptor is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                self._descriptor = os.open(self._path, flags, 0o600)
+            place = ReadPlace.of(self._task, position).model_dump_json().encode()
+            # Shorter than what was there, perhaps: the line's end says where it stops.
+            os.pwrite(self._descriptor, state + place + b"\n", 0)
+
+
+class Suspicions:
+    """The suspicions of one job: files in its folder, which outlive all its processes."""
+
+    def __init__(self, job_dir: Path) -> None:
+        """The folder is made with the first one."""
+        self._job_dir = job_dir
+        self._folder = job_dir / _SUSPICIONS
+
+    # The supervisor --------------------------------------------------------------------------
+
+    def executor_ended(self, index: int, number: int, end: str) -> bool:
+        """Take in that a signal ended a data executor.
+
+        Args:
+            index: of the data executor.
+            number: the signal.
+            end: a name for this end, which `explain` gets.
+
+        Returns:
+            Whether a task will be examined for it that would not have been otherwise.
+        """
+        marks = list(_marks(_marks_folder(self._job_dir, index)))
+        self.executor_starts(index)
+        suspected = [place for decodes, place in marks if decodes]
+        if number in CRASHES:
+            # What one thread reads may break the memory that another one dies of.
+            suspected = suspected or [place for _, place in marks]
+        elif number != signal.SIGKILL:
+            return False
+        due = [self._suspect(place, end, crashed=number in CRASHES) for place in suspected]
+        return any(due)
+
+    def executor_starts(self, index: int) -> None:
+        """What an earlier process has marked says nothing any more."""
+        shutil.rmtree(_marks_folder(self._job_dir, index), ignore_errors=True)
+
+    def is_in_vain(self, end: str) -> bool:
+        """Whether all that was suspected for an end is examined, and nothing explains it."""
+        if (self._folder / _EXPLAINED / end).exists():
+            return False
+        found = (Suspicion.of_file(path) for path in self._folder.glob("*.json"))
+        return all(each is None or each.end != end for each in found)
+
+    # A data executor ------------------------------------------------------------------------
+
+    def of(self, task: DataTask) -> Suspicion | None:
+        """What is suspected of a task.
+
+        Raises:
+            DataError: when the file is damaged.
+        """
+        return Suspicion.of_file(self._path(ReadPlace.of(task, Position(0, 0))))
+
+    def drop(self, task: DataTask) -> None:
+        """The task was read past the place, or examined."""
+        self._path(ReadPlace.of(task, Position(0, 0))).unlink(missing_ok=True)
+
+    def explain(self, suspicion: Suspicion) -> None:
+        """A poison was found."""
+        folder = self._folder / _EXPLAINED
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / suspicion.end).touch()
+
+    def _suspect(self, place: ReadPlace, end: str, *, crashed: bool) -> bool:
+        path = self._path(place)
+        before = Suspicion.of_file(path)
+        if before is not None and before.is_due:
+            return False
+        kills = (before.kills if before else 0) + (not crashed)
+        found = Suspicion(place=place, end=end, kills=kills, crashed=crashed)
+        write_atomically(path, found.model_dump_json())
+        return found.is_due
+
+    def _path(self, place: ReadPlace) -> Path:
+        return self._folder / place.file_name
+
+
+def _marks_folder(job_dir: Path, index: int) -> Path:
+    return job_dir / _MARKS / f"data-{index}"
+
+
+def _marks(folder: Path) -> Iterator[tuple[bool, ReadPlace]]:
+    """Whether each task was being decoded, and from where."""
+    for path in sorted(folder.glob("*.json")):
+        line = path.read_bytes().partition(b"\n")[0]
+        if line:
+            yield line[:1] == _DECODES, ReadPlace.model_validate_json(line[1:])

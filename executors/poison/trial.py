@@ -1,0 +1,201 @@
+"""A trial: the data executor's side of a child process that reads a task and may die of it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from forebay.datatasks.sources.common.read_units import Poison, whole_ranges
+from forebay.datatasks.tasks import DataTask, Position, ReadUnit
+from forebay.errors import InfrastructureError
+from forebay.executors.poison.trial_reader import MODULE, TrialCall, TrialReply
+from forebay.system.activities import progressed
+from forebay.system.parent import PARENT_PID_NAME
+
+_LOOK_SECONDS = 0.05
+_GIB = 1 << 30
+_PART_BYTES = 1 << 16
+# A write behind a buffer of Arrow's ends the process when the buffer goes, not at some later unit.
+_CHECKED_MEMORY = {"ARROW_DEBUG_MEMORY_POOL": "abort"}
+
+
+class TrialDiedError(Exception):
+    """The child died. `is_fresh`: of the very first thing that it read."""
+
+    def __init__(self, reason: str, *, is_fresh: bool) -> None:
+        super().__init__(reason)
+        self.is_fresh = is_fresh
+
+
+class TrialSilentError(Exception):
+    """The child lives and does not answer: nothing is known."""
+
+
+@dataclass(frozen=True)
+class _Child:
+    """A trial reader: descriptors to write calls to and to read answers from."""
+
+    process: subprocess.Popen[bytes]
+    calls: int
+    answers: int
+
+    @classmethod
+    def started(cls, command: Sequence[str], environment: Mapping[str, str]) -> _Child:
+        theirs_in, calls = os.pipe()
+        answers, theirs_out = os.pipe()
+        try:
+            process = subprocess.Popen(command, stdin=theirs_in, stdout=theirs_out, env=environment)
+        except OSError:
+            os.close(calls)
+            os.close(answers)
+            raise
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        return cls(process, calls, answers)
+
+
+class Trial:
+    """Reads parts of one task in a child, and starts another one when it dies. For one thread."""
+
+    def __init__(
+        self,
+        job_dir: Path,
+        task: DataTask,
+        chunk_rows: int,
+        poisons: list[Poison],
+        deadline_seconds: float,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            job_dir: of the job, whose declarations are read.
+            task: what is read.
+            chunk_rows: as whoever died has read it.
+            poisons: of the task, as far as known: they are left out. May grow.
+            deadline_seconds: for one answer.
+        """
+        self._job_dir = job_dir
+        self._call = TrialCall(task=task, first=Position(0, 0), chunk_rows=chunk_rows)
+        self._poisons = poisons
+        self._deadline = deadline_seconds
+        self._memory = max(_GIB, psutil.virtual_memory().available // 2)
+        self._child: _Child | None = None
+        self._is_fresh = True
+        self._blind = False
+
+    def units(self, position: Position, count: int) -> list[ReadUnit]:
+        """The next units of the task; row ranges where even to look for smaller ones kills.
+
+        Raises:
+            InfrastructureError: when no child can be started.
+            TrialSilentError: when it does not answer in time.
+        """
+        if not self._blind:
+            call = {"first": position, "units": count}
+            try:
+                reply = self._answered(self._call.model_copy(update=call))
+            except TrialDiedError:
+                self._blind = True
+            else:
+                self._blind = bool(reply.error)
+                if not self._blind:
+                    return list(reply.units)
+        return list(whole_ranges(self._call.task, position))[:count]
+
+    def read(self, first: Position, end: Position) -> int:
+        """Read rows [first, end) of the task; how many there were.
+
+        Raises:
+            InfrastructureError: when no child can be started.
+            TrialDiedError: when the child dies of it.
+            TrialSilentError: when it does not answer in time.
+        """
+        call = {"first": first, "end": end, "poisons": tuple(self._poisons)}
+        rows = self._answered(self._call.model_copy(update=call)).rows
+        self._is_fresh = False
+        return rows
+
+    def begin_anew(self) -> None:
+        """Nothing that was read before shall matter to what is read next."""
+        self.close()
+
+    def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.process.kill()
+        child.process.wait()
+        os.close(child.calls)
+        os.close(child.answers)
+
+    def _started(self) -> _Child:
+        if self._child is None:
+            command = [sys.executable, "-P", "-m", MODULE, "--job", str(self._job_dir)]
+            environment = {**os.environ, **_CHECKED_MEMORY, PARENT_PID_NAME: str(os.getpid())}
+            self._is_fresh = True
+            try:
+                self._child = _Child.started(command, environment)
+            except OSError as error:
+                raise InfrastructureError(f"a trial reader cannot be started: {error}") from error
+        return self._child
+
+    def _answered(self, call: TrialCall) -> TrialReply:
+        child = self._started()
+        content = call.model_dump_json().encode() + b"\n"
+        with suppress(BrokenPipeError):  # it died, as its end says
+            while content:
+                content = content[os.write(child.calls, content) :]
+        line = self._line(child)
+        progressed()
+        return TrialReply.model_validate_json(line)
+
+    def _line(self, child: _Child) -> bytes:
+        deadline = time.monotonic() + self._deadline
+        line = b""
+        while not line.endswith(b"\n"):
+            if select.select([child.answers], [], [], _LOOK_SECONDS)[0]:
+                found = os.read(child.answers, _PART_BYTES)
+                if not found:
+                    raise self._death(child)
+                line += found
+            elif _memory_of(child.process) > self._memory:
+                self.close()
+                raise TrialDiedError(
+                    f"to read it takes more than {self._memory / _GIB:.1f} GiB of memory",
+                    is_fresh=self._is_fresh,
+                )
+            elif time.monotonic() > deadline:
+                self.close()
+                raise TrialSilentError(f"no answer for {self._deadline:g} s")
+        return line
+
+    def _death(self, child: _Child) -> TrialDiedError | InfrastructureError:
+        code = child.process.wait()
+        self.close()
+        if code >= 0:
+            return InfrastructureError(
+                f"a trial reader ended with exit code {code}: its reason is in this process's log"
+            )
+        name = signal.Signals(-code).name
+        return TrialDiedError(
+            f"the process that read it was ended by {name}", is_fresh=self._is_fresh
+        )
+
+
+def _memory_of(child: subprocess.Popen[bytes]) -> int:
+    try:
+        return int(psutil.Process(child.pid).memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0

@@ -1,0 +1,114 @@
+"""The trial reader: a child of a data executor that reads parts of a task, and may die of them.
+
+Run as `python -m forebay.executors.poison.trial_reader --job DIR`. Calls come as lines on
+stdin, answers go as lines to what was stdout. It reads and encodes as a data executor does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.read_units import Poison, read_around
+from forebay.datatasks.tasks import DataTask, Position, ReadUnit, TaskProgress
+from forebay.executors.arrow_start import start_arrow
+from forebay.executors.job.request import JobRequest
+from forebay.executors.poison.readers import Readers
+from forebay.executors.role import role_arguments, started_by_supervisor
+from forebay.system.message import Message
+from forebay.system.parent import die_with_parent
+from forebay.system.process_log import set_up_logging
+
+MODULE = "forebay.executors.poison.trial_reader"
+_FIRST_VICTIM = "1000"
+_LOG = logging.getLogger(__name__)
+
+
+class TrialCall(Message):
+    """Read rows [first, end) of a task around known poisons, or, without an end, say its units.
+
+    units: how many of them, at most.
+    """
+
+    task: DataTask
+    first: Position
+    end: Position | None = None
+    poisons: tuple[Poison, ...] = ()
+    chunk_rows: int = 0
+    units: int = 0
+
+
+class TrialReply(Message):
+    """What was read, or why it cannot be, which is no death."""
+
+    units: tuple[ReadUnit, ...] = ()
+    rows: int = 0
+    error: str = ""
+
+
+class TrialAnswers:
+    """Answers calls about tasks of one job."""
+
+    def __init__(self, job_dir: Path) -> None:
+        """Nothing is opened yet."""
+        request = JobRequest.read(job_dir)
+        start_arrow({spec.kind for spec in request.source_specs().values()})
+        self._readers = Readers(request)
+
+    def answer(self, call: TrialCall) -> TrialReply:
+        """Do what a call wants; what goes wrong is an answer, as long as the process lives."""
+        try:
+            with self._readers.source(call.task.source) as source:
+                if call.end is None:
+                    units = source.units(call.task, call.first)
+                    return TrialReply(units=tuple(itertools.islice(units, call.units)))
+                return TrialReply(rows=sum(self._rows(source, call, call.end)))
+        except Exception as error:  # noqa: BLE001 - whoever reads it in earnest meets it again
+            _LOG.info("%s cannot be read", call.task.task_id, exc_info=error)
+            return TrialReply(error=f"{type(error).__name__}: {error}")
+
+    def _rows(self, source: Source, call: TrialCall, end: Position) -> Iterator[int]:
+        task = source.before(call.task, end)
+        chunks = read_around(
+            source,
+            task,
+            TaskProgress(position=call.first),
+            self._readers.layout.stored_columns,
+            call.chunk_rows,
+            [each for each in call.poisons if call.first < each.unit.end and each.unit.first < end],
+        )
+        for chunk in chunks:
+            self._readers.encode(task.source, chunk)
+            yield len(chunk.parts)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Answer until stdin ends, or the data executor does."""
+    job_dir: Path = role_arguments("poison.trial_reader", arguments).job
+    set_up_logging("trial")
+    die_with_parent()
+    if not started_by_supervisor():
+        return
+    answers = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no answer
+    with suppress(OSError):  # then the kernel chooses as it likes
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_VICTIM)
+    answering = TrialAnswers(job_dir)
+    for line in sys.stdin.buffer:
+        reply = answering.answer(TrialCall.model_validate_json(line))
+        _write(answers, reply.model_dump_json().encode() + b"\n")
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+if __name__ == "__main__":
+    main()

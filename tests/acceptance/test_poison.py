@@ -1,0 +1,235 @@
+"""Payloads that kill whoever reads them: found, named, set aside by policy, and the rest is exact.
+
+The reader is the real one with a call more, which ends the process at a marker.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support import independent
+from support.kill_cases import WINDOW, expected
+from support.killing_code import (
+    MARKER,
+    KillingCode,
+    mark_row_group,
+    mark_segment,
+    publish_marked,
+)
+from support.kills import kill_role, log_of, no_process_left, running, status, summary_of
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    Topic,
+    ads_pipeline,
+    ads_project,
+    clicks_source,
+    history_source,
+    publish_day,
+    topic_source,
+)
+from support.truth_rows import serves
+
+NewTopic = Callable[..., str]
+ROWS = 2_000
+FOUND_SECONDS = 30.0
+RUN = ("run", "ads", "--from", WINDOW, "--to", WINDOW)
+FIRST_MS = int(FIRST_DAY.timestamp() * 1000)
+END_MS = int((FIRST_DAY + DAY).timestamp() * 1000)
+
+
+def log_project(tmp_path: Path, policy: str = "dead_letter", **job: Any) -> Project:
+    project = ads_project(tmp_path, rows=ROWS, pipeline=ads_pipeline(**job))
+    project.write_source("clicks", clicks_source(bad_rows=policy))
+    return project
+
+
+def letters(project: Project) -> list[dict[str, Any]]:
+    return json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
+
+
+def without_segments(project: Project, *paths: Path) -> dict[str, independent.Sums]:
+    """What a model has to have seen where these segments are left out."""
+    kept = {path: path.read_bytes() for path in paths}
+    for path in paths:
+        path.unlink()
+    found = expected(project)
+    for path, content in kept.items():
+        path.write_bytes(content)
+    return found
+
+
+def seconds_to_find(project: Project) -> float:
+    """From the first death to the last poison, by the logs."""
+    died = [line for line in log_of(project, "supervisor").splitlines() if "was ended by" in line]
+    said = log_of(project, "data-0").splitlines()
+    found = [line for line in said if "the process that read it was ended by" in line]
+    first, last = (datetime.fromisoformat(line.partition(",")[0]) for line in (died[0], found[-1]))
+    return (last - first).total_seconds()
+
+
+def rows_in(path: Path) -> int:
+    return int(path.stem.split("-")[1])
+
+
+def assert_dead(summary: dict[str, Any], source: str, dead: int, trained: int) -> None:
+    found = summary["windows"][0]["sources"][source]
+    assert summary["rows_agree"] is True
+    assert (found["dead_letter_rows"], found["trained_rows"]) == (dead, trained)
+    assert found["served_rows"] == dead + trained
+
+
+def test_segments_in_two_tasks_are_dead_letters(tmp_path: Path) -> None:
+    """One data executor reads both tasks at the same time; one of them has two poisons."""
+    project = log_project(tmp_path, failover={"restarts_max": 0})
+    code = KillingCode(project, tmp_path / "code")
+    poisons = [mark_segment(project, 3), mark_segment(project, 4), mark_segment(project, 9, 1)]
+    summary = project.run(WINDOW, WINDOW)
+    assert seconds_to_find(project) < FOUND_SECONDS
+    dead = sum(map(rows_in, poisons))
+    assert_dead(summary, "clicks", dead, ROWS - dead)
+    assert summary["seen"] == without_segments(project, *poisons)
+    shown = letters(project)
+    assert {letter["file"] for letter in shown} == {
+        path.relative_to(project.log).as_posix() for path in poisons
+    }
+    assert sum(letter["rows"] for letter in shown) == dead
+    assert all("SIGABRT" in letter["reason"] for letter in shown)
+    assert code.deaths()[0] <= len(poisons)
+    assert no_process_left(project)
+
+
+def test_a_row_group_is_a_dead_letter(tmp_path: Path) -> None:
+    project = ads_project(tmp_path, rows=ROWS)
+    project.write_source("history", history_source(bad_rows="dead_letter"))
+    KillingCode(project, tmp_path / "code", signal.SIGSEGV)
+    path, first, end = mark_row_group(project, group=3, rows=150)
+    summary = project.run(WINDOW, WINDOW)
+    assert_dead(summary, "history", end - first, ROWS - (end - first))
+    name = Path(path).name
+    kept = f"not (filename like '%{name}' and file_row_number between {first} and {end - 1})"
+    day = f"date={FIRST_DAY - DAY:%Y-%m-%d}/*.parquet"
+    assert summary["seen"]["history"] == independent.parquet_sums(project.files, kept, day)
+    (letter,) = letters(project)
+    assert (letter["file"], letter["row_group"], letter["row"]) == (path, 3, first)
+    assert letter["rows"] == end - first
+    assert "SIGSEGV" in letter["reason"]
+
+
+def test_it_is_red_and_named_by_policy(tmp_path: Path) -> None:
+    project = log_project(tmp_path, "fail")
+    KillingCode(project, tmp_path / "code")
+    poison = mark_segment(project, -1)
+    for _ in range(2):  # the second time nobody has to die again to name it
+        done = project.forebay(*RUN, check=False)
+        assert done.returncode == 3, done.stderr
+        assert poison.relative_to(project.log).as_posix() in done.stderr
+        assert "SIGABRT" in done.stderr
+        assert "bad_rows: dead_letter" in done.stderr
+        assert no_process_left(project)
+    assert not serves(project.home, "ads")
+    project.write_source("clicks", clicks_source(bad_rows="dead_letter"))
+    summary = project.run(WINDOW, WINDOW)
+    assert_dead(summary, "clicks", rows_in(poison), ROWS - rows_in(poison))
+    assert summary["seen"] == without_segments(project, poison)
+
+
+def test_one_sigkill_at_a_place_is_anybodys(tmp_path: Path) -> None:
+    project = log_project(tmp_path)
+    code = KillingCode(project, tmp_path / "code", signal.SIGKILL, deaths_max=1)
+    mark_segment(project, 5)
+    summary = project.run(WINDOW, WINDOW)
+    assert_dead(summary, "clicks", 0, ROWS)
+    assert summary["seen"] == expected(project)
+    assert code.deaths()[1] == 0, "nothing was examined"
+    assert summary["restarts"]["data"] == 1
+
+
+def test_two_sigkills_at_the_same_place_are_a_payload(tmp_path: Path) -> None:
+    project = log_project(tmp_path)
+    code = KillingCode(project, tmp_path / "code", signal.SIGKILL)
+    poison = mark_segment(project, 0)
+    summary = project.run(WINDOW, WINDOW)
+    assert_dead(summary, "clicks", rows_in(poison), ROWS - rows_in(poison))
+    assert summary["seen"] == without_segments(project, poison)
+    assert code.deaths()[0] == 2
+    assert "SIGKILL" in letters(project)[0]["reason"]
+
+
+@pytest.mark.kafka
+def test_messages_are_dead_letters_wherever_they_lie(
+    kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    """First and last of one partition, and in the middle of the other."""
+    topic = Topic(kafka_bootstrap, new_topic(2))
+    project = ads_project(tmp_path, rows=ROWS)
+    publish_marked(topic, 0, timedelta(minutes=1))
+    publish_day(topic, FIRST_DAY, ROWS, seed=100, message_rows=20)
+    publish_marked(topic, 0, timedelta(hours=23, minutes=59, seconds=30))
+    middle = independent.kafka_ends(topic.bootstrap, topic.name)[1]
+    publish_marked(topic, 1, timedelta(hours=23, minutes=59, seconds=30))
+    publish_day(topic, FIRST_DAY + DAY, ROWS, seed=101)
+    project.write_source("clicks", topic_source(topic, bad_rows="dead_letter"))
+    KillingCode(project, tmp_path / "code")
+    summary = project.run(WINDOW, WINDOW)
+    assert seconds_to_find(project) < FOUND_SECONDS
+    assert_dead(summary, "clicks", 3, ROWS)
+    assert summary["seen"]["clicks"] == sums_without(topic)
+    places = {(each["partition"], each["offset"]) for each in letters(project)}
+    assert {(0, 0), (1, middle)} < places
+    assert len(places) == 3
+    assert {each["topic"] for each in letters(project)} == {topic.name}
+
+
+def sums_without(topic: Topic) -> independent.Sums:
+    """Sums of all rows of the day in messages without the marker."""
+    parts = []
+    for record in independent.messages(topic.bootstrap, topic.name):
+        if not FIRST_MS <= record.timestamp < END_MS:
+            continue
+        rows = pa.ipc.open_stream(record.value).read_all()
+        if MARKER in rows.column("user").to_pylist():
+            continue
+        parts.append(independent.message_row_ids(topic.name, record, rows.num_rows))
+    return independent.sums(parts)
+
+
+@pytest.mark.parametrize("role", ["driver", "supervisor", "data", "trainer"])
+@pytest.mark.chaos
+def test_a_kill_in_the_middle_of_the_search(tmp_path: Path, role: str) -> None:
+    project = log_project(tmp_path)
+    KillingCode(project, tmp_path / "code")
+    poisons = [mark_segment(project, 3), mark_segment(project, 7), mark_segment(project, 9, 1)]
+    target = tmp_path / "summary.json"
+    with running(project, *RUN, "--summary", str(target)) as run:
+        wait_for_search(project, run)
+        kill_role(project, role)
+        output, _ = run.communicate(timeout=120)
+        assert run.returncode == 0, output
+    summary = summary_of(target)
+    dead = sum(map(rows_in, poisons))
+    assert_dead(summary, "clicks", dead, ROWS - dead)
+    assert summary["seen"] == without_segments(project, *poisons)
+    assert {letter["file"] for letter in letters(project)} == {
+        path.relative_to(project.log).as_posix() for path in poisons
+    }
+    assert no_process_left(project)
+
+
+def wait_for_search(project: Project, run: subprocess.Popen[str]) -> None:
+    """Until a task is suspected, and a data executor lives that will examine it."""
+    deadline = time.monotonic() + 60
+    while not list((project.home / "jobs").glob("*/suspicions/*.json")):
+        assert run.poll() is None, run.communicate()[0]
+        assert time.monotonic() < deadline, status(project)
+        time.sleep(0.01)

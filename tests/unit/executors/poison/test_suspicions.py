@@ -1,0 +1,98 @@
+"""What follows from marks when their process is gone."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from support.poisons import task
+
+from forebay.datatasks.tasks import DataTask, Position
+from forebay.executors.poison.suspicions import CRASHES, ReadingMark, Suspicions
+
+AT = Position(7, 3)
+
+
+def died(job: Path, number: int, reads: DataTask, waits: DataTask | None = None) -> bool:
+    """A process that decodes one task, and waits for room with another, is gone."""
+    if waits is not None:
+        with ReadingMark(job, 0, waits).decoding(AT):
+            pass
+    decoding = ReadingMark(job, 0, reads).decoding(AT)
+    decoding.__enter__()
+    return Suspicions(job).executor_ended(0, number, f"end-{number}")
+
+
+@pytest.mark.parametrize("number", sorted(CRASHES))
+def test_a_crash_makes_what_was_decoded_suspect(tmp_path: Path, number: int) -> None:
+    assert died(tmp_path, number, task(0), waits=task(1))
+    found = Suspicions(tmp_path).of(task(0))
+    assert found is not None
+    assert found.is_due
+    assert found.place.position == AT
+    assert Suspicions(tmp_path).of(task(1)) is None
+    assert Suspicions(tmp_path).of(task(0, "history")) is None
+
+
+def test_a_crash_while_nothing_is_decoded_makes_all_suspect(tmp_path: Path) -> None:
+    mark = ReadingMark(tmp_path, 0, task(0))
+    with mark.decoding(AT):
+        pass
+    suspicions = Suspicions(tmp_path)
+    assert suspicions.executor_ended(0, signal.SIGSEGV, "end")
+    assert suspicions.of(task(0)) is not None
+    assert not suspicions.executor_ended(0, signal.SIGSEGV, "later"), "marks count once"
+
+
+def test_a_kill_counts_when_it_comes_again_at_the_same_place(tmp_path: Path) -> None:
+    suspicions = Suspicions(tmp_path)
+    assert not died(tmp_path, signal.SIGKILL, task(0), waits=task(1))
+    first = suspicions.of(task(0))
+    assert first is not None
+    assert not first.is_due
+    assert died(tmp_path, signal.SIGKILL, task(0))
+    again = suspicions.of(task(0))
+    assert again is not None
+    assert again.is_due
+    assert suspicions.of(task(1)) is None, "it only waited"
+
+
+def test_a_place_that_was_passed_counts_no_more(tmp_path: Path) -> None:
+    died(tmp_path, signal.SIGKILL, task(0))
+    Suspicions(tmp_path).drop(task(0))
+    assert not died(tmp_path, signal.SIGKILL, task(0))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_other_signals_say_nothing(tmp_path: Path, number: int) -> None:
+    assert not died(tmp_path, number, task(0))
+    assert Suspicions(tmp_path).of(task(0)) is None
+
+
+def test_a_mark_goes_with_its_reader_and_is_its_own(tmp_path: Path) -> None:
+    """A lost lease's reader may still be at the task of the one after it."""
+    older, newer = (ReadingMark(tmp_path, 0, task(0)) for _ in range(2))
+    decoding = older.decoding(AT), newer.decoding(Position(9, 0))
+    for each in decoding:
+        each.__enter__()
+    older.remove()
+    older.remove()
+    suspicions = Suspicions(tmp_path)
+    assert suspicions.executor_ended(0, signal.SIGBUS, "end")
+    found = suspicions.of(task(0))
+    assert found is not None
+    assert found.place.position == Position(9, 0)
+
+
+def test_a_shorter_mark_replaces_a_longer_one(tmp_path: Path) -> None:
+    mark = ReadingMark(tmp_path, 0, task(0))
+    with mark.decoding(Position(123_456_789, 1_000)):
+        pass
+    decoding = mark.decoding(Position(1, 2))
+    decoding.__enter__()
+    suspicions = Suspicions(tmp_path)
+    assert suspicions.executor_ended(0, signal.SIGILL, "end")
+    found = suspicions.of(task(0))
+    assert found is not None
+    assert found.place.position == Position(1, 2)

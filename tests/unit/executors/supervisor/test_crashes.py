@@ -1,0 +1,86 @@
+"""Which ends of a data executor count against its restarts."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from support.poisons import task
+
+from forebay.datatasks.tasks import DataTask, Position
+from forebay.executors.poison.suspicions import ReadingMark, Suspicions
+from forebay.executors.supervisor.commands import RoleCommand
+from forebay.executors.supervisor.crashes import ExaminedCrashes
+
+DATA = RoleCommand("data", 0, (), 1)
+
+
+def died(
+    crashes: ExaminedCrashes,
+    job: Path,
+    number: int = signal.SIGABRT,
+    command: RoleCommand = DATA,
+    *,
+    hung: bool = False,
+    of: DataTask | None = None,
+) -> bool:
+    crashes.starts(command)
+    decoding = ReadingMark(job, 0, of or task()).decoding(Position(1, 0))
+    decoding.__enter__()  # and it never leaves
+    return crashes.is_examined(command, -number, hung=hung)
+
+
+def examined(job: Path, *, found: bool) -> None:
+    suspicions = Suspicions(job)
+    suspicion = suspicions.of(task())
+    assert suspicion is not None
+    if found:
+        suspicions.explain(suspicion)
+    suspicions.drop(task())
+
+
+def test_ends_that_are_explained_never_count(tmp_path: Path) -> None:
+    crashes = ExaminedCrashes(tmp_path)
+    for _ in range(5):
+        assert died(crashes, tmp_path)
+        examined(tmp_path, found=True)
+
+
+def test_of_ends_that_nothing_explains_all_but_one_count(tmp_path: Path) -> None:
+    crashes = ExaminedCrashes(tmp_path)
+    assert died(crashes, tmp_path)
+    for _ in range(3):
+        examined(tmp_path, found=False)
+        assert not died(crashes, tmp_path)
+    for _ in range(3):
+        examined(tmp_path, found=True)
+        assert died(crashes, tmp_path), "what was in vain before is paid for"
+
+
+def test_an_end_while_another_is_looked_into_is_its_own(tmp_path: Path) -> None:
+    """Two tasks with a poison each: one data executor dies of both."""
+    crashes = ExaminedCrashes(tmp_path)
+    assert died(crashes, tmp_path)
+    assert died(crashes, tmp_path, of=task(1))
+    assert not died(crashes, tmp_path, of=task(1))
+
+
+def test_what_nobody_examines_counts(tmp_path: Path) -> None:
+    crashes = ExaminedCrashes(tmp_path)
+    assert died(crashes, tmp_path)
+    assert not died(crashes, tmp_path)
+
+
+def test_other_roles_codes_and_kills_of_our_own_count(tmp_path: Path) -> None:
+    crashes = ExaminedCrashes(tmp_path)
+    assert not died(crashes, tmp_path, command=RoleCommand("trainer", 0, (), 1))
+    assert not died(crashes, tmp_path, signal.SIGKILL, hung=True)
+    assert not died(crashes, tmp_path, -4)
+    assert not died(crashes, tmp_path, signal.SIGKILL), "the first one may be anybody's"
+    assert died(crashes, tmp_path, signal.SIGKILL)
+
+
+def test_a_process_that_read_nothing_counts(tmp_path: Path) -> None:
+    crashes = ExaminedCrashes(tmp_path)
+    crashes.starts(DATA)
+    assert not crashes.is_examined(DATA, -signal.SIGSEGV, hung=False)
