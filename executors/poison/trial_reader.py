@@ -57,7 +57,7 @@ class TrialAnswers:
 
     def __init__(self, job_dir: Path) -> None:
         """Nothing is opened yet."""
-        request = JobRequest.read(job_dir)
+        request = JobRequest.read(job_dir, "a trial reader")
         start_arrow({spec.kind for spec in request.source_specs().values()})
         self._readers = Readers(request)
 
