@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.common.chunks import place_text, without_columns
 from forebay.datatasks.sources.common.offset_runs import offsets_read
+from forebay.datatasks.sources.common.row_texts import row_texts
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
 from forebay.mixture.queue.buffer import BufferedChunk
@@ -123,14 +123,9 @@ def _first_odd(chunk: Chunk, kept: npt.NDArray[np.int64], locate: Locate) -> str
 
 
 def _dead_rows(chunk: Chunk, rows: npt.NDArray[np.int64], locate: Locate) -> list[DeadRow]:
-    values = chunk.batch.take(pa.array(rows)).to_pylist()
+    texts = row_texts(chunk.batch, rows.tolist())
     positions = [chunk.position(int(row)) for row in rows]
     return [
-        DeadRow(
-            position=position,
-            location=locate(position),
-            reason=NULL_LABEL,
-            row=json.dumps(value, default=str, ensure_ascii=False),
-        )
-        for position, value in zip(positions, values, strict=True)
+        DeadRow(position=position, location=locate(position), reason=NULL_LABEL, row=text)
+        for position, text in zip(positions, texts, strict=True)
     ]

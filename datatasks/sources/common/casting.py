@@ -74,11 +74,14 @@ def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
 
 
 def column_findings(
-    schema: pa.Schema, declared: Mapping[str, ColumnType], place: str
+    schema: pa.Schema,
+    declared: Mapping[str, ColumnType],
+    place: str,
+    problem_of: Callable[[pa.Schema, str, ColumnType], str] = column_problem,
 ) -> Iterator[Finding]:
     """What a stored schema has against the declared columns; `place` is where it was read."""
     for name, kind in declared.items():
-        problem = column_problem(schema, name, kind)
+        problem = problem_of(schema, name, kind)
         if problem:
             code = "column-type" if "stored as" in problem else "column-missing"
             yield Finding(("columns", name), code, f"{place}: {problem}")

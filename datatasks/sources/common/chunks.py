@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,6 +14,7 @@ from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.datatasks.sources.common.casting import fit
 from forebay.datatasks.sources.common.offset_runs import joined_runs
+from forebay.datatasks.sources.common.row_texts import row_texts
 from forebay.datatasks.tasks import Chunk, DeadRow, Position
 from forebay.errors import DataError
 
@@ -73,7 +73,11 @@ def to_chunk(
     if policy == "fail":
         first = min(bad)
         raise DataError(f"{place_text(stored.locate(int(stored.rows[first])))}: {bad[first]}")
-    dead = tuple(_dead_row(stored, row, bad[row]) for row in sorted(bad))
+    rows = sorted(bad)
+    texts = row_texts(stored.batch, rows)
+    dead = tuple(
+        _dead_row(stored, row, bad[row], text) for row, text in zip(rows, texts, strict=True)
+    )
     kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
     return replace(_take(chunk, kept), dead=dead)
 
@@ -83,14 +87,13 @@ def place_text(location: Mapping[str, str | int]) -> str:
     return ", ".join(f"{key} {value}" for key, value in location.items())
 
 
-def _dead_row(stored: Stored, index: int, reason: str) -> DeadRow:
+def _dead_row(stored: Stored, index: int, reason: str, text: str | None) -> DeadRow:
     row = int(stored.rows[index])
-    values = stored.batch.slice(index, 1).to_pylist()[0]
     return DeadRow(
         position=Position(stored.part, row),
         location=stored.locate(row),
         reason=reason,
-        row=json.dumps(values, default=str, ensure_ascii=False),
+        row=text,
     )
 
 

@@ -280,4 +280,4 @@ def read_failure(
     return None
 
 
-READ_ERRORS: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
+READ_ERRORS: tuple[type[Exception], ...] = (pa.ArrowException, MemoryError, OSError)

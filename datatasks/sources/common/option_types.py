@@ -12,6 +12,10 @@ from forebay.config.base import Duration, Spec
 Text = Annotated[str, StringConstraints(min_length=1)]
 Scalar = bool | int | float | str
 
+# The most of one message, where a declaration says nothing else.
+MESSAGE_ROWS_MAX = 1_000_000
+MESSAGE_BYTES_MAX = 64 << 20
+
 
 class StreamOptions(Spec):
     """Options of kinds that cut a stream by offsets."""

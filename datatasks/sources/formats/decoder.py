@@ -1,15 +1,16 @@
-"""The contract of a message format: from the bytes of many messages to one batch of rows.
+"""The contract of a message format: from the bytes of many messages to batches of rows.
 
 A decoder never fails as a whole: what cannot be read is named, the rest is decoded. The outcome
-for one message does not depend on the messages that it is decoded with.
+for one message does not depend on the messages that it is decoded with, and what is in memory at a
+time is bounded by the limits of one message, however many there are.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +18,45 @@ import pyarrow as pa
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.option_types import MESSAGE_BYTES_MAX, MESSAGE_ROWS_MAX
 
 REASON_MAX = 200
+NO_VALUE = "the message has no value"
+OUT_OF_MEMORY = "there was not enough memory to decode it"
+
+
+class MessageLimits(NamedTuple):
+    """The most rows of one message, and the most bytes of it: as stored, and decoded."""
+
+    rows: int = MESSAGE_ROWS_MAX
+    bytes: int = MESSAGE_BYTES_MAX
+
+    def refusal(self, rows: int, taken: int) -> str:
+        """Why a message of this size is not decoded; empty for one within the limits."""
+        if rows > self.rows:
+            return f"it has {rows:,} rows, and message_rows_max is {self.rows:,}"
+        if taken > self.bytes:
+            return f"decoded it takes {taken:,} bytes, and message_bytes_max is {self.bytes:,}"
+        return ""
+
+    def stored_refusal(self, size: int) -> str:
+        """Why a message of so many stored bytes is not looked at."""
+        if size > self.bytes:
+            return f"it has {size:,} bytes, and message_bytes_max is {self.bytes:,}"
+        return ""
+
+
+USUAL_LIMITS = MessageLimits()
 
 
 @dataclass
 class Decoded:
-    """Rows of several messages.
+    """Rows of neighbouring messages.
 
     batch: the asked columns, the rows of bad rows included (they hold nulls).
     messages: int64[N], which message each row came from; ascending.
     rows: int64[N], the row's number inside its message.
+    end: message and row behind all of it: where the next ones begin.
     bad_messages: message to reason: nothing of it could be read.
     bad_rows: index in `batch` to reason.
     """
@@ -35,6 +64,7 @@ class Decoded:
     batch: pa.RecordBatch
     messages: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
+    end: tuple[int, int]
     bad_messages: dict[int, str] = field(default_factory=dict)
     bad_rows: dict[int, str] = field(default_factory=dict)
 
@@ -44,15 +74,25 @@ class Decoder(ABC):
 
     one_row: ClassVar[bool]  # each message is one row, so that offsets count rows
 
-    def __init__(self, columns: Sequence[str], declared: Mapping[str, ColumnType]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[str],
+        declared: Mapping[str, ColumnType],
+        limits: MessageLimits = USUAL_LIMITS,
+    ) -> None:
         """Decode `columns`, whose types are in `declared`."""
         self.columns = list(columns)
         self.declared = declared
+        self.limits = limits
         self.schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
 
     @abstractmethod
-    def decode(self, values: Sequence[bytes | None]) -> Decoded:
-        """Decode messages; None stands for a message without a value (a tombstone)."""
+    def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
+        """Decode messages, in one piece or, where they take much, in several.
+
+        The last piece ends behind the last message. None stands for a message without a value (a
+        tombstone).
+        """
 
     @abstractmethod
     def described(self, value: bytes) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 
 from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import Decoder
+from forebay.datatasks.sources.formats.decoder import USUAL_LIMITS, Decoder, MessageLimits
 from forebay.errors import ConfigError
 
 _DECODERS: Mapping[str, str] = {
@@ -15,7 +15,12 @@ _DECODERS: Mapping[str, str] = {
 }
 
 
-def decoder_named(name: str, columns: Sequence[str], declared: Mapping[str, ColumnType]) -> Decoder:
+def decoder_named(
+    name: str,
+    columns: Sequence[str],
+    declared: Mapping[str, ColumnType],
+    limits: MessageLimits = USUAL_LIMITS,
+) -> Decoder:
     """The decoder of a format.
 
     Raises:
@@ -24,4 +29,4 @@ def decoder_named(name: str, columns: Sequence[str], declared: Mapping[str, Colu
     if name not in _DECODERS:
         raise ConfigError(f"there is no message format {name!r}: known are {', '.join(_DECODERS)}")
     decoder: type[Decoder] = pkgutil.resolve_name(_DECODERS[name])
-    return decoder(columns, declared)
+    return decoder(columns, declared, limits)

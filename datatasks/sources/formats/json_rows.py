@@ -9,7 +9,7 @@ ends the process inside Arrow (seen with pyarrow 26).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,13 +19,25 @@ import pyarrow.json as paj
 from forebay.config.base import parse_instant
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.chunks import without_columns
-from forebay.datatasks.sources.formats.decoder import REASON_MAX, Decoded, Decoder
+from forebay.datatasks.sources.formats.decoder import (
+    NO_VALUE,
+    OUT_OF_MEMORY,
+    REASON_MAX,
+    USUAL_LIMITS,
+    Decoded,
+    Decoder,
+    MessageLimits,
+)
 from forebay.system.instants import to_us
 
 _NESTING_MAX = 100
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**53
 _SHOWN_MAX = 60
+# What Python takes at most for a character of a text, should one of them be no ASCII, and for each
+# sign that begins or parts values.
+_CHARACTER_BYTES = 5
+_SIGN_BYTES = {b",": 48, b":": 104, b"[": 96, b"{": 96}
 
 
 class JsonDecoder(Decoder):
@@ -33,16 +45,21 @@ class JsonDecoder(Decoder):
 
     one_row: ClassVar[bool] = True
 
-    def __init__(self, columns: Sequence[str], declared: Mapping[str, ColumnType]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[str],
+        declared: Mapping[str, ColumnType],
+        limits: MessageLimits = USUAL_LIMITS,
+    ) -> None:
         """Decode `columns`, whose types are in `declared`."""
-        super().__init__(columns, declared)
+        super().__init__(columns, declared, limits)
         # Timestamp columns whose last seen values were numbers: only tells the fast path what to
         # try, the outcome does not depend on it.
         self._numbers: frozenset[str] = frozenset()
 
-    def decode(self, values: Sequence[bytes | None]) -> Decoded:
+    def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         """See `Decoder.decode`."""
-        bad = {n: reason for n, value in enumerate(values) if (reason := _refusal(value))}
+        bad = {n: why for n, value in enumerate(values) if (why := _refusal(value, self.limits))}
         kept = [(n, value) for n, value in enumerate(values) if value is not None and n not in bad]
         batch = self._fast([value for _, value in kept])
         if batch is None:
@@ -50,13 +67,13 @@ class JsonDecoder(Decoder):
             bad.update({kept[index][0]: reason for index, reason in reasons.items()})
             kept = [pair for index, pair in enumerate(kept) if index not in reasons]
         messages = np.array([n for n, _ in kept], np.int64)
-        return Decoded(batch, messages, np.zeros(len(kept), np.int64), bad)
+        yield Decoded(batch, messages, np.zeros(len(kept), np.int64), (len(values), 0), bad)
 
     def described(self, value: bytes) -> dict[str, str]:
         """See `Decoder.described`."""
         try:
             found = _object(value)
-        except ValueError:
+        except (ValueError, MemoryError):
             return {}
         return {key: type(each).__name__ for key, each in found.items()}
 
@@ -81,7 +98,7 @@ class JsonDecoder(Decoder):
             if table.num_rows != len(objects):
                 return None
             arrays = [self._instants(table.column(name), name) for name in self.columns]
-        except (pa.ArrowException, UnicodeDecodeError):
+        except (pa.ArrowException, UnicodeDecodeError, MemoryError):
             return None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -102,6 +119,8 @@ class JsonDecoder(Decoder):
                 rows.append([self._value(name, found.get(name)) for name in self.columns])
             except ValueError as error:
                 bad[index] = str(error)[:REASON_MAX]
+            except MemoryError:
+                bad[index] = OUT_OF_MEMORY
         self._numbers = frozenset(
             name
             for name in self.columns
@@ -128,19 +147,35 @@ class JsonDecoder(Decoder):
                 return [None if each is None else read(each) for each in value]
             return _SCALARS[declared](value)
         except (TypeError, ValueError, OverflowError):
-            shown = json.dumps(value)
-            shown = shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
-            raise ValueError(f"column {name!r} as {declared.value}: {shown}") from None
+            raise ValueError(f"column {name!r} as {declared.value}: {_shown(value)}") from None
 
 
-def _refusal(value: bytes | None) -> str:
+def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    try:
+        shown = json.dumps(value)
+    except RecursionError:
+        return "it is nested too deeply"
+    return shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
+
+
+def _decoded_bytes(value: bytes) -> int:
+    """What a message may take as objects of Python: an estimate, and more than that as a rule."""
+    signs = sum(each * value.count(sign) for sign, each in _SIGN_BYTES.items())
+    return _CHARACTER_BYTES * len(value) + signs
+
+
+def _refusal(value: bytes | None, limits: MessageLimits) -> str:
     """Why a message cannot even be tried; empty when it is one JSON object or plain broken JSON.
 
     One opening brace first and the only closing one last: whatever lies between, Arrow meets an
     object or an error. All others are parsed here first.
     """
     if value is None:
-        return "the message has no value"
+        return NO_VALUE
+    if len(value) * (_CHARACTER_BYTES + max(_SIGN_BYTES.values())) > limits.bytes:
+        refusal = limits.stored_refusal(len(value)) or limits.refusal(1, _decoded_bytes(value))
+        if refusal:
+            return refusal
     text = value.strip()
     if text[:1] == b"{" and text.find(b"}") == len(text) - 1 and text.count(b"[") <= _NESTING_MAX:
         return ""
@@ -148,6 +183,8 @@ def _refusal(value: bytes | None) -> str:
         _object(value)
     except ValueError as error:
         return str(error)[:REASON_MAX]
+    except MemoryError:
+        return OUT_OF_MEMORY
     return ""
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from forebay.datatasks.sources.common.chunks import Ints, place_text, without_columns
 from forebay.datatasks.sources.common.offset_runs import RECORDS, Run, Runs, as_runs, between
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
+from forebay.datatasks.sources.common.row_texts import row_texts
 from forebay.datatasks.sources.common.times import hours_of, outside
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.kafka.messages import Messages
@@ -34,12 +35,22 @@ _LATEST_MS = np.iinfo(np.int64).max // 1000
 
 @dataclass
 class Group:
-    """Neighbouring messages that are decoded together. runs: what each offset is."""
+    """Neighbouring messages that are decoded together.
+
+    runs: what each offset is. refused: those of them whose records were not read, and why.
+    """
 
     offsets: list[int] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+    refused: list[tuple[Run, str]] = field(default_factory=list)
+
+    def position(self, message: int, row: int) -> Position:
+        """Where a row of a message is; behind the last message, where the group ends."""
+        if message < len(self.offsets):
+            return Position(self.offsets[message], row)
+        return Position(self.runs[-1].end, 0)
 
 
 def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
@@ -48,6 +59,8 @@ def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
     for messages in found:
         each = zip(messages.offsets, messages.timestamps, messages.values, strict=True)
         for run in messages.runs:
+            if messages.refusal and run.kind == RECORDS:
+                group.refused.append((run, messages.refusal))
             first = run.first
             for offset, timestamp, value in islice(each, _length(run)):
                 group.offsets.append(offset)
@@ -87,32 +100,47 @@ class ChunkMaker:
         """All chunks; none is larger than `chunk_rows` rows."""
         messages_max = self.chunk_rows if self.decoder.one_row else _GROUP_MESSAGES
         for group in groups(found, max(1, messages_max)):
-            yield from self._split(group, self.decoder.decode(group.values))
+            yield from self._split(group)
 
-    def _split(self, group: Group, decoded: Decoded) -> Iterator[Chunk]:
-        offsets = np.array(group.offsets, np.int64)[decoded.messages]
-        resumed = (offsets == self.start.part) & (decoded.rows < self.start.row)
-        dead = self._dead(group, decoded, offsets, resumed)
-        bad = np.zeros(len(offsets), np.bool_)
-        bad[list(decoded.bad_rows)] = True
-        kept = np.flatnonzero(~resumed & ~bad)
-        parts, rows = offsets[kept], decoded.rows[kept]
+    def _split(self, group: Group) -> Iterator[Chunk]:
+        offsets = np.array(group.offsets, np.int64)
+        stamps = np.minimum(np.array(group.timestamps, np.int64), _LATEST_MS) * 1000
+        runs, begin = as_runs(group.runs), 0
+        refused = [self._refused(run, reason) for run, reason in group.refused]
+        for decoded in self.decoder.decode(group.values):
+            end = group.position(*decoded.end)
+            parts = offsets[decoded.messages]
+            resumed = (parts == self.start.part) & (decoded.rows < self.start.row)
+            dead = self._dead(group, decoded, parts, resumed)
+            dead += [row for row in refused if begin <= row.position.part < end.part]
+            dead.sort(key=lambda row: row.position)
+            if dead and self.policy == "fail":
+                raise DataError(f"{place_text(dead[0].location)}: {dead[0].reason}")
+            good = ~resumed
+            good[list(decoded.bad_rows)] = False
+            whole = self._chunk(decoded, np.flatnonzero(good), parts, stamps, end)
+            yield from _pieces(whole, runs, begin, dead, self.chunk_rows)
+            begin = end.part
+
+    def _chunk(
+        self, decoded: Decoded, kept: Ints, parts: Ints, stamps: Ints, end: Position
+    ) -> Chunk:
+        """The kept rows. parts: offsets of all rows; stamps: instants of all messages."""
         batch = decoded.batch
         if len(kept) < batch.num_rows:
             batch = batch.take(pa.array(kept)) if batch.num_columns else without_columns(len(kept))
-        stamps = np.minimum(np.array(group.timestamps, np.int64), _LATEST_MS)
-        stamps = stamps[decoded.messages[kept]] * 1000
-        start, end = to_us(self.task.data_from), to_us(self.task.data_to)
-        whole = Chunk(
+        times = stamps[decoded.messages[kept]]
+        span = to_us(self.task.data_from), to_us(self.task.data_to)
+        rows = decoded.rows[kept]
+        return Chunk(
             batch=batch,
-            row_ids=self._row_ids(parts, rows),
-            parts=parts,
+            row_ids=self._row_ids(parts[kept], rows),
+            parts=parts[kept],
             rows=rows,
-            hours=hours_of(stamps, start, end),
-            end=Position(group.runs[-1].end, 0),
-            outside=outside(stamps, start, end),
+            hours=hours_of(times, *span),
+            end=end,
+            outside=outside(times, *span),
         )
-        yield from _pieces(whole, as_runs(group.runs), dead, self.chunk_rows)
 
     def _row_ids(self, parts: Ints, rows: Ints) -> Ints:
         messages = row_ids(self.stretch.path, parts)
@@ -121,23 +149,25 @@ class ChunkMaker:
         return splitmix64(messages.view(np.uint64) + rows.astype(np.uint64)).view(np.int64)
 
     def _dead(
-        self, group: Group, decoded: Decoded, offsets: Ints, resumed: npt.NDArray[np.bool_]
+        self, group: Group, decoded: Decoded, parts: Ints, resumed: npt.NDArray[np.bool_]
     ) -> list[DeadRow]:
-        """Bad messages and bad rows by position; with the policy `fail` the first one raises."""
+        """Bad messages and bad rows. parts: offsets of all rows."""
         found = [
             self._dead_row(Position(group.offsets[n], 0), reason, _text_of(group.values[n]))
             for n, reason in decoded.bad_messages.items()
         ]
-        for index, reason in decoded.bad_rows.items():
-            if not resumed[index]:
-                position = Position(int(offsets[index]), int(decoded.rows[index]))
-                values = decoded.batch.slice(index, 1).to_pylist()[0]
-                text = json.dumps(values, default=str, ensure_ascii=False)
-                found.append(self._dead_row(position, reason, text))
-        found.sort(key=lambda row: row.position)
-        if found and self.policy == "fail":
-            raise DataError(f"{place_text(found[0].location)}: {found[0].reason}")
+        bad = [row for row in decoded.bad_rows if not resumed[row]]
+        for row, text in zip(bad, row_texts(decoded.batch, bad), strict=True):
+            position = Position(int(parts[row]), int(decoded.rows[row]))
+            found.append(self._dead_row(position, decoded.bad_rows[row], text))
         return found
+
+    def _refused(self, run: Run, reason: str) -> DeadRow:
+        """Offsets whose records were not read."""
+        count = run.end - run.first
+        dead = self._dead_row(Position(run.first, 0), reason, None)
+        location = {**dead.location, "offsets": count}
+        return dead.model_copy(update={"location": location, "rows": count})
 
     def _dead_row(self, position: Position, reason: str, text: str | None) -> DeadRow:
         location: dict[str, str | int] = {
@@ -162,10 +192,15 @@ def _text_of(value: bytes | None) -> str | None:
     return text
 
 
-def _pieces(whole: Chunk, runs: Runs, dead: list[DeadRow], chunk_rows: int) -> Iterator[Chunk]:
-    """Cut a chunk; each piece takes the dead rows and the offsets that lie before its end."""
+def _pieces(
+    whole: Chunk, runs: Runs, begin: int, dead: list[DeadRow], chunk_rows: int
+) -> Iterator[Chunk]:
+    """Cut a chunk; each piece takes the dead rows and the offsets that lie before its end.
+
+    begin: the offset where the chunk before ended.
+    """
     positions = [row.position for row in dead]
-    taken, begin = 0, 0
+    taken = 0
     for first in range(0, max(len(whole.parts), 1), chunk_rows):
         last = first + chunk_rows
         end = whole.position(last)

@@ -1,10 +1,15 @@
-"""Decompresses Kafka record batches with pyarrow's codecs: no further library has to be there."""
+"""Decompresses Kafka record batches with pyarrow's codecs: no further library has to be there.
+
+A few kilobytes may stand for gigabytes, so nothing is decompressed further than to a limit.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import struct
 import zlib
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -12,55 +17,89 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 _LENGTH = struct.Struct(">i")
+_STEP_BYTES = 256 << 10
+_VARINT_BYTES = 5  # of 32 bits
 
 
 class CodecError(ValueError):
-    """The compressed body of a record batch cannot be read."""
+    """The compressed body of a record batch cannot be read: what it does instead."""
 
 
-def decompress(codec: int, body: bytes) -> bytes:
+class TooLargeError(ValueError):
+    """The decompressed body has more bytes than it may have: how many it takes."""
+
+
+def decompress(codec: int, body: bytes, bytes_max: int) -> bytes:
     """The records of a batch, decompressed by the codec number of its header.
 
     Raises:
         CodecError: when the body does not fit the codec, or the codec is unknown.
+        TooLargeError: when there are more bytes than `bytes_max`, of which no more are made.
     """
     try:
         if codec == NONE:
-            return body
+            return _within(body, bytes_max)
         if codec == GZIP:
-            return gzip.decompress(body)
+            with gzip.open(io.BytesIO(body)) as stream:
+                return _read(stream, bytes_max)
         if codec == SNAPPY:
-            return _snappy(body)
+            return _snappy(body, bytes_max)
         if codec in {LZ4, ZSTD}:
-            with pa.CompressedInputStream(
-                pa.BufferReader(body), "lz4" if codec == LZ4 else "zstd"
-            ) as stream:
-                return bytes(stream.read())
+            name = "lz4" if codec == LZ4 else "zstd"
+            with pa.CompressedInputStream(pa.BufferReader(body), name) as stream:
+                return _read(stream, bytes_max)
+    except TooLargeError:
+        raise
     except (OSError, EOFError, ValueError, IndexError, zlib.error, struct.error) as error:
-        raise CodecError(f"the record batch does not decompress: {error}") from error
-    raise CodecError(f"unknown compression codec {codec}")
+        raise CodecError(f"does not decompress: {error}") from error
+    raise CodecError(f"has the unknown compression codec {codec}")
 
 
-def _snappy(body: bytes) -> bytes:
+def _within(body: bytes, bytes_max: int) -> bytes:
+    _require(len(body), bytes_max)
+    return body
+
+
+def _require(size: int, bytes_max: int, known: str = "") -> None:
+    if size > bytes_max:
+        raise TooLargeError(f"takes {known}{size:,} bytes, and message_bytes_max is {bytes_max:,}")
+
+
+def _read(stream: IO[bytes] | Any, bytes_max: int) -> bytes:  # noqa: ANN401 - pyarrow has no types
+    pieces: list[bytes] = []
+    size = 0
+    while piece := stream.read(_STEP_BYTES):
+        size += len(piece)
+        _require(size, bytes_max, "at least ")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _snappy(body: bytes, bytes_max: int) -> bytes:
     """Java clients frame Snappy blocks after xerial's header; others send one bare block."""
     if not body.startswith(_XERIAL_MAGIC):
-        return _snappy_block(body)
-    pieces = []
+        return _snappy_block(body, 0, bytes_max)
+    pieces: list[bytes] = []
     position = _XERIAL_HEADER_BYTES
+    size = 0
     while position < len(body):
         (length,) = _LENGTH.unpack_from(body, position)
         position += _LENGTH.size
-        pieces.append(_snappy_block(body[position : position + length]))
+        if length < 0:
+            raise CodecError("does not decompress: a block has no length")
+        pieces.append(_snappy_block(body[position : position + length], size, bytes_max))
+        size += len(pieces[-1])
         position += length
     return b"".join(pieces)
 
 
-def _snappy_block(block: bytes) -> bytes:
+def _snappy_block(block: bytes, before: int, bytes_max: int) -> bytes:
     """A Snappy block starts with its decompressed size as a little-endian varint."""
     size = shift = 0
-    for byte in block:
+    for byte in block[:_VARINT_BYTES]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
             break
+    _require(before + size, bytes_max)
     return bytes(pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True))

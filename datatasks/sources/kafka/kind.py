@@ -7,7 +7,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import Scalar, StreamOptions, Text
+from forebay.datatasks.sources.common.option_types import (
+    MESSAGE_BYTES_MAX,
+    MESSAGE_ROWS_MAX,
+    Scalar,
+    StreamOptions,
+    Text,
+)
 
 
 class KafkaKind(SourceKind):
@@ -25,6 +31,18 @@ class KafkaKind(SourceKind):
         format: Literal["arrow-ipc", "json"] = Field(
             default="arrow-ipc",
             description="arrow-ipc: a micro-batch in each message; json: one row",
+        )
+        message_rows_max: int = Field(
+            default=MESSAGE_ROWS_MAX,
+            ge=1,
+            le=100_000_000,
+            description="Most rows of one message; a larger one is bad",
+        )
+        message_bytes_max: int = Field(
+            default=MESSAGE_BYTES_MAX,
+            ge=64 << 10,
+            le=1 << 30,
+            description="Most bytes of one message, as stored and decoded, and of a record batch",
         )
         client: dict[str, Scalar] = Field(
             default_factory=dict,

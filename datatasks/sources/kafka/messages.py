@@ -17,6 +17,7 @@ class Messages(NamedTuple):
     runs: what each offset is, from where the messages before ended; those of records are the
         offsets of the messages.
     leader_epoch: of the partition's leader that wrote them.
+    refusal: why none of the records was read; empty where they were.
     """
 
     offsets: list[int]
@@ -24,6 +25,7 @@ class Messages(NamedTuple):
     values: list[bytes | None]
     runs: list[Run]
     leader_epoch: int
+    refusal: str = ""
 
     @property
     def end(self) -> int:
@@ -43,12 +45,12 @@ def messages_within(batch: MessageBatch, first: int, end: int) -> Messages | Non
         low, high = np.searchsorted(offsets, [first, end])
         offsets, timestamps, values = offsets[low:high], timestamps[low:high], values[low:high]
     runs = list(_runs(batch, offsets, first, end))
-    return Messages(offsets, timestamps, values, runs, batch.leader_epoch)
+    return Messages(offsets, timestamps, values, runs, batch.leader_epoch, batch.refusal)
 
 
 def _runs(batch: MessageBatch, offsets: list[int], first: int, end: int) -> Iterator[Run]:
     last = min(batch.offset + 1, end)
-    if batch.kind != RECORDS:
+    if batch.kind != RECORDS or batch.refusal:
         start = min(max(batch.first, first), end)
         found = [Run(start, last, batch.kind)] if start < last else []
     else:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
+from forebay.datatasks.sources.common.option_types import MESSAGE_BYTES_MAX
 from forebay.datatasks.sources.kafka.client import (
     CONNECT_SECONDS,
     kafka_library,
@@ -17,7 +18,7 @@ from forebay.datatasks.sources.kafka.client import (
     wait_for_port,
 )
 from forebay.datatasks.sources.kafka.messages import Messages, messages_within
-from forebay.datatasks.sources.kafka.records import MessageBatch, hand_out_batches
+from forebay.datatasks.sources.kafka.records import StoredBatch, hand_out_batches
 from forebay.errors import DataError, InfrastructureError
 
 FETCH_SECONDS = 60.0  # a broker restart fits in, and so does an open transaction's time limit
@@ -48,11 +49,15 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach the brokers, and how long to wait for the next record."""
+    """How to reach the brokers, how long to wait for the next record, and how large one may be.
+
+    bytes_max: of a record batch, decompressed. A larger one is not read, and says so.
+    """
 
     bootstrap: str
     client: Mapping[str, Any]
     fetch_seconds: float = FETCH_SECONDS
+    bytes_max: int = MESSAGE_BYTES_MAX
 
 
 def read_messages(access: Access, stretch: Stretch) -> Iterator[Messages]:
@@ -148,11 +153,14 @@ class _Reading:
                 return  # a broker that restarts: connect again, go on from the position
             yield from self._within(found.get(partition, []))
 
-    def _within(self, batches: list[MessageBatch]) -> Iterator[Messages]:
+    def _within(self, batches: list[StoredBatch]) -> Iterator[Messages]:
         before = self.position
         for batch in batches:
-            messages = messages_within(batch, self.position, self._stretch.end)
-            if messages is not None and self.position < self._stretch.end:
+            if batch.offset < self.position or self.position >= self._stretch.end:
+                continue
+            read = batch.read(self._access.bytes_max)
+            messages = messages_within(read, self.position, self._stretch.end)
+            if messages is not None:
                 yield messages
                 self.position = messages.end
         if self.position > before:

@@ -5,30 +5,36 @@ class `PartitionRecords` through the instance, so a subclass set there can hand 
 is private API of kafka-python 3.0 (pinned in pyproject.toml), and a test compares it with the stock
 path on a real broker. The stock path cannot stand in for it: it passes over markers and aborted
 messages without a word, so that nobody could tell them from lost ones.
+
+What comes from the broker is small; decompressed it may be large. So the consumer hands out batches
+as they are stored, and each is decompressed when it is its turn.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from forebay.datatasks.sources.common.offset_runs import ABORTED, CONTROL, RECORDS
-from forebay.datatasks.sources.kafka.codecs import CodecError, decompress
+from forebay.datatasks.sources.kafka.codecs import CodecError, TooLargeError, decompress
 from forebay.errors import ConfigError
 
 _fetcher_of = attrgetter("_fetcher")
 _buffer_of = attrgetter("_buffer")
+# Each message is a few objects of Python, however small it is.
+_MESSAGES_MAX = 1_000_000
 
 
 class MessageBatch(NamedTuple):
     """Messages of one record batch, in offset order.
 
-    first, offset: the first and the last offset that the batch stands for, compacted ones included;
-        the fetcher compares the last one with the position to skip what lies behind.
+    first, offset: the first and the last offset that the batch stands for, compacted ones included.
     kind: of its offsets. A batch of control records, or of aborted ones, has no messages.
     leader_epoch: of the partition's leader that wrote it.
+    refusal: why no message of it was read; empty where they were.
     """
 
     first: int
@@ -38,10 +44,23 @@ class MessageBatch(NamedTuple):
     values: list[bytes | None]
     kind: int
     leader_epoch: int
+    refusal: str = ""
+
+
+class StoredBatch(NamedTuple):
+    """A record batch as the broker has it.
+
+    offset: the last one that it stands for; the fetcher compares it with the position to skip what
+        lies behind.
+    read: its messages, where they take no more than so many bytes.
+    """
+
+    offset: int
+    read: Callable[[int], MessageBatch]
 
 
 def hand_out_batches(consumer: Any) -> None:  # noqa: ANN401 - kafka-python ships no types
-    """Make `consumer.poll` return a `MessageBatch` for each record batch.
+    """Make `consumer.poll` return a `StoredBatch` for each record batch.
 
     Raises:
         ConfigError: when this version of kafka-python has no place for it.
@@ -79,24 +98,32 @@ def _unpack_records(self: Any, topic_partition: Any, records: Any, *_: object) -
             continue
         self.leader_epoch = batch.leader_epoch
         left_out = _left_out(self, batch)
-        found = _parse(batch) if left_out is None else _without_messages(batch, left_out)
+        if left_out is None:
+            read = functools.partial(_parse, batch)
+            self.records_read += batch.records_count
+        else:
+            read = functools.partial(_without_messages, batch, left_out)
         # Set before the yield: the fetcher reads it as soon as it has taken the item. The next
         # offset of the header also covers messages that compaction removed.
         self.next_fetch_offset = batch.next_offset
-        self.records_read += len(found.offsets)
         self.bytes_read += batch.size_in_bytes
-        yield found
+        yield StoredBatch(batch.last_offset, read)
     self.drain()
 
 
-def _old_format(self: Any, batch: Any) -> Iterator[MessageBatch]:  # noqa: ANN401
+def _old_format(self: Any, batch: Any) -> Iterator[StoredBatch]:  # noqa: ANN401
     for record in batch:
         self.next_fetch_offset = record.offset + 1
         at, stamp, value = record.offset, record.timestamp, record.value
-        yield MessageBatch(at, at, [at], [stamp], [value], RECORDS, -1)
+        found = MessageBatch(at, at, [at], [stamp], [value], RECORDS, -1)
+        yield StoredBatch(at, functools.partial(_as_it_is, found))
 
 
-def _without_messages(batch: Any, kind: int) -> MessageBatch:  # noqa: ANN401
+def _as_it_is(found: MessageBatch, _bytes_max: int) -> MessageBatch:
+    return found
+
+
+def _without_messages(batch: Any, kind: int, _bytes_max: int) -> MessageBatch:  # noqa: ANN401
     return MessageBatch(batch.base_offset, batch.last_offset, [], [], [], kind, batch.leader_epoch)
 
 
@@ -113,25 +140,43 @@ def _left_out(self: Any, batch: Any) -> int | None:  # noqa: ANN401
     return CONTROL if batch.is_control_batch else None
 
 
-def _parse(batch: Any) -> MessageBatch:  # noqa: ANN401
-    """Walk over the record borders; keys and headers are skipped, values are cut out."""
-    from kafka.errors import CorruptRecordError
+def _refused(batch: Any, why: str) -> MessageBatch:  # noqa: ANN401
+    refusal = f"its record batch {why}"
+    return MessageBatch(
+        batch.base_offset, batch.last_offset, [], [], [], RECORDS, batch.leader_epoch, refusal
+    )
 
+
+def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
+    """Walk over the record borders; keys and headers are skipped, values are cut out.
+
+    The CRC of the batch is right, so that it is as its producer wrote it, whatever it is.
+    """
+    count = batch.records_count
+    if count > _MESSAGES_MAX:
+        return _refused(batch, f"has {count:,} records, and at most {_MESSAGES_MAX:,} are read")
     body = bytes(memoryview(_buffer_of(batch))[batch.HEADER_STRUCT.size :])
     try:
-        found, position, length = _walk(batch, decompress(batch.compression_type, body))
-    except (CodecError, IndexError, ValueError) as error:
-        raise CorruptRecordError(
-            f"record batch at offset {batch.base_offset} cannot be parsed: {error}"
-        ) from error
-    if position != length:
-        raise CorruptRecordError(
-            f"record batch at offset {batch.base_offset} has {length - position} bytes too many"
-        )
-    return found
+        records = decompress(batch.compression_type, body, bytes_max)
+        found, position = _walk(batch, records)
+    except MemoryError:
+        return _refused(batch, "needs more memory than there is")
+    except (TooLargeError, CodecError) as error:
+        return _refused(batch, str(error))
+    except (IndexError, ValueError) as error:
+        return _refused(batch, f"cannot be parsed: {error}")
+    if position == len(records) and _rise(found):
+        return found
+    return _refused(batch, "has bytes behind its last record, or offsets that do not rise")
 
 
-def _walk(batch: Any, body: bytes) -> tuple[MessageBatch, int, int]:  # noqa: ANN401
+def _rise(found: MessageBatch) -> bool:
+    """Whether offsets rise, within those that the batch stands for."""
+    bounds = [found.first - 1, *found.offsets, found.offset + 1]
+    return all(map(operator.lt, bounds, bounds[1:]))
+
+
+def _walk(batch: Any, body: bytes) -> tuple[MessageBatch, int]:  # noqa: ANN401
     from kafka.record.util import decode_varint
 
     base, first_timestamp = batch.base_offset, batch.first_timestamp
@@ -153,7 +198,9 @@ def _walk(batch: Any, body: bytes) -> tuple[MessageBatch, int, int]:  # noqa: AN
         position = end
     if batch.timestamp_type == batch.LOG_APPEND_TIME:
         timestamps = [batch.max_timestamp] * len(timestamps)
+    elif timestamps and (min(timestamps) < -(2**63) or max(timestamps) >= 2**63):
+        timestamps = [(each + 2**63) % 2**64 - 2**63 for each in timestamps]  # as Java adds them
     found = MessageBatch(
         base, batch.last_offset, offsets, timestamps, values, RECORDS, batch.leader_epoch
     )
-    return found, position, len(body)
+    return found, position

@@ -19,6 +19,7 @@ from forebay.datatasks.sources.common.base import (
     ended,
 )
 from forebay.datatasks.sources.common.chunks import empty_chunk, joined
+from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
@@ -45,7 +46,11 @@ class KafkaSource(KafkaKind, Source):
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Nothing is connected yet."""
         super().__init__(spec, options, root)
-        self.access = Access(self.options.bootstrap, self.options.client)
+        self.access = Access(
+            self.options.bootstrap,
+            self.options.client,
+            bytes_max=self.options.message_bytes_max,
+        )
         self._cluster = Cluster(self.options.bootstrap, client=self.options.client)
 
     def describe(self) -> Description:
@@ -55,7 +60,7 @@ class KafkaSource(KafkaKind, Source):
             return Description({}, empty_reason=self._no_topic())
         newest = self._cluster.newest_ms(topic)
         values = self._sample(topic)
-        decoder = decoder_named(self.options.format, [], {})
+        decoder = self._decoder([])
         columns: dict[str, str] = {}
         for value in values:
             columns.update(decoder.described(value))
@@ -80,16 +85,16 @@ class KafkaSource(KafkaKind, Source):
             return []
         stored: dict[str, str] = {}
         for value in values:
-            stored.update(decoder_named(self.options.format, [], {}).described(value))
+            stored.update(self._decoder([]).described(value))
         if not stored:
-            decoded = decoder_named(self.options.format, [], {}).decode(values)
-            reason = next(iter(decoded.bad_messages.values()), "its messages have no columns")
+            bad = self._bad([], values)
+            reason = next(iter(bad.values()), "its messages have no columns")
             return [Finding(("options", "format"), "undecodable", f"{topic.name}: {reason}")]
         return list(self._column_findings(values, stored))
 
     def _column_findings(self, values: list[bytes], stored: dict[str, str]) -> Iterator[Finding]:
         """What the newest messages say about each declared column, and those that say nothing."""
-        undecodable = decoder_named(self.options.format, [], {}).decode(values).bad_messages
+        undecodable = self._bad([], values)
         if undecodable:
             message = f"a newest message of {self.options.topic}: {min(undecodable.items())[1]}"
             yield Finding(("options", "format"), "undecodable", message)
@@ -101,10 +106,9 @@ class KafkaSource(KafkaKind, Source):
                 message = f"the newest messages of {self.options.topic} have no {name!r}: {hint}"
                 yield Finding(("columns", name), "column-missing", message)
                 continue
-            decoded = decoder_named(self.options.format, [name], self.spec.columns).decode(values)
-            reasons = [*decoded.bad_messages.values(), *decoded.bad_rows.values()]
+            reasons = self._bad([name], values)
             if reasons:
-                message = f"a newest message of {self.options.topic}: {reasons[0]}"
+                message = f"a newest message of {self.options.topic}: {min(reasons.items())[1]}"
                 yield Finding(("columns", name), "column-type", message)
 
     def readiness(self, span: Interval) -> Readiness:
@@ -137,7 +141,7 @@ class KafkaSource(KafkaKind, Source):
         topic, _, partition = row_range.path.rpartition("/")
         stretch = Stretch(topic, int(partition), max(start.part, row_range.first), row_range.end)
         maker = ChunkMaker(
-            decoder=decoder_named(self.options.format, columns, self.spec.columns),
+            decoder=self._decoder(columns),
             stretch=stretch,
             task=task,
             start=start,
@@ -190,6 +194,19 @@ class KafkaSource(KafkaKind, Source):
     def close(self) -> None:
         """See `Source.close`."""
         self._cluster.close()
+
+    def _decoder(self, columns: Sequence[str]) -> Decoder:
+        limits = MessageLimits(self.options.message_rows_max, self.options.message_bytes_max)
+        return decoder_named(self.options.format, columns, self.spec.columns, limits)
+
+    def _bad(self, columns: Sequence[str], values: Sequence[bytes]) -> dict[int, str]:
+        """Messages that these columns cannot be read of, or not in each row, and why."""
+        found: dict[int, str] = {}
+        for decoded in self._decoder(columns).decode(values):
+            for row, reason in decoded.bad_rows.items():
+                found.setdefault(int(decoded.messages[row]), reason)
+            found |= decoded.bad_messages
+        return found
 
     def _sample(self, topic: Topic) -> list[bytes]:
         """The newest messages of the first partition that has some."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import Decoder
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder
 from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
@@ -46,9 +46,16 @@ def decoder(name: str, *columns: str) -> Decoder:
     return decoder_named(name, columns or list(COLUMNS), COLUMNS)
 
 
+def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
+    """All of it; messages as small as these come in one piece."""
+    (decoded,) = reader.decode(values)
+    assert decoded.end == (len(values), 0)
+    return decoded
+
+
 def test_json_values_nulls_and_missing_keys() -> None:
     messages = [json_message(ROW), b"{}", json_message(NOTHING), b'{ "i" : 7 ,\n "x": {"y": 1} }']
-    decoded = decoder("json").decode(messages)
+    decoded = decode(decoder("json"), messages)
     assert decoded.batch.to_pylist() == [ROW, NOTHING, NOTHING, {**NOTHING, "i": 7}]
     assert decoded.messages.tolist() == [0, 1, 2, 3]
     assert not decoded.bad_messages
@@ -68,9 +75,9 @@ def test_json_values_nulls_and_missing_keys() -> None:
 def test_json_timestamps(text: str, wanted: datetime | None) -> None:
     reader = decoder("json", "t")
     message = f'{{"t": {text}}}'.encode()
-    assert reader.decode([message]).batch.column(0).to_pylist() == [wanted]
-    assert reader.decode([message] * 3).batch.column(0).to_pylist() == [wanted] * 3, "learnt form"
-    mixed = reader.decode([message, b'{"t": 0}', b'{"t": "1970-01-01"}'])
+    assert decode(reader, [message]).batch.column(0).to_pylist() == [wanted]
+    assert decode(reader, [message] * 3).batch.column(0).to_pylist() == [wanted] * 3, "learnt form"
+    mixed = decode(reader, [message, b'{"t": 0}', b'{"t": "1970-01-01"}'])
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     assert mixed.batch.column(0).to_pylist() == [wanted, epoch, epoch]
 
@@ -114,7 +121,7 @@ POISON = {
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
 def test_one_bad_json_message_leaves_the_others_alone(poison: bytes | None) -> None:
     good = json_message(ROW)
-    decoded = decoder("json").decode([good, poison, good])
+    decoded = decode(decoder("json"), [good, poison, good])
     assert decoded.batch.to_pylist() == [ROW, ROW]
     assert decoded.messages.tolist() == [0, 2]
     assert list(decoded.bad_messages) == [1]
@@ -142,8 +149,8 @@ def test_the_fast_path_reads_as_the_definition(rows: list[dict[str, Any]]) -> No
     if fast is not None:
         assert not bad
         assert fast.equals(slow)
-    together = reader.decode(messages)
-    alone = [JsonDecoder(list(COLUMNS), COLUMNS).decode([message]) for message in messages]
+    together = decode(reader, messages)
+    alone = [decode(JsonDecoder(list(COLUMNS), COLUMNS), [message]) for message in messages]
     assert plain(together.batch) == [row for each in alone for row in plain(each.batch)]
 
 
@@ -161,12 +168,12 @@ def test_arrow_messages_of_different_schemas() -> None:
     narrow = pa.table({"s": pa.array(["b", "c", "b"]).dictionary_encode(), "i": [1.0, None, 3.0]})
     other = pa.table({"s": pa.array(["z"]).dictionary_encode(), "i": [4.0]})
     messages = [ipc_message(each) for each in (wide, narrow, other, narrow.slice(0, 0))]
-    decoded = decoder("arrow-ipc", "i", "s").decode(messages)
+    decoded = decode(decoder("arrow-ipc", "i", "s"), messages)
     assert decoded.batch.to_pydict() == {"i": [7, 1, None, 3, 4], "s": ["a", "b", "c", "b", "z"]}
     assert decoded.messages.tolist() == [0, 1, 1, 1, 2]
     assert decoded.rows.tolist() == [0, 0, 1, 2, 0]
     for alone in (messages[1:2], messages[3:]):
-        assert len(decoder("arrow-ipc", "i", "s").decode(alone).batch) in {0, 3}
+        assert len(decode(decoder("arrow-ipc", "i", "s"), alone).batch) in {0, 3}
 
 
 def test_arrow_messages_that_cannot_be_read() -> None:
@@ -181,7 +188,7 @@ def test_arrow_messages_that_cannot_be_read() -> None:
         ipc_message(pa.table({"i": ["text"]})),
         ipc_message(pa.table({"i": [1.0, 2.5]})),
     ]
-    decoded = decoder("arrow-ipc", "i").decode(messages)
+    decoded = decode(decoder("arrow-ipc", "i"), messages)
     assert decoded.batch.column(0).to_pylist() == [1, 2, 1, None]
     assert sorted(decoded.bad_messages) == [0, 2, 3, 4, 5, 6]
     assert "did you mean 'j'" in decoded.bad_messages[5]
@@ -192,8 +199,8 @@ def test_arrow_messages_that_cannot_be_read() -> None:
 def test_no_column_and_no_message(name: str) -> None:
     reader = decoder_named(name, [], COLUMNS)
     message = ipc_message(pa.table({"i": [1]})) if name == "arrow-ipc" else b'{"i": 1}'
-    assert reader.decode([message, message]).batch.num_rows == 2
-    assert decoder(name).decode([]).batch.num_rows == 0
+    assert decode(reader, [message, message]).batch.num_rows == 2
+    assert decode(decoder(name), []).batch.num_rows == 0
 
 
 def test_an_unknown_format_names_the_known() -> None:
@@ -215,7 +222,7 @@ def test_an_unknown_format_names_the_known() -> None:
     ],
 )
 def test_json_ints_are_exact(text: str, wanted: int | None) -> None:
-    decoded = decoder("json", "i").decode([f'{{"i": {text}}}'.encode(), b'{"i": 1.0}'])
+    decoded = decode(decoder("json", "i"), [f'{{"i": {text}}}'.encode(), b'{"i": 1.0}'])
     assert decoded.batch.column(0).to_pylist() == ([] if wanted is None else [wanted]) + [1]
     assert list(decoded.bad_messages) == ([0] if wanted is None else [])
 
@@ -235,7 +242,7 @@ def test_json_ints_are_exact(text: str, wanted: int | None) -> None:
     ],
 )
 def test_why_a_json_message_cannot_be_read(message: bytes | None, says: str) -> None:
-    (reason,) = decoder("json").decode([message]).bad_messages.values()
+    (reason,) = decode(decoder("json"), [message]).bad_messages.values()
     assert reason.startswith(says)
     assert len(reason) <= 200
     if "…" in says or "1111" in says:
@@ -253,14 +260,13 @@ def test_messages_are_described_by_their_keys() -> None:
 
 
 def test_rows_of_json_messages_are_counted_by_message() -> None:
-    decoded = decoder("json", "i").decode([b'{"i": 1}', b"5", None, b'{"i": 2, "x": [[]]}'])
+    decoded = decode(decoder("json", "i"), [b'{"i": 1}', b"5", None, b'{"i": 2, "x": [[]]}'])
     assert decoded.messages.tolist() == [0, 3]
     assert decoded.rows.tolist() == [0, 0]
 
 
 def test_a_reason_is_cut_to_200_characters() -> None:
     name = "c" * 300
-    found = decoder_named("json", [name], {name: ColumnType.INT}).decode(
-        [b'{"%s": "x"}' % name.encode()]
-    )
+    reader = decoder_named("json", [name], {name: ColumnType.INT})
+    found = decode(reader, [b'{"%s": "x"}' % name.encode()])
     assert [len(reason) for reason in found.bad_messages.values()] == [200]

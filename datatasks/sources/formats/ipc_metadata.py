@@ -1,0 +1,315 @@
+"""Metadata of Arrow IPC messages, read without Arrow: what a message would take when decoded.
+
+Arrow takes memory for what the metadata says before it looks at the data, and gives no limit. The
+metadata are flatbuffers (Arrow's `Message.fbs`, `Schema.fbs`). Nothing here is trusted: every place
+is inside the bytes at hand, or the message is refused.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Data = bytes | bytearray | mmap.mmap
+
+SCHEMA, DICTIONARY, BATCH = 1, 2, 3
+_CONTINUATION = 0xFFFFFFFF
+_VERSION_5 = 4  # as the metadata counts
+_FIELDS_MAX = 65_536
+_DEPTH_MAX = 64
+_OLD_COMPRESSION = b"ARROW:experimental_compression"
+
+_u16 = struct.Struct("<H").unpack_from
+_i32 = struct.Struct("<i").unpack_from
+_u32 = struct.Struct("<I").unpack_from
+i64 = struct.Struct("<q").unpack_from
+
+
+class MetadataError(ValueError):
+    """The metadata of a message cannot be followed."""
+
+
+# What reading bytes of any content may raise.
+METADATA_ERRORS = (MetadataError, struct.error, IndexError, RecursionError)
+
+
+class Table:
+    """A table of a flatbuffer: fields by number, each of which may be left out."""
+
+    __slots__ = ("_at", "_data", "_fields", "_size")
+
+    def __init__(self, data: Data, at: int) -> None:
+        """The table at a place."""
+        self._data = data
+        self._at = at
+        self._fields = at - _i32(data, at)[0]
+        if self._fields < 0:
+            raise MetadataError("its metadata points before its beginning")
+        self._size = _u16(data, self._fields)[0]
+
+    def field(self, number: int) -> int:
+        """Where a field is; 0 where the table has none."""
+        slot = 4 + 2 * number
+        if slot + 2 > self._size:
+            return 0
+        offset = _u16(self._data, self._fields + slot)[0]
+        return self._at + offset if offset else 0
+
+    def byte(self, number: int) -> int:
+        """A number of one byte, 0 where it is left out."""
+        at = self.field(number)
+        return self._data[at] if at else 0
+
+    def short(self, number: int) -> int:
+        """A number of two bytes."""
+        at = self.field(number)
+        return int(_u16(self._data, at)[0]) if at else 0
+
+    def long(self, number: int) -> int:
+        """A signed number of eight bytes."""
+        at = self.field(number)
+        return int(i64(self._data, at)[0]) if at else 0
+
+    def table(self, number: int) -> Table | None:
+        """A table that a field points to."""
+        at = self.field(number)
+        return Table(self._data, at + _u32(self._data, at)[0]) if at else None
+
+    def longs(self, number: int, each: int) -> tuple[int, ...]:
+        """A vector whose elements are `each` signed numbers of eight bytes."""
+        at = self.field(number)
+        if not at:
+            return ()
+        at += _u32(self._data, at)[0]
+        count = each * _u32(self._data, at)[0]
+        if 8 * count > len(self._data):
+            raise MetadataError("its metadata is longer than the message")
+        return struct.unpack_from(f"<{count}q", self._data, at + 4)
+
+    def set_zero(self, number: int, each: int) -> None:
+        """Make a number of eight bytes, or (`each` > 0) all those of a vector, zero."""
+        at = self.field(number)
+        if not at or isinstance(self._data, bytes):
+            return
+        count = 1
+        if each:
+            at += _u32(self._data, at)[0]
+            count = each * _u32(self._data, at)[0]
+            at += 4
+        if at + 8 * count > len(self._data):
+            raise MetadataError("its metadata is longer than the message")
+        self._data[at : at + 8 * count] = bytes(8 * count)
+
+    def tables(self, number: int) -> Iterator[Table]:
+        """The tables of a vector of them."""
+        at = self.field(number)
+        if at:
+            at += _u32(self._data, at)[0]
+            for index in range(_u32(self._data, at)[0]):
+                each = at + 4 + 4 * index
+                yield Table(self._data, each + _u32(self._data, each)[0])
+
+
+class Frame(NamedTuple):
+    """One message of a stream.
+
+    kind: SCHEMA, DICTIONARY, BATCH, or of no interest. version: of the metadata. header: its
+    table. body, end: where the body begins and the next message.
+    """
+
+    kind: int
+    version: int
+    header: Table
+    body: int
+    end: int
+
+
+def frames(data: Data, start: int = 0) -> Iterator[Frame]:
+    """The messages of a stream, up to its end or the mark of it."""
+    at = start
+    while at < len(data):
+        at, length = _length_at(data, at)
+        if not length:
+            return
+        frame = frame_at(data, at, at + length)
+        yield frame
+        at = frame.end
+
+
+def _length_at(data: Data, at: int) -> tuple[int, int]:
+    """Where metadata begin, and their length; streams before Arrow 0.15 have no first mark."""
+    first = _u32(data, at)[0]
+    if first != _CONTINUATION:
+        return at + 4, first
+    return at + 8, _u32(data, at + 4)[0]
+
+
+class Footer(NamedTuple):
+    """The end of a file: its schema, and what dictionaries and batches it has."""
+
+    version: int
+    schema: Table
+    dictionaries: list[Frame]
+    batches: list[Frame]
+
+
+_FILE_MAGIC = b"ARROW1"
+
+
+def footer(data: Data) -> Footer:
+    """What the end of an Arrow file says."""
+    at = len(data) - len(_FILE_MAGIC) - 4
+    length = _i32(data, at)[0] if at > 0 else 0
+    if not 0 < length <= at or data[at + 4 :] != _FILE_MAGIC:
+        raise MetadataError("it does not end as an Arrow file")
+    first = at - length
+    table = Table(data, first + _u32(data, first)[0])
+    schema = table.table(1)
+    if schema is None:
+        raise MetadataError("it has no schema")
+    blocks = [table.longs(number, 3) for number in (2, 3)]
+    dictionaries, batches = (list(_blocks(data, each)) for each in blocks)
+    return Footer(table.short(0), schema, dictionaries, batches)
+
+
+def _blocks(data: Data, block: tuple[int, ...]) -> Iterator[Frame]:
+    """offset, length of the metadata, and length of the body of each."""
+    for offset, metadata in zip(block[::3], block[1::3], strict=True):
+        if offset < 0:
+            raise MetadataError("a place in it is negative")
+        yield frame_at(data, _length_at(data, offset)[0], offset + (metadata & 0xFFFFFFFF))
+
+
+def frame_at(data: Data, metadata: int, body: int) -> Frame:
+    """The message whose metadata and body begin at these places."""
+    message = Table(data, metadata + _u32(data, metadata)[0])
+    header = message.table(2)
+    length = message.long(3)
+    if header is None or length < 0 or body + length > len(data):
+        raise MetadataError("a part of it is not there")
+    version, kind = message.short(0), message.byte(1)
+    if version < _VERSION_5 and message.field(4) and _OLD_COMPRESSION in bytes(data[metadata:body]):
+        raise MetadataError("it is compressed as Arrow did before version 1.0")
+    return Frame(kind, version, header, body, body + length)
+
+
+class ColumnLayout(NamedTuple):
+    """What one column is in each batch.
+
+    nodes, buffers: how many it has. views: how many parts of it have further buffers, of a number
+    that each batch tells. dictionaries: ids of those that it needs.
+    """
+
+    nodes: int
+    buffers: int
+    views: int
+    dictionaries: frozenset[int]
+
+
+def column_layouts(schema: Table, version: int) -> list[ColumnLayout]:
+    """The columns of a schema.
+
+    Raises:
+        MetadataError: when it is not to be followed, or written for a machine of another byte
+            order, whose values Arrow turns around before it checks them.
+    """
+    if schema.short(0):
+        raise MetadataError("its byte order is big-endian")
+    walk = _FieldWalk(version)
+    return [walk.layout(field, 0) for field in schema.tables(1)]
+
+
+_NULL, _UNION, _RUN_END_ENCODED = 1, 14, 22
+_VIEWS = frozenset({23, 24})
+_DENSE = 1
+# Buffers by the number of the type in `Schema.fbs`, without those of children.
+_BUFFERS = {
+    _NULL: 0,
+    2: 2,  # integers
+    3: 2,  # floats
+    4: 3,  # binary
+    5: 3,  # string
+    6: 2,  # bool
+    7: 2,  # decimals
+    8: 2,  # date
+    9: 2,  # time
+    10: 2,  # timestamp
+    11: 2,  # interval
+    12: 2,  # list
+    13: 1,  # struct
+    15: 2,  # binary of fixed size
+    16: 1,  # list of fixed size
+    17: 2,  # map
+    18: 2,  # duration
+    19: 3,  # large binary
+    20: 3,  # large string
+    21: 2,  # large list
+    _RUN_END_ENCODED: 0,
+    23: 2,  # binary view
+    24: 2,  # string view
+    25: 3,  # list view
+    26: 3,  # large list view
+}
+
+
+class _FieldWalk:
+    """Walks the fields of one schema; tables that point to each other end it."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._left = _FIELDS_MAX
+
+    def layout(self, field: Table, depth: int) -> ColumnLayout:
+        self._left -= 1
+        if self._left < 0 or depth > _DEPTH_MAX:
+            raise MetadataError(
+                f"its schema has more than {_FIELDS_MAX:,} fields or {_DEPTH_MAX} levels"
+            )
+        children = [self.layout(each, depth + 1) for each in field.tables(5)]
+        ids = frozenset[int]().union(*(each.dictionaries for each in children))
+        encoding = field.table(4)
+        if encoding is not None:  # the batch has its indices, the dictionary what it is made of
+            return ColumnLayout(1, 2, 0, ids | {encoding.long(0)})
+        kind = field.byte(2)
+        return ColumnLayout(
+            1 + sum(each.nodes for each in children),
+            self._buffers(field, kind) + sum(each.buffers for each in children),
+            (kind in _VIEWS) + sum(each.views for each in children),
+            ids,
+        )
+
+    def _buffers(self, field: Table, kind: int) -> int:
+        if kind == _UNION:
+            union = field.table(3)
+            dense = union is not None and union.short(0) == _DENSE
+            return 1 + dense + (self._version < _VERSION_5)
+        if kind not in _BUFFERS:
+            raise MetadataError(f"it has a column of a type without a name (number {kind})")
+        return _BUFFERS[kind]
+
+
+class BatchLayout(NamedTuple):
+    """What a record batch, or the values of a dictionary, say of themselves.
+
+    nodes: length and nulls of each, one after the other. buffers: offset and length of each.
+    views: how many further buffers each part with such has.
+    """
+
+    rows: int
+    nodes: tuple[int, ...]
+    buffers: tuple[int, ...]
+    views: tuple[int, ...]
+    is_compressed: bool
+
+    @classmethod
+    def of(cls, batch: Table) -> BatchLayout:
+        """That of the table of a record batch."""
+        return cls(
+            rows=batch.long(0),
+            nodes=batch.longs(1, 2),
+            buffers=batch.longs(2, 2),
+            views=batch.longs(4, 1),
+            is_compressed=bool(batch.field(3)),
+        )

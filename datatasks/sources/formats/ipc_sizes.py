@@ -1,0 +1,181 @@
+"""How many rows and bytes the wanted columns of an Arrow IPC stream take once they are decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from forebay.datatasks.sources.formats.ipc_metadata import (
+    BATCH,
+    DICTIONARY,
+    BatchLayout,
+    ColumnLayout,
+    Data,
+    Frame,
+    MetadataError,
+    Table,
+    i64,
+)
+
+# What a value takes at least in a declared type; a column of a batch as objects of Arrow; and a row
+# in the arrays that say where it comes from.
+_VALUE_BYTES, _NODE_BYTES, _ROW_BYTES = 8, 512, 32
+
+
+class Size(NamedTuple):
+    """Rows, and the bytes that they take."""
+
+    rows: int
+    bytes: int
+
+
+class StreamLayout:
+    """Where the wanted columns are in the batches of one schema.
+
+    has_others: whether there are dictionaries of columns that are not wanted.
+    """
+
+    def __init__(self, columns: Sequence[ColumnLayout], wanted: Sequence[int]) -> None:
+        """wanted: indices of columns."""
+        self._columns = columns
+        self._wanted = sorted(wanted)
+        self._dictionaries = frozenset[int]().union(
+            *(columns[index].dictionaries for index in wanted)
+        )
+        every = frozenset[int]().union(*(each.dictionaries for each in columns))
+        self.has_others = every != self._dictionaries
+        self._has_views = any(each.views for each in columns)
+        self._fixed = _Ranges.of(columns, self._wanted, ())
+
+    def empty_others(self, frames: Iterable[Frame]) -> None:
+        """Empty the dictionaries of other columns, which Arrow would decode unasked."""
+        for frame in frames:
+            if frame.kind == DICTIONARY and frame.header.long(0) not in self._dictionaries:
+                values = frame.header.table(1)
+                if values is not None:
+                    _empty_batch(values)
+
+    def size(self, data: Data, frames: Iterable[Frame]) -> Size:
+        """Of some messages of these bytes, behind the one with the schema.
+
+        Raises:
+            MetadataError, struct.error, IndexError: when they cannot be followed.
+        """
+        rows = taken = 0
+        dictionaries = _Dictionaries()
+        for frame in frames:
+            if frame.kind == BATCH:
+                batch = BatchLayout.of(frame.header)
+                rows += max(0, batch.rows)
+                taken += self._batch_bytes(data, frame.body, batch) + dictionaries.joined_bytes()
+            elif frame.kind == DICTIONARY:
+                taken += dictionaries.add(data, frame.body, frame.header)
+            else:
+                raise MetadataError("there is a message in it that holds no rows")
+        return Size(rows, taken)
+
+    def _batch_bytes(self, data: Data, body: int, batch: BatchLayout) -> int:
+        ranges = self._fixed
+        if self._has_views:
+            ranges = _Ranges.of(self._columns, self._wanted, batch.views)
+        taken = _ROW_BYTES * max(0, batch.rows)
+        for first, end in ranges.nodes:
+            taken += _node_bytes(batch.nodes[2 * first : 2 * end : 2])
+        for first, end in ranges.buffers:
+            taken += _buffer_bytes(data, body, batch, first, end)
+        return taken
+
+
+class _Ranges(NamedTuple):
+    """First and end of nodes and of buffers that belong together."""
+
+    nodes: list[tuple[int, int]]
+    buffers: list[tuple[int, int]]
+
+    @classmethod
+    def of(
+        cls, columns: Sequence[ColumnLayout], wanted: Sequence[int], views: Sequence[int]
+    ) -> _Ranges:
+        if len(wanted) == len(columns):
+            return cls([(0, _ALL)], [(0, _ALL)])
+        nodes, buffers, view = [0], [0], 0
+        for each in columns:
+            further = views[view : view + each.views]
+            view += each.views
+            nodes.append(nodes[-1] + each.nodes)
+            buffers.append(buffers[-1] + each.buffers + sum(further))
+        node_ranges, buffer_ranges = list(pairwise(nodes)), list(pairwise(buffers))
+        return cls(
+            [node_ranges[index] for index in wanted], [buffer_ranges[index] for index in wanted]
+        )
+
+
+_ALL = 2**31
+
+
+class _Dictionaries:
+    """Dictionaries of one stream. Those that come in parts are joined anew for each batch."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, int] = {}
+        self._grown: set[int] = set()
+
+    def add(self, data: Data, body: int, header: Table) -> int:
+        """Bytes of one that came."""
+        values = header.table(1)
+        if values is None:
+            raise MetadataError("a dictionary of it has no values")
+        taken = _whole_bytes(data, body, BatchLayout.of(values))
+        number = header.long(0)
+        if header.byte(2):
+            self._grown.add(number)
+            self._bytes[number] = self._bytes.get(number, 0) + taken
+        else:
+            self._bytes[number] = taken
+        return taken
+
+    def joined_bytes(self) -> int:
+        """Bytes of those that have grown since the batch before."""
+        taken = sum(self._bytes[number] for number in self._grown)
+        self._grown.clear()
+        return taken
+
+
+def _whole_bytes(data: Data, body: int, batch: BatchLayout) -> int:
+    return _node_bytes(batch.nodes[::2]) + _buffer_bytes(data, body, batch, 0, _ALL)
+
+
+def _empty_batch(batch: Table) -> None:
+    """Leave no values in a dictionary whose bytes can be changed."""
+    batch.set_zero(0, 0)
+    batch.set_zero(1, 2)
+    batch.set_zero(2, 2)
+
+
+def _node_bytes(lengths: Sequence[int]) -> int:
+    return _NODE_BYTES * len(lengths) + _VALUE_BYTES * sum(_known(lengths))
+
+
+def _buffer_bytes(data: Data, body: int, batch: BatchLayout, first: int, end: int) -> int:
+    buffers = batch.buffers[2 * first : 2 * end]
+    lengths = _known(buffers[1::2])
+    if not batch.is_compressed:
+        return sum(lengths)
+    return sum(_decompressed(data, body, buffers[::2], lengths))
+
+
+def _decompressed(
+    data: Data, body: int, offsets: Sequence[int], lengths: Sequence[int]
+) -> Iterator[int]:
+    """Each compressed buffer begins with its length; -1 says that it is not compressed."""
+    for offset, length in zip(_known(offsets), lengths, strict=True):
+        if length:
+            (prefix,) = i64(data, body + offset)
+            yield length if prefix == -1 else _known((prefix,))[0]
+
+
+def _known(lengths: Sequence[int]) -> Sequence[int]:
+    if lengths and min(lengths) < 0:
+        raise MetadataError("a length in it is negative")
+    return lengths
