@@ -23,6 +23,7 @@ from forebay.datatasks.sources.common.files import READ_ERRORS, Files, read_fail
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import hours_of, outside
 from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
+from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
@@ -89,27 +90,24 @@ class _Segment:
         self.planned.require_unchanged()
         at = start
         try:
-            # Mapped: a part of a record batch does not bring the rest into memory.
-            with pa.memory_map(self.path) as handle, pa.ipc.open_file(handle) as file:
-                self._check(file.schema, columns)
-                for stored in self._stored(file, start, stored_rows(chunk_rows)):
-                    yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
-                    at = int(stored.rows[-1]) + 1
+            file = SegmentFile(self.path)
+            self._check(file.schema, columns)
+            file.choose(columns)
+            for stored in self._stored(file, start, stored_rows(chunk_rows)):
+                yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
+                at = int(stored.rows[-1]) + 1
         except READ_ERRORS as error:
             yield self._dead(error, at, columns)
 
-    def _stored(
-        self, file: pa.ipc.RecordBatchFileReader, start: int, chunk_rows: int
-    ) -> Iterator[Stored]:
+    def _stored(self, file: SegmentFile, start: int, chunk_rows: int) -> Iterator[Stored]:
         at = 0
-        for number in range(file.num_record_batches):
-            batch = file.get_batch(number)
-            if at + batch.num_rows > self.rows:
+        for number, rows in enumerate(file.rows):
+            if at + rows > self.rows:
                 raise pa.ArrowInvalid(f"it holds more than the {self.rows} rows of its name")
-            for first in range(max(start - at, 0), batch.num_rows, chunk_rows):
-                part = batch.slice(first, chunk_rows)
-                yield self._part(part, at + first)
-            at += batch.num_rows
+            if start < at + rows:
+                for first, part in file.parts(number, max(start - at, 0), chunk_rows):
+                    yield self._part(part, at + first)
+            at += rows
         if at != self.rows:
             raise pa.ArrowInvalid(f"it holds {at} rows and its name says {self.rows}")
 

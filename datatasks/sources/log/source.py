@@ -26,9 +26,11 @@ from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.odd_times import odd_times
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans
+from forebay.datatasks.sources.formats.unchecked_types import stored_problem
 from forebay.datatasks.sources.log.borders import LogBorders, Partition
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
+from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -104,7 +106,7 @@ class LogSource(LogKind, MarkerSource):
             schema = self._schema(path)
         except READ_ERRORS as error:
             return [Finding(("options", "path"), "unreadable", f"segment {path}: {error}")]
-        return list(column_findings(schema, self.spec.columns, path))
+        return list(column_findings(schema, self.spec.columns, path, stored_problem))
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
         """See the class; one listing for all spans."""
@@ -193,8 +195,7 @@ class LogSource(LogKind, MarkerSource):
         return f"there is no segment PARTITION/*.arrow: {self._files.lies_there(listing)}"
 
     def _schema(self, path: str) -> pa.Schema:
-        with pa.OSFile(self._files.full(path)) as handle, pa.ipc.open_file(handle) as file:
-            return file.schema
+        return SegmentFile(self._files.full(path)).schema
 
     def _check_offsets(self, segments: _Segments) -> None:
         names = np.asarray(segments.partitions.to_pylist())
