@@ -15,6 +15,8 @@ from forebay.config.windows import Interval
 # Why a source has nothing of a span that lies after its `ends`.
 AFTER_END = "after end"
 
+DEAD_LETTER_BYTES_MAX = 16 << 20
+
 ColumnName = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -72,6 +74,11 @@ class SourceSpec(Spec):
     label_null: Literal["fail", "dead_letter"] = "fail"
     bad_rows: Literal["fail", "dead_letter"] = "fail"
     dead_letter_rows_max: int | None = Field(default=None, ge=0)
+    dead_letter_bytes_max: int = Field(
+        default=DEAD_LETTER_BYTES_MAX,
+        ge=0,
+        description="Most bytes of a window's dead letters that are kept; the others are counted",
+    )
 
     def part_of(self, span: Interval) -> tuple[Interval | None, str]:
         """The part of a span between `starts` and `ends`, or None and the reason for nothing."""

@@ -61,7 +61,9 @@ class DataExecutor:
         self._started_ns = time.time_ns()
         self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
         self._queue_sources = queue_sources_of(pipeline, request.source_specs())
-        self._kinds = {spec.kind for spec in request.source_specs().values()}
+        specs = request.source_specs()
+        self._kinds = {spec.kind for spec in specs.values()}
+        self._letter_bytes = {name: spec.dead_letter_bytes_max for name, spec in specs.items()}
         self._readers = Readers(request)
         self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
         self._server = FrameServer(job_dir, index, served_schema(self._readers.layout), self._claim)
@@ -150,7 +152,7 @@ class DataExecutor:
             self._index,
             PrioritisedQueue(self._queue_sources, limits_of(self._pipeline), reply.readers),
             self._readers,
-            DeadLetterWriter(folder),
+            DeadLetterWriter(folder, self._letter_bytes),
             Examiner(self._job_dir, self._index, folder, deadline / _EXAMINATION_PARTS),
             # One for each epoch: a read that hangs in a lost one must not hold up the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),

@@ -190,7 +190,7 @@ class TaskRunner:
                     f"source {self._spec.name!r}, {place_text(row.location)}: {NULL_LABEL} "
                     "(`label_null: dead_letter` sets such rows aside)"
                 )
-        self._letters.write(self._task, found.dead)
+        self._letters.write(self._task, found.dead, found.before.dead_rows)
         most = self._spec.dead_letter_rows_max
         if most is not None and found.after.dead_rows > most:
             raise DataError(

@@ -12,13 +12,15 @@ import itertools
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from forebay.config.sources import DEAD_LETTER_BYTES_MAX
 from forebay.datatasks.tasks import DataTask, DeadRow
 from forebay.errors import InfrastructureError
+from forebay.executors.window_files.letter_sizes import LetterSizes
 from forebay.system.files import PRIVATE, append_lines, new_file, writing
 from forebay.system.message import Message
 from forebay.system.redaction import redacted
@@ -26,10 +28,16 @@ from forebay.system.redaction import redacted
 # Below the folder in which a window is trained.
 DEAD_FOLDER = "dead"
 _GATHERED_NAME = "letters.jsonl"
+_REASON_MAX = 1000
+_ROW_MAX = 8000
 
 
 class DeadLetter(Message):
-    """One line. `row` is the row as far as it could be read; `rows` > 1 for a whole range."""
+    """One line. `row` is the row as far as it could be read; `rows` > 1 for a whole range.
+
+    number: how many dead rows of the same task come before it. left_out: it stands for rows that
+    have no letters.
+    """
 
     source: str
     window: str
@@ -38,17 +46,25 @@ class DeadLetter(Message):
     reason: str
     row: object = None
     rows: int = 1
+    number: int | None = None
+    left_out: bool = False
 
 
 class DeadLetterWriter:
     """Appends the dead letters of one (line, window, generation). They hold rows: private files."""
 
-    def __init__(self, window_folder: Path) -> None:
-        """Use `<window_folder>/dead`, which is made with the first letter."""
-        self._window_folder = window_folder
+    def __init__(self, window_folder: Path, bytes_max: Mapping[str, int] | None = None) -> None:
+        """Use `<window_folder>/dead`, which is made with the first letter.
 
-    def write(self, task: DataTask, dead: Sequence[DeadRow]) -> None:
-        """Append rows of one task.
+        bytes_max: of the letters of each source. Several who write at the same time may pass it,
+        each by a small part.
+        """
+        self._window_folder = window_folder
+        self._bytes_max = bytes_max or {}
+        self._sizes = LetterSizes(window_folder / DEAD_FOLDER)
+
+    def write(self, task: DataTask, dead: Sequence[DeadRow], before: int = 0) -> None:
+        """Append rows of one task, which has so many dead rows before these.
 
         Raises:
             InfrastructureError: when the disk does not take them, or the window is not trained in
@@ -62,9 +78,11 @@ class DeadLetterWriter:
                 f"{self._window_folder} is gone, so its dead letters cannot be kept: window "
                 f"{task.window} was trained to its end, or its trainer has another FOREBAY_HOME"
             )
+        most = self._bytes_max.get(task.source, DEAD_LETTER_BYTES_MAX)
+        lines = _lines(task, dead, before, most, self._sizes.of(task.source, most))
         name = task.task_id.replace("/", "-")
-        lines = "".join(_letter(task, row).model_dump_json() + "\n" for row in dead)
         append_lines(self._window_folder / DEAD_FOLDER / f"{name}.jsonl", lines, PRIVATE)
+        self._sizes.add(task.source, len(lines.encode()))
 
 
 def read_letters(window_folder: Path) -> Iterator[DeadLetter]:
@@ -108,38 +126,119 @@ def gathered_letters(folder: Path) -> Iterator[DeadLetter]:
 
 
 def _unique_lines(window_folder: Path) -> Iterator[tuple[bytes, DeadLetter]]:
-    """Lines with what they say. A line that was cut by a crash is passed over."""
+    """Lines with what they say. A line that was cut by a crash is passed over.
+
+    Behind them, for each source, one for the rows without letters.
+    """
+    left_out: dict[str, DeadLetter] = {}
     for path in sorted((window_folder / DEAD_FOLDER).glob("*.jsonl")):
-        seen: set[str] = set()
+        seen = _SeenLetters()
         with path.open("rb") as stream:
             for line in map(bytes.rstrip, stream):
                 letter = _parsed(line)
                 if letter is None:
                     continue  # the process died while it wrote; the row was read and written again
-                key = json.dumps(letter.location, sort_keys=True)
-                if key not in seen:
-                    seen.add(key)
+                if letter.left_out:
+                    seen.leave_out(letter)
+                elif seen.is_new(letter):
                     yield line, letter
+        for letter in seen.left_out():
+            before = left_out.get(letter.source)
+            rows = letter.rows + (before.rows if before else 0)
+            left_out[letter.source] = letter.model_copy(update={"rows": rows})
+    for letter in left_out.values():
+        yield letter.model_dump_json().encode(), letter
 
 
-def _letter(task: DataTask, dead: DeadRow) -> DeadLetter:
+class _SeenLetters:
+    """What the file of one task has said so far."""
+
+    def __init__(self) -> None:
+        self._places: set[str] = set()
+        self._spans: list[tuple[int, int]] = []
+        self._without: list[tuple[int, int]] = []
+        self._last: DeadLetter | None = None
+
+    def is_new(self, letter: DeadLetter) -> bool:
+        """Whether no letter was there of this place."""
+        place = json.dumps(letter.location, sort_keys=True)
+        if place in self._places:
+            return False
+        self._places.add(place)
+        if letter.number is not None:
+            self._spans.append((letter.number, letter.number + letter.rows))
+        return True
+
+    def leave_out(self, letter: DeadLetter) -> None:
+        """These rows have no letters, but for those that have one from an earlier reading."""
+        self._last = letter
+        first = letter.number or 0
+        self._without.append((first, first + letter.rows))
+
+    def left_out(self) -> Iterator[DeadLetter]:
+        """One for all rows without letters, should there be some."""
+        rows = _covered([*self._spans, *self._without]) - _covered(self._spans)
+        if self._last is not None and rows:
+            yield self._last.model_copy(update={"rows": rows, "number": None})
+
+
+def _covered(spans: list[tuple[int, int]]) -> int:
+    """How many numbers are in at least one of these spans."""
+    count = until = 0
+    for first, end in sorted(spans):
+        count += max(0, end - max(first, until))
+        until = max(until, end)
+    return count
+
+
+def _lines(task: DataTask, dead: Sequence[DeadRow], before: int, most: int, kept: int) -> str:
+    """Letters of rows for as long as there is room, and a line for the others."""
+    lines: list[str] = []
+    number = before
+    for index, row in enumerate(dead):
+        if kept >= most:
+            rows = sum(each.rows for each in dead[index:])
+            lines.append(_left_out(task, number, rows, most))
+            break
+        lines.append(_letter(task, row, number).model_dump_json() + "\n")
+        kept += len(lines[-1].encode())
+        number += row.rows
+    return "".join(lines)
+
+
+def _left_out(task: DataTask, number: int, rows: int, most: int) -> str:
+    letter = DeadLetter(
+        source=task.source,
+        window=task.window,
+        generation=task.generation,
+        location={},
+        reason=f"no letter is kept: the source has {most:,} bytes of them (dead_letter_bytes_max)",
+        rows=rows,
+        number=number,
+        left_out=True,
+    )
+    return letter.model_dump_json() + "\n"
+
+
+def _letter(task: DataTask, dead: DeadRow, number: int) -> DeadLetter:
     return DeadLetter(
         source=task.source,
         window=task.window,
         generation=task.generation,
         location=dead.location,
-        reason=redacted(dead.reason),
+        reason=redacted(dead.reason)[:_REASON_MAX],
         row=_row(dead.row),
         rows=dead.rows,
+        number=number,
     )
 
 
 def _row(text: str | None) -> object:
-    if text is None:
-        return None
+    if text is None or len(text) > _ROW_MAX:
+        return None if text is None else text[:_ROW_MAX]
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

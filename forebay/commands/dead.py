@@ -84,7 +84,7 @@ def show(
             **letter.location,
             "reason": letter.reason,
             "rows": letter.rows,
-            "content": letter.row,
+            "content": "(not kept)" if letter.left_out else letter.row,
         }
         for line, letter in islice(letters, rows_max)
     ]

@@ -32,6 +32,7 @@ _SOURCE: Value = {
     "label_null": "dead_letter",
     "bad_rows": "dead_letter",
     "dead_letter_rows_max": 10,
+    "dead_letter_bytes_max": 1000,
 }
 _OPTIONS: dict[str, Value] = {
     "memory": {"table": "clicks"},
@@ -44,6 +45,8 @@ _OPTIONS: dict[str, Value] = {
         "timestamp_jump_max": "30m",
         "topic": "clicks",
         "format": "json",
+        "message_rows_max": 1000,
+        "message_bytes_max": 65536,
         "client": {"security_protocol": "SSL"},
     },
 }
