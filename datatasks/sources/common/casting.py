@@ -60,9 +60,13 @@ def castable(stored: pa.DataType, declared: ColumnType) -> bool:
 
 def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
     """What is wrong with a declared column in a stored schema; an empty text when nothing is."""
-    if name not in schema.names:
-        guess = nearest(name, schema.names)
-        way_out = f"did you mean {guess!r}?" if guess else f"it has {_some(schema.names)}"
+    try:
+        names = schema.names
+    except UnicodeDecodeError as error:
+        return f"the name of a column is no UTF-8 text: {error}"
+    if name not in names:
+        guess = nearest(name, names)
+        way_out = f"did you mean {guess!r}?" if guess else f"it has {_some(names)}"
         return f"there is no column {name!r}: {way_out}"
     index = schema.get_field_index(name)
     if index < 0:

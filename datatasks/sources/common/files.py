@@ -280,4 +280,10 @@ def read_failure(
     return None
 
 
-READ_ERRORS: tuple[type[Exception], ...] = (pa.ArrowException, MemoryError, OSError)
+# Names in damaged files are no texts.
+READ_ERRORS: tuple[type[Exception], ...] = (
+    pa.ArrowException,
+    MemoryError,
+    UnicodeDecodeError,
+    OSError,
+)

@@ -24,11 +24,19 @@ def row_texts(batch: pa.RecordBatch, rows: Sequence[int]) -> list[str | None]:
         return ["{}"] * len(rows)
     try:
         some = batch.take(pa.array(rows, pa.int64()))
-        columns = [_values(_beginnings(column)) for column in some.columns]
-    except (pa.ArrowException, ValueError, MemoryError):
+    except (pa.ArrowException, MemoryError):
         return [None] * len(rows)
+    columns = [_texts(column) for column in some.columns]
     names = batch.schema.names
     return [_text(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def _texts(column: pa.Array) -> list[Any]:
+    try:
+        return _values(_beginnings(column))
+    except (pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
+        # Instants of no year, texts of lists that are no UTF-8.
+        return [f"(not shown: {error})"[:_VALUE_BYTES_MAX]] * len(column)
 
 
 def _beginnings(column: pa.Array) -> pa.Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,11 @@ from forebay.datatasks.sources.formats.decoder import (
 from forebay.datatasks.sources.formats.ipc_metadata import (
     METADATA_ERRORS,
     SCHEMA,
+    ColumnLayout,
     MetadataError,
     column_layouts,
     frames,
+    require_little_endian,
 )
 from forebay.datatasks.sources.formats.ipc_sizes import Size, StreamLayout
 from forebay.datatasks.sources.formats.plain_sizes import has_dictionaries, plain_bytes
@@ -50,10 +52,12 @@ _ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, *METADATA_ERRORS
 class _Columns(NamedTuple):
     """What messages of one schema have. problem: why they cannot be read; empty when they can.
 
-    expands: whether they may take more than their buffers, once each row has its own value.
+    wanted: indices of the columns. expands: whether they may take more than their buffers, once each
+    row has its own value.
     """
 
     layout: StreamLayout
+    wanted: list[int]
     options: pa.ipc.IpcReadOptions
     expands: bool
     problem: str
@@ -82,6 +86,15 @@ class _Held:
         return np.stack([np.repeat(np.array(numbers, np.int64), counts), rows])
 
 
+_Key = TypeVar("_Key")
+
+
+def _keep(known: dict[_Key, _Columns], key: _Key, found: _Columns) -> None:
+    if len(known) >= _SCHEMAS_KEPT:
+        known.clear()
+    known[key] = found
+
+
 class ArrowDecoder(Decoder):
     """Reads IPC streams; messages may differ in their columns as long as the declared ones fit."""
 
@@ -96,6 +109,7 @@ class ArrowDecoder(Decoder):
         """Decode `columns`, whose types are in `declared`."""
         super().__init__(columns, declared, limits)
         self._known: dict[bytes, _Columns] = {}
+        self._alike: dict[tuple[int, pa.Schema], _Columns] = {}
 
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         """See `Decoder.decode`."""
@@ -166,21 +180,32 @@ class ArrowDecoder(Decoder):
             return refusal
         return _Read(table.replace_schema_metadata(None), size)
 
-    def _columns(self, schema: bytes) -> _Columns:
+    def _columns(self, stored: bytes) -> _Columns:
         """What is known of a schema; producers write the same one again and again."""
-        found = self._known.get(schema)
+        found = self._known.get(stored)
         if found is None:
-            found = self._looked_at(schema)
-            if len(schema) <= _SCHEMA_BYTES_KEPT:
-                if len(self._known) >= _SCHEMAS_KEPT:
-                    self._known.clear()
-                self._known[schema] = found
+            found = self._looked_at(stored)
+            if len(stored) <= _SCHEMA_BYTES_KEPT:
+                _keep(self._known, stored, found)
         return found
 
     def _looked_at(self, stored: bytes) -> _Columns:
         frame = next(frames(stored))
-        layouts = column_layouts(frame.header, frame.version)
+        require_little_endian(frame.header)
         schema = pa.ipc.read_schema(pa.py_buffer(stored)).remove_metadata()
+        # The same columns come with other metadata: pandas writes how many rows there are.
+        key = (frame.version, schema)
+        found = self._alike.get(key)
+        if found is not None and not found.layout.has_dictionaries:
+            return found
+        layouts = column_layouts(frame.header, frame.version)
+        if found is None:
+            found = self._judged(schema, layouts)
+            if len(stored) <= _SCHEMA_BYTES_KEPT:
+                _keep(self._alike, key, found)
+        return found._replace(layout=StreamLayout(layouts, found.wanted))
+
+    def _judged(self, schema: pa.Schema, layouts: Sequence[ColumnLayout]) -> _Columns:
         problems = [stored_problem(schema, name, self.declared[name]) for name in self.columns]
         problem = next(filter(None, problems), "")
         wanted = [] if problem else [schema.get_field_index(name) for name in self.columns]
@@ -188,7 +213,7 @@ class ArrowDecoder(Decoder):
             problem = self._cast_problem(schema)
         options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
         expands = has_dictionaries([schema.field(index).type for index in wanted])
-        return _Columns(StreamLayout(layouts, wanted), options, expands, problem)
+        return _Columns(StreamLayout(layouts, wanted), wanted, options, expands, problem)
 
     def _cast_problem(self, schema: pa.Schema) -> str:
         """Why no value of these types can be cast; empty when values can."""

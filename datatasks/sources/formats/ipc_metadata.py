@@ -32,7 +32,7 @@ class MetadataError(ValueError):
 
 
 # What reading bytes of any content may raise.
-METADATA_ERRORS = (MetadataError, struct.error, IndexError, RecursionError)
+METADATA_ERRORS = (MetadataError, struct.error, IndexError, OverflowError, RecursionError)
 
 
 class Table:
@@ -208,15 +208,22 @@ class ColumnLayout(NamedTuple):
     dictionaries: frozenset[int]
 
 
+def require_little_endian(schema: Table) -> None:
+    """Refuse other values: Arrow turns them around before it checks them.
+
+    Raises:
+        MetadataError: where they are big-endian.
+    """
+    if schema.short(0):
+        raise MetadataError("its byte order is big-endian")
+
+
 def column_layouts(schema: Table, version: int) -> list[ColumnLayout]:
     """The columns of a schema.
 
     Raises:
-        MetadataError: when it is not to be followed, or written for a machine of another byte
-            order, whose values Arrow turns around before it checks them.
+        MetadataError: when it is not to be followed.
     """
-    if schema.short(0):
-        raise MetadataError("its byte order is big-endian")
     walk = _FieldWalk(version)
     return [walk.layout(field, 0) for field in schema.tables(1)]
 

@@ -33,7 +33,7 @@ class Size(NamedTuple):
 class StreamLayout:
     """Where the wanted columns are in the batches of one schema.
 
-    has_others: whether there are dictionaries of columns that are not wanted.
+    has_dictionaries: whether any column has one. has_others: whether one that is not wanted has.
     """
 
     def __init__(self, columns: Sequence[ColumnLayout], wanted: Sequence[int]) -> None:
@@ -44,6 +44,7 @@ class StreamLayout:
             *(columns[index].dictionaries for index in wanted)
         )
         every = frozenset[int]().union(*(each.dictionaries for each in columns))
+        self.has_dictionaries = bool(every)
         self.has_others = every != self._dictionaries
         self._has_views = any(each.views for each in columns)
         self._fixed = _Ranges.of(columns, self._wanted, ())

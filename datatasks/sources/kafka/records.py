@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import struct
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -88,14 +89,18 @@ def _unpack_records(self: Any, topic_partition: Any, records: Any, *_: object) -
     """Replaces the method of that name: same order of checks, one item for each batch."""
     from kafka.errors import CorruptRecordError
 
-    while (batch := records.next_batch()) is not None:
+    while (batch := _next_batch(topic_partition, records)) is not None:
         if self.check_crcs and not batch.validate_crc():
             raise CorruptRecordError(
                 f"record batch of {topic_partition} at offset {batch.base_offset} fails its CRC"
             )
-        if batch.magic != 2:  # formats before Kafka 0.11 exist in very old logs only
+        if batch.magic < 2:  # formats before Kafka 0.11 exist in very old logs only
             yield from _old_format(self, batch)
             continue
+        if batch.magic > 2:
+            raise CorruptRecordError(
+                f"record batch of {topic_partition} has the unknown format {batch.magic}"
+            )
         self.leader_epoch = batch.leader_epoch
         left_out = _left_out(self, batch)
         if left_out is None:
@@ -109,6 +114,15 @@ def _unpack_records(self: Any, topic_partition: Any, records: Any, *_: object) -
         self.bytes_read += batch.size_in_bytes
         yield StoredBatch(batch.last_offset, read)
     self.drain()
+
+
+def _next_batch(topic_partition: Any, records: Any) -> Any:  # noqa: ANN401
+    from kafka.errors import CorruptRecordError
+
+    try:
+        return records.next_batch()
+    except struct.error as error:
+        raise CorruptRecordError(f"a record batch of {topic_partition} is cut: {error}") from error
 
 
 def _old_format(self: Any, batch: Any) -> Iterator[StoredBatch]:  # noqa: ANN401

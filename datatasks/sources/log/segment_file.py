@@ -19,6 +19,7 @@ from forebay.datatasks.sources.formats.ipc_metadata import (
     Frame,
     column_layouts,
     footer,
+    require_little_endian,
 )
 from forebay.datatasks.sources.formats.ipc_sizes import StreamLayout
 from forebay.datatasks.sources.formats.plain_sizes import plain_bytes
@@ -46,6 +47,7 @@ class SegmentFile:
                 # Copied where it is changed, and never in the file.
                 self._data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
             self._footer = footer(self._data)
+            require_little_endian(self._footer.schema)
             self._batches = [BatchLayout.of(each.header) for each in self._footer.batches]
         except (*METADATA_ERRORS, ValueError) as error:
             raise pa.ArrowInvalid(f"no Arrow file: {error}") from error

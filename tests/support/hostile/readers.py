@@ -1,0 +1,249 @@
+"""Reads what has faults as a data executor does, and looks at what comes of it."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sources.common.files import Files
+from forebay.datatasks.sources.formats.decoder import Decoder
+from forebay.datatasks.sources.formats.decoders import decoder_named
+from forebay.datatasks.sources.kafka import records
+from forebay.datatasks.sources.kafka.chunks import ChunkMaker
+from forebay.datatasks.sources.kafka.messages import Messages, messages_within
+from forebay.datatasks.sources.kafka.read import Stretch
+from forebay.datatasks.sources.log.read import LogReader
+from forebay.datatasks.sources.log.writer import LogWriter
+from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
+from forebay.errors import ForebayError
+from support.hostile.arrow_streams import Original, changed_stream, streams
+from support.hostile.bytes_changed import Places, changed
+from support.hostile.json_objects import changed_object
+from support.hostile.record_batches import changed_batch, stored
+from support.hostile.tables import DECLARED, odd, plain
+
+DAY = Interval(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
+Reader = Callable[[random.Random, Path], str]
+
+
+def read_arrow(chance: random.Random, _folder: Path) -> str:
+    """A message between sound ones, which are read whatever is in it."""
+    return _between(chance, "arrow-ipc", changed_stream(chance), _SOUND)
+
+
+def read_json(chance: random.Random, _folder: Path) -> str:
+    """The same for JSON."""
+    return _between(chance, "json", changed_object(chance), b'{"i": 1}')
+
+
+def read_batch(chance: random.Random, _folder: Path) -> str:
+    """A record batch, from the client's hook to the chunks of a task."""
+    from kafka.errors import CorruptRecordError
+
+    content = changed_batch(chance)
+    try:
+        found = list(_messages(content))
+    except CorruptRecordError as error:
+        return _reason(str(error))
+    first = min((messages.runs[0].first for messages in found), default=0)
+    decoder = _decoder(chance.choice(("arrow-ipc", "json")), chance.randrange(32))
+    return _judged(_chunks(decoder, found, first))
+
+
+def read_segment(chance: random.Random, folder: Path) -> str:
+    """A log segment, by its file."""
+    path, original = chance.choice(_segments(folder))
+    path.write_bytes(changed(original.content, original.places, chance))
+    columns = chance.sample(list(DECLARED), chance.randrange(len(DECLARED) + 1))
+    spec = _spec("log", {"path": "log"}, chance)
+    files = Files("log", folder, {}, ".arrow")
+    name = path.relative_to(folder / "log").as_posix()
+    rows = int(path.name[21:29])
+    task = _task(name, rows, rows)
+    return _refused_or(lambda: LogReader(spec, files).read(task, None, columns, 16))
+
+
+def read_parquet(chance: random.Random, folder: Path) -> str:
+    """A Parquet file, as a data executor has it: damaged after its window was planned."""
+    rows, original = chance.choice(_parquet_files(folder))
+    path = folder / "data" / "a.parquet"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(changed(original.content, original.places, chance))
+    columns = chance.sample(list(DECLARED), chance.randrange(len(DECLARED) + 1))
+    source = open_source(_spec("parquet", {"path": "data"}, chance, event_time="t"), folder)
+    task = _task("a.parquet", rows, rows - chance.randrange(2))
+    try:
+        # Texts of a file are not looked at.
+        return _refused_or(lambda: source.open(task, None, columns, 16), are_texts=False)
+    finally:
+        source.close()
+
+
+READERS: Mapping[str, Reader] = {
+    "arrow": read_arrow,
+    "json": read_json,
+    "record_batch": read_batch,
+    "segment": read_segment,
+    "parquet": read_parquet,
+}
+
+_SOUND = streams()[0].content
+
+
+@functools.cache
+def _decoder(format_name: str, number: int) -> Decoder:
+    """One of a few, since they remember what they have seen."""
+    chance = random.Random(number)
+    columns = chance.sample(list(DECLARED), 1 + number % len(DECLARED))
+    return decoder_named(format_name, columns, DECLARED)
+
+
+def _between(chance: random.Random, format_name: str, value: bytes, sound: bytes) -> str:
+    decoder = _decoder(format_name, chance.randrange(32))
+    rows = 0
+    reason = ""
+    for decoded in decoder.decode([sound, value, sound]):
+        decoded.batch.validate(full=True)
+        assert decoded.batch.schema.names == decoder.columns
+        rows += int((decoded.messages != 1).sum())
+        assert set(decoded.bad_messages) <= {1}, decoded.bad_messages
+        for each in [*decoded.bad_messages.values(), *decoded.bad_rows.values()]:
+            reason = _reason(each)
+    assert rows == 2, "the sound messages are not read"
+    return reason
+
+
+def _messages(content: bytes) -> Iterable[Messages]:
+    from kafka import TopicPartition
+
+    hook = records._hook_class()(0, TopicPartition("clicks", 0), stored(content))
+    position = -(2**62)
+    for batch in hook.take():
+        found = messages_within(batch.read(64 << 20), position, 2**62)
+        if found is not None and found.runs:
+            yield found
+            position = found.end
+
+
+def _chunks(decoder: Decoder, found: Iterable[Messages], first: int) -> Iterable[Chunk]:
+    maker = ChunkMaker(
+        decoder=decoder,
+        stretch=Stretch("clicks", 0, first, 2**62),
+        task=_task("clicks/0", 0, 0),
+        start=Position(first, 0),
+        policy="dead_letter",
+        chunk_rows=16,
+    )
+    return maker.chunks(found)
+
+
+def _refused_or(chunks: Callable[[], Iterable[Chunk]], *, are_texts: bool = True) -> str:
+    try:
+        return _judged(chunks(), are_texts=are_texts)
+    except ForebayError as error:
+        return _reason(str(error))
+
+
+def _judged(chunks: Iterable[Chunk], *, are_texts: bool = True) -> str:
+    """The last reason of a dead row; empty when all rows were read."""
+    reason = ""
+    for chunk in chunks:
+        chunk.batch.validate(full=are_texts)
+        assert chunk.batch.num_rows == len(chunk.rows) == len(chunk.row_ids) <= 16
+        for row in chunk.dead:
+            reason = _reason(row.reason)
+            assert row.location
+            assert row.rows > 0
+    return reason
+
+
+def _reason(text: str) -> str:
+    assert text.strip(), "a refusal without a reason"
+    return text
+
+
+def _spec(kind: str, options: dict[str, str], chance: random.Random, **more: str) -> SourceSpec:
+    return SourceSpec.model_validate(
+        {
+            "name": "s",
+            "kind": kind,
+            "options": options,
+            "columns": {name: str(each) for name, each in DECLARED.items()},
+            "bad_rows": chance.choice(("dead_letter", "dead_letter", "fail")),
+            **more,
+        }
+    )
+
+
+def _task(path: str, end: int, rows: int) -> DataTask:
+    """All of a file, of which so many rows are in the span. What it was before does not count."""
+    whole = RowRange(path=path, first=0, end=end, rows=rows, size_bytes=1)
+    return DataTask(
+        task_id="s/0",
+        source="s",
+        window="2026-03-01",
+        generation=1,
+        hour=0,
+        partition="0",
+        ranges=(whole,),
+        rows=rows,
+        cut=False,
+        data_from=DAY.start,
+        data_to=DAY.start + timedelta(days=1),
+    )
+
+
+_MADE: dict[Path, list[tuple[Path, Original]]] = {}
+_MADE_PARQUET: list[tuple[int, Original]] = []
+
+
+def _segments(folder: Path) -> list[tuple[Path, Original]]:
+    """Sound segments of different forms, each in a partition of its own."""
+    if folder not in _MADE:
+        found = []
+        for number, table in enumerate((plain(1), plain(40), odd(1), odd(40))):
+            for compression in (None, "zstd", "lz4"):
+                writer = LogWriter(folder / "log", f"{number}-{compression}")
+                path = writer.append(table, DAY.start)
+                assert path is not None
+                options = pa.ipc.IpcWriteOptions(compression=compression)
+                with pa.ipc.new_file(path, table.schema, options=options) as file:
+                    file.write_table(table, max_chunksize=16)
+                found.append((path, _whole(path.read_bytes())))
+        _MADE[folder] = found
+    return _MADE[folder]
+
+
+def _parquet_files(folder: Path) -> list[tuple[int, Original]]:
+    if not _MADE_PARQUET:
+        path = folder / "sound.parquet"
+        names = list(DECLARED)
+        for table in (plain(1), plain(60)):
+            for compression in ("none", "zstd", "snappy"):
+                for version in ("1.0", "2.0"):
+                    pq.write_table(
+                        table.select(names),
+                        path,
+                        row_group_size=25,
+                        compression=compression,
+                        data_page_version=version,
+                        write_page_index=version == "2.0",
+                        use_dictionary=["s", "i"],
+                        store_schema=compression != "none",
+                    )
+                    _MADE_PARQUET.append((table.num_rows, _whole(path.read_bytes())))
+    return _MADE_PARQUET
+
+
+def _whole(content: bytes) -> Original:
+    size = len(content)
+    return Original(content, Places(range(0, size, 8), range(0, size, 4), range(size)))

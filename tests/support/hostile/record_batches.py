@@ -1,0 +1,83 @@
+"""Kafka record batches with faults, most of them with the CRC that a producer would give them."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import random
+import struct
+from typing import Any
+
+import pyarrow as pa
+
+from support.hostile.arrow_streams import changed_stream
+from support.hostile.bytes_changed import Places, changed
+from support.hostile.json_objects import changed_object
+
+_HEADER_BYTES, _CRC_AT, _CRC_FROM = 61, 17, 21
+_PLACES = Places(
+    longs=[27, 35],  # first and largest timestamp
+    ints=[8, 12, 23, 53, 57],  # length, leader epoch, last offset, first sequence, count
+    small=[16, 21, 22, *range(_HEADER_BYTES, _HEADER_BYTES + 40)],
+    byte_order="big",
+)
+
+
+def changed_batch(chance: random.Random) -> bytes:
+    """One record batch, of messages that may have faults of their own."""
+    from kafka.record.util import calc_crc32c
+
+    made = chance.choice((changed_object, changed_stream))
+    values = [
+        None if chance.random() < 0.1 else made(chance) for _ in range(chance.randrange(1, 6))
+    ]
+    content = _batch(values, chance)
+    if chance.random() < 0.9:
+        content = changed(content, _PLACES, chance)
+    if len(content) > _CRC_FROM and chance.random() < 0.95:
+        found = bytearray(content)
+        found[8:12] = struct.pack(">i", len(found) - 12)
+        found[_CRC_AT:_CRC_FROM] = struct.pack(">I", calc_crc32c(bytes(found[_CRC_FROM:])))
+        content = bytes(found)
+    return content
+
+
+def _batch(values: list[bytes | None], chance: random.Random) -> bytes:
+    from kafka.record.default_records import DefaultRecordBatchBuilder
+
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 30)
+    for number, value in enumerate(values):
+        builder.append(number, 1_772_323_200_000 + number, b"key", value, [])
+    content = bytes(builder.build())
+    codec = 5 if chance.random() < 0.004 else chance.randrange(5)
+    head, body = bytearray(content[:_HEADER_BYTES]), content[_HEADER_BYTES:]
+    head[22] = codec
+    if codec == 5:  # a bomb, whose first bytes are records
+        head[22] = 4
+        return bytes(head) + _bomb() + _compressed(4, body)
+    return bytes(head) + _compressed(codec, body)
+
+
+@functools.cache
+def _bomb() -> bytes:
+    return _compressed(4, bytes(200 << 20))
+
+
+def _compressed(codec: int, body: bytes) -> bytes:
+    if codec == 0:
+        return body
+    if codec == 1:
+        return gzip.compress(body, 1)
+    if codec == 2:
+        return bytes(pa.Codec("snappy").compress(body, asbytes=True))
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "lz4" if codec == 3 else "zstd") as stream:
+        stream.write(body)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def stored(content: bytes) -> Any:
+    """The record batches of these bytes, as Kafka's client gives them to ours."""
+    from kafka.record.memory_records import MemoryRecords
+
+    return MemoryRecords(content)
