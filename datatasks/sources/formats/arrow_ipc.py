@@ -52,8 +52,8 @@ _ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, *METADATA_ERRORS
 class _Columns(NamedTuple):
     """What messages of one schema have. problem: why they cannot be read; empty when they can.
 
-    wanted: indices of the columns. expands: whether they may take more than their buffers, once each
-    row has its own value.
+    wanted: indices of the columns. expands: whether they take more than their buffers, once each
+        row has its own value.
     """
 
     layout: StreamLayout

@@ -23,12 +23,13 @@ class Original(NamedTuple):
 @functools.cache
 def streams() -> list[Original]:
     """Sound messages: plain, compressed, in several batches, with dictionaries that grow."""
-    found = []
+    found: list[Original] = []
     for compression in (None, "zstd", "lz4"):
-        for table in (plain(1), plain(40), odd(1), odd(40), plain(0)):
-            found.append(_original(_stream(table.to_batches(16), table.schema, compression)))
+        tables = (plain(1), plain(40), odd(1), odd(40), plain(0))
+        parts = [(each.to_batches(16), each.schema) for each in tables]
         batches = dictionaries(12)
-        found.append(_original(_stream(batches, batches[0].schema, compression)))
+        parts.append((batches, batches[0].schema))
+        found += [_original(stream(*each, compression)) for each in parts]
     return found
 
 
@@ -42,7 +43,10 @@ def changed_stream(chance: random.Random) -> bytes:
     return found
 
 
-def _stream(batches: list[pa.RecordBatch], schema: pa.Schema, compression: str | None) -> bytes:
+def stream(
+    batches: list[pa.RecordBatch], schema: pa.Schema, compression: str | None = None
+) -> bytes:
+    """An IPC stream."""
     options = pa.ipc.IpcWriteOptions(compression=compression, emit_dictionary_deltas=True)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema, options=options) as writer:

@@ -6,6 +6,7 @@ import functools
 import gzip
 import random
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from support.hostile.bytes_changed import Places, changed
 from support.hostile.json_objects import changed_object
 
 _HEADER_BYTES, _CRC_AT, _CRC_FROM = 61, 17, 21
+_FIRST_MS = 1_772_323_200_000
 _PLACES = Places(
     longs=[27, 35],  # first and largest timestamp
     ints=[8, 12, 23, 53, 57],  # length, leader epoch, last offset, first sequence, count
@@ -25,45 +27,62 @@ _PLACES = Places(
 
 def changed_batch(chance: random.Random) -> bytes:
     """One record batch, of messages that may have faults of their own."""
-    from kafka.record.util import calc_crc32c
-
     made = chance.choice((changed_object, changed_stream))
     values = [
         None if chance.random() < 0.1 else made(chance) for _ in range(chance.randrange(1, 6))
     ]
-    content = _batch(values, chance)
+    if chance.random() < 0.004:  # a bomb, whose first bytes are records
+        content = record_batch(0, values, 4)
+        content = sealed(content[:_HEADER_BYTES] + _bomb() + content[_HEADER_BYTES:])
+    else:
+        content = record_batch(0, values, chance.randrange(5))
     if chance.random() < 0.9:
         content = changed(content, _PLACES, chance)
-    if len(content) > _CRC_FROM and chance.random() < 0.95:
-        found = bytearray(content)
-        found[8:12] = struct.pack(">i", len(found) - 12)
-        found[_CRC_AT:_CRC_FROM] = struct.pack(">I", calc_crc32c(bytes(found[_CRC_FROM:])))
-        content = bytes(found)
-    return content
+    return sealed(content) if chance.random() < 0.95 else content
 
 
-def _batch(values: list[bytes | None], chance: random.Random) -> bytes:
+def record_batch(
+    first: int,
+    values: Sequence[bytes | None],
+    codec: int = 0,
+    *,
+    body: bytes | None = None,
+    first_timestamp: int = _FIRST_MS,
+) -> bytes:
+    """A record batch from an offset on. body: its records as stored, instead of the right ones."""
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 30)
     for number, value in enumerate(values):
-        builder.append(number, 1_772_323_200_000 + number, b"key", value, [])
+        builder.append(number, _FIRST_MS + number, b"key", value, [])
     content = bytes(builder.build())
-    codec = 5 if chance.random() < 0.004 else chance.randrange(5)
-    head, body = bytearray(content[:_HEADER_BYTES]), content[_HEADER_BYTES:]
+    head = bytearray(content[:_HEADER_BYTES])
+    head[:8] = struct.pack(">q", first)
     head[22] = codec
-    if codec == 5:  # a bomb, whose first bytes are records
-        head[22] = 4
-        return bytes(head) + _bomb() + _compressed(4, body)
-    return bytes(head) + _compressed(codec, body)
+    head[27:35] = struct.pack(">q", first_timestamp)
+    stored_body = compressed(codec, content[_HEADER_BYTES:]) if body is None else bytes(body)
+    return sealed(bytes(head) + stored_body)
+
+
+def sealed(content: bytes) -> bytes:
+    """With the length and the CRC that it should have."""
+    from kafka.record.util import calc_crc32c
+
+    if len(content) <= _CRC_FROM:
+        return content
+    found = bytearray(content)
+    found[8:12] = struct.pack(">i", len(found) - 12)
+    found[_CRC_AT:_CRC_FROM] = struct.pack(">I", calc_crc32c(bytes(found[_CRC_FROM:])))
+    return bytes(found)
 
 
 @functools.cache
 def _bomb() -> bytes:
-    return _compressed(4, bytes(200 << 20))
+    return compressed(4, bytes(200 << 20))
 
 
-def _compressed(codec: int, body: bytes) -> bytes:
+def compressed(codec: int, body: bytes) -> bytes:
+    """A body as Kafka's producers compress it."""
     if codec == 0:
         return body
     if codec == 1:

@@ -135,3 +135,93 @@ def test_a_reason_shows_no_secret(folder: Path) -> None:
     DeadLetterWriter(folder).write(task(), [letter(0).model_copy(update={"reason": reason})])
     (found,) = read_letters(folder)
     assert found.reason == "postgresql://me:***@db/x refuses the row"
+
+
+REASON = "no letter is kept: the source has 1,000 bytes of them (dead_letter_bytes_max)"
+
+
+def bounded(folder: Path, most: int = 1000) -> DeadLetterWriter:
+    return DeadLetterWriter(folder, {"clicks": most})
+
+
+def counted(folder: Path, target: Path) -> tuple[int, int, list[str]]:
+    """Rows with a letter, all dead rows, and why some have none."""
+    rows = gather_letters(folder, target)["clicks"]
+    letters = list(gathered_letters(target))
+    letters = [each for each in letters if each.source == "clicks"]
+    kept = [each for each in letters if not each.left_out]
+    return sum(each.rows for each in kept), rows, [each.reason for each in letters[len(kept) :]]
+
+
+def test_letters_beyond_the_bound_are_counted(folder: Path, tmp_path: Path) -> None:
+    writer = bounded(folder)
+    for first in range(0, 1000, 100):
+        writer.write(task(), [letter(row, "{}") for row in range(first, first + 100)], first)
+    kept, rows, reasons = counted(folder, tmp_path / "gathered")
+    assert 3 < kept < 20
+    assert (rows, reasons) == (1000, [REASON])
+    assert (tmp_path / "gathered" / "letters.jsonl").stat().st_size < 2000
+    (last,) = [each for each in read_letters(folder) if each.left_out]
+    assert (last.rows, last.location, last.source) == (1000 - kept, {}, "clicks")
+
+
+@pytest.mark.parametrize("again", [0, 5, 50, 99])
+def test_a_task_that_is_read_again_leaves_each_row_out_once(
+    folder: Path, tmp_path: Path, again: int
+) -> None:
+    """By another process, from another row on, in other parts."""
+    for first in range(0, 100, 10):
+        bounded(folder).write(task(), [letter(row) for row in range(first, first + 10)], first)
+    for first in range(again, 100, 7):
+        dead = [letter(row) for row in range(first, min(first + 7, 100))]
+        bounded(folder).write(task(), dead, first)
+    kept, rows, reasons = counted(folder, tmp_path / "gathered")
+    assert 0 < kept < 100
+    assert (rows, reasons) == (100, [REASON])
+
+
+def test_the_bound_is_of_all_tasks_of_a_source(folder: Path, tmp_path: Path) -> None:
+    writers = [bounded(folder) for _ in range(3)]
+    for number in range(30):
+        read = task(number)
+        writers[number % 3].write(read, [letter(row, "{}") for row in range(10)])
+        writers[0].write(task(number, "other-clicks"), [letter(0, rows=2)])
+    size = sum(path.stat().st_size for path in (folder / DEAD_FOLDER).glob("clicks-*"))
+    kept, rows, _ = counted(folder, tmp_path / "gathered")
+    assert (rows, kept < 20) == (300, True)
+    assert size < 30 * 400
+    others = [each for each in read_letters(folder) if each.source == "other-clicks"]
+    assert sum(each.rows for each in others) == 60
+    assert not any(each.left_out for each in others)
+
+
+def test_no_letter_at_all(folder: Path, tmp_path: Path) -> None:
+    bounded(folder, 0).write(task(), [letter(0, rows=7), letter(9)])
+    assert counted(folder, tmp_path / "gathered")[:2] == (0, 8)
+
+
+def test_a_range_of_rows_counts_as_such_where_it_is_left_out(folder: Path, tmp_path: Path) -> None:
+    writer = bounded(folder, 300)
+    dead = [letter(0, rows=5), letter(5, rows=10), letter(15, rows=100)]
+    writer.write(task(), dead)
+    writer.write(task(), dead[2:], 15)
+    kept, rows, _ = counted(folder, tmp_path / "gathered")
+    assert (kept, rows) == (15, 115)
+
+
+def test_letters_that_are_lost_are_not_taken_for_left_out(folder: Path, tmp_path: Path) -> None:
+    writer = bounded(folder)
+    writer.write(task(), [letter(row) for row in range(100)])
+    file = folder / DEAD_FOLDER / FILE
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[1:]))
+    assert counted(folder, tmp_path / "gathered")[1] == 99
+
+
+def test_what_is_long_is_cut(folder: Path) -> None:
+    row = letter(0, '"' + "t" * 10**6 + '"').model_copy(update={"reason": "r" * 10**6})
+    DeadLetterWriter(folder).write(task(), [row])
+    (found,) = read_letters(folder)
+    assert len(found.reason) == 1000
+    assert isinstance(found.row, str)
+    assert len(found.row) == 8000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -305,3 +306,93 @@ def test_a_name_of_another_form_is_no_segment() -> None:
 def test_a_log_is_one_mounted_folder(tmp_path: Path, path: str) -> None:
     with pytest.raises(ConfigError, match="a log is one folder of a mounted file system"):
         source(tmp_path, options={"path": path})
+
+
+def text_source(root: Path, table: pa.Table, **more: Any) -> Source:
+    """One segment as somebody else may write it."""
+    path = LogWriter(root / "log", 0).append(table.select([0]), START)
+    assert path is not None
+    options = pa.ipc.IpcWriteOptions(compression=more.pop("compression", None))
+    with pa.ipc.new_file(path, table.schema, options=options) as file:
+        file.write_table(table)
+    damaged = more.pop("damaged", None)
+    if damaged is not None:
+        path.write_bytes(damaged(path.read_bytes()))
+    return source(root, columns={"s": "string"}, **more)
+
+
+def read_texts(opened: Source) -> tuple[list[str], list[tuple[int, str]]]:
+    """Values, and dead rows with their reasons."""
+    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
+    chunks = list(opened.open(task, None, ["s"], 10))
+    values = [text for chunk in chunks for text in chunk.batch.column("s").to_pylist()]
+    return values, [(row.rows, row.reason) for chunk in chunks for row in chunk.dead]
+
+
+def wrong_offset(content: bytes) -> bytes:
+    offsets = np.arange(0, 8 * 31, 8, np.int32)
+    wrong = offsets.copy()
+    wrong[20] = 2**31 - 1
+    assert content.count(offsets.tobytes()) == 1
+    return content.replace(offsets.tobytes(), wrong.tobytes())
+
+
+def test_a_wrong_offset_is_not_followed(tmp_path: Path) -> None:
+    table = pa.table({"s": [f"text {n:03}" for n in range(30)]})
+    opened = text_source(tmp_path, table, damaged=wrong_offset, bad_rows="dead_letter")
+    values, [(rows, reason)] = read_texts(opened)
+    assert (values, rows) == ([], 30)
+    assert "offset for slot 20 out of bounds: 2147483647 > 240" in reason
+    failing = source(tmp_path, columns={"s": "string"})
+    with pytest.raises(DataError, match=r"offset 0, row 0\): cannot be read: .* out of bounds"):
+        read_texts(failing)
+
+
+def test_views_of_a_segment_are_dead_letters_or_an_error(tmp_path: Path) -> None:
+    table = pa.table({"s": pa.array(["a", "b"]).cast(pa.string_view())})
+    opened = text_source(tmp_path, table, bad_rows="dead_letter")
+    assert [each.code for each in opened.findings()] == ["column-type"]
+    values, [(rows, reason)] = read_texts(opened)
+    assert (values, rows) == ([], 2)
+    assert "column 's' is stored as string_view, and string_view is not read" in reason
+    with pytest.raises(DataError, match="string_view is not read"):
+        read_texts(source(tmp_path, columns={"s": "string"}))
+
+
+def test_columns_of_a_segment_that_nobody_declared_are_not_decoded(tmp_path: Path) -> None:
+    words = pa.array(["a" * (300 << 20)])
+    table = pa.table(
+        {
+            "s": ["a"],
+            "long": pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), words),
+            "zeros": pa.array([np.zeros(1 << 26)]),
+            "view": words.cast(pa.string_view()),
+        }
+    )
+    opened = text_source(tmp_path, table, compression="zstd")
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        assert read_texts(opened) == (["a"], [])
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < 1 << 20
+
+
+@pytest.mark.parametrize("kind", ["values", "a dictionary", "a text in many rows"])
+def test_a_bomb_in_a_segment_is_not_decoded(tmp_path: Path, kind: str) -> None:
+    words = pa.array(["a" * (300 << 20)])
+    rows = 1 if kind != "a text in many rows" else 1000
+    column = words
+    if kind != "values":
+        text = words if rows == 1 else pa.array(["a" * (1 << 20)])
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), text)
+    opened = text_source(
+        tmp_path, pa.table({"s": column}), compression="zstd", bad_rows="dead_letter"
+    )
+    values, dead = read_texts(opened)
+    assert values in ([], ["a" * (1 << 20)] * rows)
+    if rows == 1:
+        [(count, reason)] = dead
+        assert count == 1
+        assert re.search(r"takes? 314,[0-9,]+ bytes, and at most 268,435,456 are read", reason)

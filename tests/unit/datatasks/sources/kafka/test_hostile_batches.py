@@ -1,0 +1,168 @@
+"""Record batches of strangers: refused as a whole, with their place, and the rest is read."""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.hostile.record_batches import compressed, record_batch, stored
+
+from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.common.offset_runs import RECORDS, Run, offsets_read
+from forebay.datatasks.sources.formats.decoders import decoder_named
+from forebay.datatasks.sources.kafka import records
+from forebay.datatasks.sources.kafka.chunks import ChunkMaker
+from forebay.datatasks.sources.kafka.codecs import (
+    GZIP,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    TooLargeError,
+    decompress,
+)
+from forebay.datatasks.sources.kafka.messages import Messages, messages_within
+from forebay.datatasks.sources.kafka.read import Stretch
+from forebay.datatasks.sources.kafka.records import MessageBatch
+from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
+from forebay.errors import DataError
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+MOST = 1 << 20
+
+
+def read(content: bytes, most: int = MOST) -> list[MessageBatch]:
+    from kafka import TopicPartition
+
+    hook = records._hook_class()(0, TopicPartition("clicks", 0), stored(content))
+    return [batch.read(most) for batch in hook.take()]
+
+
+def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk]:
+    """All messages of partition 3 from offset 100 on."""
+    whole = RowRange(path="clicks/3", first=100, end=200, rows=None, size_bytes=1)
+    task = DataTask(
+        task_id="clicks/0",
+        source="clicks",
+        window="2026-03-01",
+        generation=1,
+        hour=0,
+        partition="3",
+        ranges=(whole,),
+        rows=None,
+        cut=False,
+        data_from=START,
+        data_to=START + timedelta(days=1),
+    )
+    maker = ChunkMaker(
+        decoder=decoder_named("json", ["i"], {"i": ColumnType.INT}),
+        stretch=Stretch("clicks", 3, 100, 200),
+        task=task,
+        start=Position(100, 0),
+        policy=policy,
+        chunk_rows=4,
+    )
+    return list(maker.chunks(_within(found)))
+
+
+def _within(found: list[MessageBatch]) -> list[Messages]:
+    position, parts = 100, []
+    for batch in found:
+        part = messages_within(batch, position, 200)
+        assert part is not None
+        position = part.end
+        parts.append(part)
+    return parts
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD], ids=["gzip", "snappy", "lz4", "zstd"])
+def test_nothing_is_decompressed_further_than_allowed(codec: int) -> None:
+    body = compressed(codec, bytes(300 << 20))
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises(TooLargeError, match=r"bytes, and message_bytes_max is 1,048,576"):
+            decompress(codec, body, MOST)
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < 4 << 20
+    assert len(decompress(codec, compressed(codec, bytes(MOST)), MOST)) == MOST
+    with pytest.raises(TooLargeError):
+        decompress(codec, compressed(codec, bytes(MOST + 1)), MOST)
+
+
+def test_blocks_of_snappy_are_counted_together() -> None:
+    block = compressed(SNAPPY, bytes(MOST // 2))
+    framed = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+    framed += 3 * (struct.pack(">i", len(block)) + block)
+    with pytest.raises(TooLargeError, match="takes 1,572,864 bytes"):
+        decompress(SNAPPY, framed, MOST)
+
+
+def test_a_bomb_between_others_is_one_dead_letter() -> None:
+    found = [
+        *read(record_batch(100, [b'{"i": 1}', b'{"i": 2}'])),
+        *read(record_batch(102, [bytes(MOST), b"x", b"y"], ZSTD)),
+        *read(record_batch(105, [b'{"i": 3}'])),
+    ]
+    (chunk,) = chunks(found)
+    assert chunk.batch.to_pydict() == {"i": [1, 2, 3]}
+    assert chunk.parts.tolist() == [100, 101, 105]
+    (dead,) = chunk.dead
+    assert dead.location == {"topic": "clicks", "partition": 3, "offset": 102, "offsets": 3}
+    assert (dead.rows, dead.position) == (3, Position(102, 0))
+    assert dead.reason.startswith("its record batch takes at least 1,")
+    assert dead.reason.endswith("bytes, and message_bytes_max is 1,048,576")
+    assert chunk.end == Position(106, 0)
+    assert offsets_read(chunk.runs, 106).records == 6
+    with pytest.raises(
+        DataError, match=r"topic clicks, partition 3, offset 102.*record batch takes"
+    ):
+        chunks(found, "fail")
+
+
+def test_only_the_offsets_that_are_read_are_dead() -> None:
+    (bomb,) = read(record_batch(98, [bytes(MOST)] * 5, ZSTD))
+    (chunk,) = chunks([bomb])
+    assert [(row.rows, row.position.part) for row in chunk.dead] == [(3, 100)]
+    assert chunk.runs is not None
+    assert chunk.runs.tolist() == [[*Run(100, 103, RECORDS)]]
+
+
+def test_batches_of_too_many_records_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_MESSAGES_MAX", 2)
+    few, many = (read(record_batch(0, [b"x"] * count))[0] for count in (2, 3))
+    assert (len(few.values), few.refusal) == (2, "")
+    assert many.refusal == "its record batch has 3 records, and at most 2 are read"
+    assert (many.first, many.offset, many.values) == (0, 2, [])
+
+
+def test_what_a_producer_compressed_badly_is_refused() -> None:
+    content = record_batch(0, [b"x"], body=b"no zstd at all", codec=ZSTD)
+    assert read(content)[0].refusal.startswith("its record batch does not decompress: ")
+    content = record_batch(0, [b"x"], body=b"\x7f")
+    assert read(content)[0].refusal.startswith("its record batch cannot be parsed: ")
+    content = record_batch(0, [b"x"], body=record_batch(0, [b"x"])[61:] + b"x")
+    assert "bytes behind its last record" in read(content)[0].refusal
+
+
+def test_offsets_that_do_not_rise_are_refused() -> None:
+    content = bytearray(record_batch(0, [b"x", b"y"]))
+    second = len(content) - len(content[61:]) // 2
+    assert content[second + 3] == 2, "the offset of the second record, as a varint"
+    content[second + 3] = 0
+    assert (
+        "offsets that do not rise"
+        in read(record_batch(0, [b"x"] * 2, body=content[61:]))[0].refusal
+    )
+
+
+def test_times_are_added_as_java_adds_them() -> None:
+    latest = 2**63 - 1
+    (found,) = read(record_batch(0, [b"x", b"y"], first_timestamp=latest))
+    assert found.timestamps == [latest, -(2**63)]
+    assert np.array(found.timestamps, np.int64).tolist() == found.timestamps
