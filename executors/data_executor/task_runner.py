@@ -177,6 +177,12 @@ class TaskRunner:
                 return served_chunk(
                     chunk, encoded, done, lambda at: source.location(self._task, at)
                 )
+        except MemoryError as error:
+            place = place_text(source.location(self._task, done.position))
+            raise DataError(
+                f"source {self._spec.name!r}, rows from {place} on: there is not enough memory to "
+                "decode them (make them smaller where they are written, or give the role more)"
+            ) from error
         finally:
             self._decoding.release()
 

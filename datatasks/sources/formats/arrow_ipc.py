@@ -44,6 +44,7 @@ from forebay.datatasks.sources.formats.unchecked_types import stored_problem
 # an object.
 _HELD_BYTES = 16 << 20
 _PIECE_ROWS = 16_384
+_ROW_BYTES = 32  # of the arrays that say where a row comes from
 _SCHEMAS_KEPT = 64
 _SCHEMA_BYTES_KEPT = 64 << 10
 _ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, *METADATA_ERRORS)
@@ -166,7 +167,8 @@ class ArrowDecoder(Decoder):
         if found.layout.has_others:
             stream = bytearray(value)
             found.layout.empty_others(frames(stream, len(schema)))
-        size = found.layout.size(stream, frames(stream, len(schema)))
+        rows, taken = found.layout.size(stream, frames(stream, len(schema)))
+        size = Size(rows, taken + _ROW_BYTES * rows)
         refusal = self.limits.refusal(size.rows, size.bytes)
         if refusal or not self.columns:
             return refusal or _Read(None, size)
@@ -175,7 +177,7 @@ class ArrowDecoder(Decoder):
         # Wrong offsets inside the message would otherwise be followed into foreign memory.
         table.validate(full=True)
         expanded = plain_bytes(table) if found.expands else 0
-        size = Size(table.num_rows, size.bytes + expanded)
+        size = Size(table.num_rows, max(size.bytes, expanded))
         if refusal := self.limits.refusal(*size):
             return refusal
         return _Read(table.replace_schema_metadata(None), size)

@@ -18,9 +18,9 @@ from forebay.datatasks.sources.formats.ipc_metadata import (
     i64,
 )
 
-# What a value takes at least in a declared type; a column of a batch as objects of Arrow; and a row
-# in the arrays that say where it comes from.
-_VALUE_BYTES, _NODE_BYTES, _ROW_BYTES = 8, 512, 32
+# What a value takes at most in a declared type that is no text, and a column of a batch as objects
+# of Arrow.
+_VALUE_BYTES, _NODE_BYTES = 8, 512
 
 
 class Size(NamedTuple):
@@ -80,12 +80,9 @@ class StreamLayout:
         ranges = self._fixed
         if self._has_views:
             ranges = _Ranges.of(self._columns, self._wanted, batch.views)
-        taken = _ROW_BYTES * max(0, batch.rows)
-        for first, end in ranges.nodes:
-            taken += _node_bytes(batch.nodes[2 * first : 2 * end : 2])
-        for first, end in ranges.buffers:
-            taken += _buffer_bytes(data, body, batch, first, end)
-        return taken
+        nodes = [batch.nodes[2 * first : 2 * end : 2] for first, end in ranges.nodes]
+        buffers = [_buffer_bytes(data, body, batch, first, end) for first, end in ranges.buffers]
+        return _bytes(nodes, sum(buffers))
 
 
 class _Ranges(NamedTuple):
@@ -144,7 +141,7 @@ class _Dictionaries:
 
 
 def _whole_bytes(data: Data, body: int, batch: BatchLayout) -> int:
-    return _node_bytes(batch.nodes[::2]) + _buffer_bytes(data, body, batch, 0, _ALL)
+    return _bytes([batch.nodes[::2]], _buffer_bytes(data, body, batch, 0, _ALL))
 
 
 def _empty_batch(batch: Table) -> None:
@@ -154,8 +151,10 @@ def _empty_batch(batch: Table) -> None:
     batch.set_zero(2, 2)
 
 
-def _node_bytes(lengths: Sequence[int]) -> int:
-    return _NODE_BYTES * len(lengths) + _VALUE_BYTES * sum(_known(lengths))
+def _bytes(nodes: Sequence[Sequence[int]], buffers: int) -> int:
+    """Of columns as stored or as declared, whatever is more. nodes: how many values parts have."""
+    values = sum(sum(_known(lengths)) for lengths in nodes)
+    return max(_VALUE_BYTES * values, buffers) + _NODE_BYTES * sum(map(len, nodes))
 
 
 def _buffer_bytes(data: Data, body: int, batch: BatchLayout, first: int, end: int) -> int:

@@ -34,6 +34,9 @@ _NESTING_MAX = 100
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**53
 _SHOWN_MAX = 60
+# Arrow's reader keeps a text in memory that it does not check to have got: out of it, the process
+# dies.
+_FAST_BYTES_MAX = 256 << 10
 # What Python takes at most for a character of a text, should one of them be no ASCII, and for each
 # sign that begins or parts values.
 _CHARACTER_BYTES = 5
@@ -79,7 +82,7 @@ class JsonDecoder(Decoder):
 
     def _fast(self, objects: list[bytes]) -> pa.RecordBatch | None:
         """Arrow's reader over all messages at once; None when it refuses one of them."""
-        if not objects or not self.columns:
+        if not objects or not self.columns or max(map(len, objects)) > _FAST_BYTES_MAX:
             return None
         joined = b"\n".join(objects)
         stored = [
@@ -128,11 +131,28 @@ class JsonDecoder(Decoder):
         )
         if not self.columns:
             return without_columns(len(rows)), bad
+        try:
+            return self._batch(rows), bad
+        except MemoryError:
+            return self._batch(self._held(rows, bad, len(objects))), bad
+
+    def _held(self, rows: list[list[Any]], bad: dict[int, str], count: int) -> list[list[Any]]:
+        """Rows that memory holds one by one; the others are bad messages too."""
+        held = []
+        for index, row in zip([n for n in range(count) if n not in bad], rows, strict=True):
+            try:
+                self._batch([row])
+                held.append(row)
+            except MemoryError:
+                bad[index] = OUT_OF_MEMORY
+        return held
+
+    def _batch(self, rows: list[list[Any]]) -> pa.RecordBatch:
         arrays = [
             pa.array([row[index] for row in rows], each.type)
             for index, each in enumerate(self.schema)
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema), bad
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _value(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         """A value in the declared type; ValueError where it does not fit."""

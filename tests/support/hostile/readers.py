@@ -56,7 +56,7 @@ def read_batch(chance: random.Random, _folder: Path) -> str:
         return _reason(str(error))
     first = min((messages.runs[0].first for messages in found), default=0)
     decoder = _decoder(chance.choice(("arrow-ipc", "json")), chance.randrange(32))
-    return _judged(_chunks(decoder, found, first))
+    return _judged(chunks_of(decoder, found, first, 16))
 
 
 def read_segment(chance: random.Random, folder: Path) -> str:
@@ -68,7 +68,7 @@ def read_segment(chance: random.Random, folder: Path) -> str:
     files = Files("log", folder, {}, ".arrow")
     name = path.relative_to(folder / "log").as_posix()
     rows = int(path.name[21:29])
-    task = _task(name, rows, rows)
+    task = task_of(name, rows, rows)
     return _refused_or(lambda: LogReader(spec, files).read(task, None, columns, 16))
 
 
@@ -80,7 +80,7 @@ def read_parquet(chance: random.Random, folder: Path) -> str:
     path.write_bytes(changed(original.content, original.places, chance))
     columns = chance.sample(list(DECLARED), chance.randrange(len(DECLARED) + 1))
     source = open_source(_spec("parquet", {"path": "data"}, chance, event_time="t"), folder)
-    task = _task("a.parquet", rows, rows - chance.randrange(2))
+    task = task_of("a.parquet", rows, rows - chance.randrange(2))
     try:
         # Texts of a file are not looked at.
         return _refused_or(lambda: source.open(task, None, columns, 16), are_texts=False)
@@ -134,14 +134,17 @@ def _messages(content: bytes) -> Iterable[Messages]:
             position = found.end
 
 
-def _chunks(decoder: Decoder, found: Iterable[Messages], first: int) -> Iterable[Chunk]:
+def chunks_of(
+    decoder: Decoder, found: Iterable[Messages], first: int, chunk_rows: int
+) -> Iterable[Chunk]:
+    """Messages as a task of a partition gives them out."""
     maker = ChunkMaker(
         decoder=decoder,
         stretch=Stretch("clicks", 0, first, 2**62),
-        task=_task("clicks/0", 0, 0),
+        task=task_of("clicks/0", 0, 0),
         start=Position(first, 0),
         policy="dead_letter",
-        chunk_rows=16,
+        chunk_rows=chunk_rows,
     )
     return maker.chunks(found)
 
@@ -184,7 +187,7 @@ def _spec(kind: str, options: dict[str, str], chance: random.Random, **more: str
     )
 
 
-def _task(path: str, end: int, rows: int) -> DataTask:
+def task_of(path: str, end: int, rows: int) -> DataTask:
     """All of a file, of which so many rows are in the span. What it was before does not count."""
     whole = RowRange(path=path, first=0, end=end, rows=rows, size_bytes=1)
     return DataTask(
