@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from forebay.datatasks.sources.common.folder_files import files_below
 from forebay.datatasks.sources.common.patterns import glob_regex, split_root
 from forebay.datatasks.sources.common.versions import version_text
 from forebay.errors import DataError, InfrastructureError
@@ -38,6 +39,7 @@ class _Row(NamedTuple):
     size_bytes: int
     version: str
     state: str
+    inode: str
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,14 @@ class Listing:
 
     versions: see `forebay.datatasks.sources.common.versions`. states: what says that nobody has
     touched a file since, even where a copy kept its size and time; empty where nothing says it.
+    inodes: equal for two names of one file; empty where nothing says it.
     """
 
     paths: pa.Array
     sizes: npt.NDArray[np.int64]
     versions: pa.Array
     states: pa.Array
+    inodes: pa.Array
 
     def __len__(self) -> int:
         """Files."""
@@ -65,7 +69,16 @@ class Listing:
             self.sizes[indices],
             self.versions.take(chosen),
             self.states.take(chosen),
+            self.inodes.take(chosen),
         )
+
+    def namesakes(self) -> tuple[str, str] | None:
+        """Two names of one file: a link and its target, or hard links; None where all are one's."""
+        of: dict[str, str] = {}
+        for path, inode in zip(self.paths.to_pylist(), self.inodes.to_pylist(), strict=True):
+            if inode and (other := of.setdefault(inode, path)) != path:
+                return other, path
+        return None
 
 
 def is_hidden(name: str) -> bool:
@@ -144,14 +157,29 @@ class Files:
         """Every file below the folder, whatever its name; empty when the folder is not there."""
         self.calls += 1
         with answering(self.folder):
-            found = self._walk(hidden=hidden) if self._fs is None else self._find(hidden=hidden)
+            found = self._locals(hidden=hidden) if self._fs is None else self._find(hidden=hidden)
             rows = sorted(found)
         return Listing(
             pa.array([row[0] for row in rows], pa.string()),
             np.array([row[1] for row in rows], np.int64),
             pa.array([row[2] for row in rows], pa.string()),
             pa.array([row[3] for row in rows], pa.string()),
+            pa.array([row[4] for row in rows], pa.string()),
         )
+
+    def require_one_name(self, listing: Listing) -> None:
+        """Refuse a file that has two names, each of which would bring its rows.
+
+        Raises:
+            DataError: which says both.
+        """
+        names = listing.namesakes()
+        if names is not None:
+            one, other = (self.full(name) for name in names)
+            raise DataError(
+                f"{one} and {other} are one file (a link), and its rows would be trained twice: "
+                "remove one of the names, or narrow `path`; if they are to count twice, copy it"
+            )
 
     def version(self, relative: str, way_out: str = _PLAN_AGAIN) -> str:
         """The version of one file now. way_out: what a person does when it is gone.
@@ -188,24 +216,11 @@ class Files:
         more = f" and {len(listing) - _SHOWN} more" if len(listing) > _SHOWN else ""
         return f"below {self.folder} lie {shown}{more}"
 
-    def _walk(self, *, hidden: bool) -> Iterator[_Row]:
-        pending, seen = [self.folder], set[tuple[int, int]]()
-        while pending:
-            folder = pending.pop()
-            try:
-                info = Path(folder).stat()
-                entries = list(os.scandir(folder))
-            except FileNotFoundError:
-                continue
-            if (info.st_dev, info.st_ino) in seen:
-                continue  # a link that leads back
-            seen.add((info.st_dev, info.st_ino))
-            for entry in entries:
-                if is_hidden(entry.name) and not (hidden and not entry.is_dir()):
-                    continue
-                if entry.is_dir():
-                    pending.append(entry.path)
-                elif (row := self._local(entry)) is not None:
+    def _locals(self, *, hidden: bool) -> Iterator[_Row]:
+        for entry in files_below(self.folder, is_hidden):
+            if hidden or not is_hidden(entry.name):
+                row = self._local(entry)
+                if row is not None:
                     yield row
 
     def _local(self, entry: os.DirEntry[str]) -> _Row | None:
@@ -218,7 +233,9 @@ class Files:
         if not stat.S_ISREG(info.st_mode):  # to open a pipe would wait for ever
             raise DataError(f"{entry.path} is no file (a pipe, socket or device): move it away")
         relative, version = entry.path[len(self.folder) :].lstrip("/"), _local_version(info)
-        return _Row(relative, info.st_size, version, f"{version}|{info.st_ctime_ns}|{info.st_ino}")
+        state = f"{version}|{info.st_ctime_ns}|{info.st_ino}"
+        inode = f"{info.st_dev}:{info.st_ino}" if info.st_ino else ""
+        return _Row(relative, info.st_size, version, state, inode)
 
     def _find(self, *, hidden: bool) -> Iterator[_Row]:
         self._fs.invalidate_cache()
@@ -233,7 +250,8 @@ class Files:
                 continue
             version = _remote_version(info)
             state = "|".join([version, *(str(info.get(key, "")) for key in _STATE_KEYS)])
-            yield _Row(relative, _size(info), version, state if "=" in version else "")
+            inode = str(info.get("ino") or "")
+            yield _Row(relative, _size(info), version, state if "=" in version else "", inode)
 
 
 def _local_version(info: os.stat_result) -> str:

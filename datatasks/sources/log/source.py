@@ -145,6 +145,7 @@ class LogSource(LogKind, MarkerSource):
         """One listing; offsets of every partition are checked for holes."""
         before = self._files.calls
         segments = self._segments()
+        self._files.require_one_name(segments.listing)
         if not len(segments.base) and not self._files.exists(""):
             raise DataError(f"source {self.spec.name!r}: {self._nothing()}")
         self._check_offsets(segments)

@@ -108,6 +108,7 @@ class ParquetSource(ParquetKind, MarkerSource):
         before = self._files.calls
         listing = self._files.listing()
         matched = self._matched(listing)
+        self._files.require_one_name(matched)
         if not len(matched):
             self._refuse_nothing(listing)
         bounds = Spans(spans)

@@ -164,6 +164,22 @@ def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
         Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
 
 
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_two_names_of_one_file(tmp_path: Path, scheme: str) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.parquet").write_bytes(b"same")
+    files = Files(f"{scheme}{tmp_path}", tmp_path, {}, ".parquet")
+    files.require_one_name(files.listing())
+    (tmp_path / "z.parquet").hardlink_to(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"b\.parquet and .*z\.parquet are one file .*: remove"):
+        files.require_one_name(files.listing())
+    (tmp_path / "z.parquet").unlink()
+    if not scheme:
+        (tmp_path / "y.parquet").symlink_to("c.parquet")
+        with pytest.raises(DataError, match=r"c\.parquet and .*y\.parquet are one file"):
+            files.require_one_name(files.listing())
+
+
 def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
     data = tmp_path / "data"
     (data / "sub").mkdir(parents=True)

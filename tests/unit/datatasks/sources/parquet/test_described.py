@@ -57,6 +57,20 @@ def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
         source(tmp_path).scan(days(1))
 
 
+def test_a_file_under_two_names_never_counts_twice(tmp_path: Path) -> None:
+    rows = table(evenly(START, 3, HOUR))
+    for day in ("01", "02"):
+        write(tmp_path / f"data/date=2026-03-{day}/x.parquet", rows)
+    newest = tmp_path / "data/date=2026-03-02"
+    for link, target in (("latest", newest), ("date=2026-03-02/y.parquet", newest / "x.parquet")):
+        (tmp_path / "data" / link).symlink_to(target)
+        with pytest.raises(DataError, match=r"x\.parquet and .* are one file \(a link\)"):
+            source(tmp_path).scan(days(1))
+        only = source(tmp_path, {"path": "data/date=*/x.parquet"})
+        assert len(numbers(read(only, days(1)))) == 6
+        (tmp_path / "data" / link).unlink()
+
+
 def test_markers(tmp_path: Path) -> None:
     options = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
     span = Interval(START, START + HOUR * 2)
