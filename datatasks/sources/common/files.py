@@ -233,6 +233,8 @@ class Files:
         if not stat.S_ISREG(info.st_mode):  # to open a pipe would wait for ever
             raise DataError(f"{entry.path} is no file (a pipe, socket or device): move it away")
         relative, version = entry.path[len(self.folder) :].lstrip("/"), _local_version(info)
+        if not _is_utf8(relative):
+            raise DataError(f"{entry.path!a}: its name is not UTF-8: rename it")
         state = f"{version}|{info.st_ctime_ns}|{info.st_ino}"
         inode = f"{info.st_dev}:{info.st_ino}" if info.st_ino else ""
         return _Row(relative, info.st_size, version, state, inode)
@@ -252,6 +254,15 @@ class Files:
             state = "|".join([version, *(str(info.get(key, "")) for key in _STATE_KEYS)])
             inode = str(info.get("ino") or "")
             yield _Row(relative, _size(info), version, state if "=" in version else "", inode)
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether a name can be written down."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _local_version(info: os.stat_result) -> str:

@@ -49,7 +49,7 @@ def _glob_token(pattern: str, index: int) -> tuple[str, int]:
     if pattern.startswith("**/", index):
         return "(?:[^/]+/)*", index + 3
     if pattern.startswith("**", index):
-        return ".*", index + 2
+        return r"(?s:.*)", index + 2
     char = pattern[index]
     if char == "*":
         return "[^/]*", index + 1

@@ -164,6 +164,12 @@ def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
         Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
 
 
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff.parquet")).write_bytes(b"")
+    with pytest.raises(DataError, match=r"udcff\.parquet': its name is not UTF-8: rename it"):
+        Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
+
+
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_two_names_of_one_file(tmp_path: Path, scheme: str) -> None:
     for name in ("a", "b", "c"):

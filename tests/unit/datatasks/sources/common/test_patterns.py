@@ -36,6 +36,8 @@ from forebay.system.instants import from_us
         ("ab[12].parquet", "ab1.parquet", True),
         ("a+b(1).parquet", "a+b(1).parquet", True),
         ("[", "[", True),
+        ("**", "a\nb/c.parquet", True),
+        ("**/*.parquet", "a\nb/c\nd.parquet", True),
     ],
 )
 def test_globs(pattern: str, path: str, matches: bool) -> None:
