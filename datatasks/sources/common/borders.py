@@ -87,11 +87,24 @@ def require_within(decided: Offsets, end: int, place: str) -> None:
     """
     furthest = max(decided.values(), default=0)
     if furthest > end:
-        raise DataError(
-            f"{place}: its rows went up to offset {furthest} when its windows were planned, and "
-            f"end at {end} now: it was truncated or made anew. Declare it as a new source, under "
-            "another name, with `starts`"
+        raise made_anew(
+            place,
+            f"its rows went up to offset {furthest} when its windows were planned, and end at "
+            f"{end} now",
         )
+
+
+def made_anew(place: str, what: str) -> DataError:
+    """The error of a partition whose offsets mean other rows by now.
+
+    Args:
+        place: the partition in words.
+        what: how that is seen.
+    """
+    return DataError(
+        f"{place}: {what}: it was truncated or made anew. Declare it as a new source, under "
+        "another name, with `starts`"
+    )
 
 
 def in_order(decided: Offsets, proposed: Offsets) -> dict[Border, int]:

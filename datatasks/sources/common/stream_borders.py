@@ -67,7 +67,7 @@ class StreamBorders:
             DataError: when the partition ends before one of its borders.
         """
         decided = self._decided[partition]
-        require_within(decided, end, self._place(partition))
+        require_within(decided, end, self.place(partition))
         found: dict[Border, int] = {}
         low = 0
         for border in sorted({*decided, *(Border(partition, at) for at in self.instants)}):
@@ -79,6 +79,10 @@ class StreamBorders:
                 found[border] = low = max(low, reached(border.instant, low))
         self._proposed |= found
         self._offsets = self._offsets | in_order(decided, found)
+
+    def decided(self, partition: str) -> list[int]:
+        """The decided borders that are read of a partition, in order."""
+        return sorted(set(self._decided[partition].values()))
 
     def furthest(self, partition: str) -> int:
         """The highest offset of the borders that are read of a partition."""
@@ -127,7 +131,7 @@ class StreamBorders:
                 if reason:
                     since = oldest(partition, span)
                     left = f" (the first one left is of {since})" if since else ""
-                    reasons[span] = f"{self._place(partition)}: {reason}{left}"
+                    reasons[span] = f"{self.place(partition)}: {reason}{left}"
                     break
         if reasons:
             raise RowsDeletedError(reasons)
@@ -176,7 +180,8 @@ class StreamBorders:
             for border, offset in self._decided[partition].items()
         )
 
-    def _place(self, partition: str) -> str:
+    def place(self, partition: str) -> str:
+        """A partition in words."""
         return f"{self._words}, partition {partition}"
 
 

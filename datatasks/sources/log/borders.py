@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Borders
+from forebay.datatasks.sources.common.borders import Borders, made_anew
 from forebay.datatasks.sources.common.bundles import Ints
 from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
 from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders, time_text
@@ -69,9 +69,25 @@ class LogBorders(StreamBorders):
         self.propose(_NO_PARTITION, 0, _always(0))
         for each in partitions:
             self.propose(each.name, each.end, self._reached(each))
+            self._require_between_segments(each)
         for name in trimmed_away:  # it goes on where it ended, should it come back
             self._firsts[name] = end = self.furthest(name)
             self.propose(name, end, _always(end))
+
+    def _require_between_segments(self, partition: Partition) -> None:
+        """Refuse segments that a decided border cuts: it was decided between two of them.
+
+        Raises:
+            DataError: when the log was made anew, or segments were joined or cut.
+        """
+        for offset in self.decided(partition.name):
+            at = int(np.searchsorted(partition.base, offset, side="right")) - 1
+            if at >= 0 and partition.base[at] < offset < partition.base[at] + partition.rows[at]:
+                raise made_anew(
+                    self.place(partition.name),
+                    f"a window was planned to end at offset {offset}, and that is inside the "
+                    f"segment of offset {partition.base[at]} now",
+                )
 
     def require_all_kept(self, spans: Sequence[Interval], starts: datetime | None) -> None:
         """See `require_kept`."""

@@ -16,6 +16,7 @@ from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
+from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.errors import DataError
 from forebay.home.database import close_databases, database_of
 from forebay.home.paths import Home
@@ -120,6 +121,18 @@ def test_a_log_may_be_trimmed_where_nobody_needs_it(planner: Planner) -> None:
     written[4].unlink()
     with pytest.raises(DataError, match=r"offsets 4 to 8, and those before 5 were deleted"):
         planner.ids(1)
+
+
+def test_a_log_that_was_made_anew_is_never_read_from_the_middle(planner: Planner) -> None:
+    written = planner.send(*minutes(0), *minutes(1))
+    assert planner.ids(0, 1)
+    for path in written:
+        path.unlink()
+    table = pa.table({"n": range(20)})
+    LogWriter(planner.root / "log", 0).append(table, START + 2 * HOUR + MINUTE)
+    for number in (0, 1, 2):
+        with pytest.raises(DataError, match=r"offset \d, and that is inside the segment .* anew"):
+            planner.ids(number)
 
 
 def test_a_partition_that_was_trimmed_away_is_never_silent(planner: Planner) -> None:
