@@ -96,7 +96,7 @@ class Run:
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         end_trained_jobs(self.target)
-        notes = [*report.notes, *warm_start_notes(pipeline, chain, warm)]
+        notes = [*report.notes, *warm_start_notes(pipeline, chain, windows[0])]
         notes += self._publish(windows[-1])
         summary = self._summarise(report.storage_calls, notes, windows, todo, status, started)
         if not summary["rows_agree"]:

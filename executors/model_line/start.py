@@ -49,14 +49,25 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
     return Window(Interval(begin.start, begin.end), begin.window)
 
 
-def warm_start_notes(pipeline: PipelineSpec, chain: ModelChain, warm: Window | None) -> list[str]:
-    """What a person should know whose line has begun with another history than is declared now."""
-    declared = pipeline.train.warm_start
-    if warm is None or declared is None or declared == warm.start:
+def warm_start_notes(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> list[str]:
+    """What a person should know whose line has begun with another history than is declared now.
+
+    first: where the run begins.
+    """
+    declared, begin = pipeline.train.warm_start, chain.first()
+    if begin is None or (declared is not None and declared >= first.start):
         return []
+    warm = begin if is_warm_start(begin.window) else None
+    if declared == (warm and warm.start):
+        return []
+    now = "not declared" if declared is None else f"{declared:%Y-%m-%dT%H:%MZ}"
+    keeps = "began without a warm start, and goes on without one"
+    if warm is not None:
+        span = Interval(warm.start, warm.end)
+        keeps = f"keeps the warm start {warm.window} ({span}) that it began with"
     note = (
-        f"train.warm_start is {declared:%Y-%m-%dT%H:%MZ} now: line {chain.line!r} keeps the warm "
-        f"start {warm.key} ({warm.span}) that it began with; another line (--line NAME) does not"
+        f"train.warm_start is {now} now: line {chain.line!r} {keeps}; another line (--line NAME) "
+        "begins with what is declared"
     )
     return [note]
 

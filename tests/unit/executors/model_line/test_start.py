@@ -91,12 +91,26 @@ def test_a_line_that_began_with_a_later_history_has_none_for_earlier_windows(
 def test_a_line_keeps_the_history_that_it_began_with(chain: ModelChain, now: str) -> None:
     """Another one beside it would be trained before the same windows: rows came twice."""
     record(chain, "2026-02-10_2026-03-01", "2026-03-01")
-    found = warm_start_of(spec(warm_start=now), chain, DAYS.parse("2026-03-02"))
-    assert found == window_of("2026-02-10_2026-03-01")
+    found = DAYS.parse("2026-03-02")
+    assert warm_start_of(spec(warm_start=now), chain, found) == window_of("2026-02-10_2026-03-01")
     (note,) = warm_start_notes(spec(warm_start=now), chain, found)
     assert f"train.warm_start is {now}T00:00Z now: line 'main' keeps" in note
     assert warm_start_notes(spec(warm_start="2026-02-10"), chain, found) == []
-    assert warm_start_notes(spec(warm_start=now), chain, None) == []
+    (note,) = warm_start_notes(spec(), chain, found)
+    assert "train.warm_start is not declared now: line 'main' keeps the warm start" in note
+
+
+def test_a_line_that_began_without_history_goes_on_without_it(chain: ModelChain) -> None:
+    """Nobody would see otherwise that what was declared since is not trained."""
+    first, later = DAYS.parse("2026-03-01"), DAYS.parse("2026-03-02")
+    declared = spec(warm_start="2026-02-10")
+    assert warm_start_notes(declared, chain, first) == [], "nothing is trained yet"
+    record(chain, "2026-03-01")
+    assert warm_start_of(declared, chain, later) is None
+    (note,) = warm_start_notes(declared, chain, later)
+    assert "line 'main' began without a warm start, and goes on without one" in note
+    assert warm_start_notes(spec(), chain, later) == []
+    assert warm_start_notes(spec(warm_start="2026-03-02"), chain, later) == []
 
 
 def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
