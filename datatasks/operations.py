@@ -280,12 +280,14 @@ def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, List
         The answers by window key, and the calls to the storage that they took.
     """
     scan = source.scan([share.span for share in shares if share.span is not None])
-    found = {share.window.key: listed(share, scan, at) for at, share in enumerate(shares)}
+    found = {
+        share.window.key: listed(share, scan, at, source.cut) for at, share in enumerate(shares)
+    }
     return found, scan.storage_calls
 
 
-def listed(share: Share, scan: Scan, index: int) -> Listed:
-    """One span of a scan as the answer for a window."""
+def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
+    """One span of a scan as the answer for a window. cut: see `Source.cut`."""
     spans = np.asarray(scan.tasks["span"])
     low, high = np.searchsorted(spans, [index, index + 1])
     tasks = scan.tasks.slice(low, high - low)
@@ -300,6 +302,7 @@ def listed(share: Share, scan: Scan, index: int) -> Listed:
         reason="" if tasks.num_rows else NO_ROWS,
         fingerprint=scan.fingerprints[index],
         offsets=scan.offsets[index] if scan.offsets else {},
+        cut=cut,
     )
     return Listed(plan, with_ids(tasks, share.source))
 

@@ -32,6 +32,10 @@ from forebay.home.paths import DEFAULT_LINE
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day of a time zone may be longer than others by that.
 _LONGER_DAY = timedelta(hours=1)
+_UNDO = (
+    "Undo the change, or train the line again from its start (--reprocess), or another line "
+    "(--line NAME)"
+)
 
 
 def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> Window | None:
@@ -232,6 +236,12 @@ def require_adjoining(
         last = before.sources.get(name)
         if last is None or source.reason == AFTER_END:
             continue
+        if last.cut and source.cut and last.cut != source.cut:
+            raise ConfigError(
+                f"window {plan.window}: rows of source {name!r} belong to windows by {source.cut} "
+                f"now, and window {before.window} was trained by {last.cut} on line "
+                f"{chain.line!r}: some rows would be trained twice, or never. {_UNDO}"
+            )
         ended, begins = last.data_to, source.data_from
         if begins == ended or (begins > ended and begins == sources[name].starts):
             continue
@@ -240,8 +250,7 @@ def require_adjoining(
         raise ConfigError(
             f"window {plan.window}: rows of source {name!r} of {span} would {what} on line "
             f"{chain.line!r}: window {before.window} was trained with another offset of their "
-            "stream, or other `starts` or `ends`. Undo the change, or train the line again from "
-            "its start (--reprocess), or another line (--line NAME)"
+            f"stream, or other `starts` or `ends`. {_UNDO}"
         )
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from support import independent
+from support.declarations import COLUMNS
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -344,6 +346,26 @@ def test_an_offset_that_is_changed_repeats_and_leaves_out_no_rows(
     assert list(models(project)) == [(FIRST, 1)]
     history["offset"] = "24h"
     project.write_pipeline()
+    assert project.run(SECOND, SECOND)["seen"]["history"]["rows"] == 2 * ROWS
+
+
+@pytest.mark.chaos
+def test_rows_that_belong_to_windows_by_another_column_come_neither_twice_nor_never(
+    tmp_path: Path,
+) -> None:
+    project = ads_project(tmp_path, days=2, rows=ROWS)
+    project.run(FIRST, FIRST)
+    for path in project.files.rglob("*.parquet"):
+        rows = pq.read_table(path)
+        later = pc.add(rows["at"], pa.scalar(timedelta(hours=12)))
+        pq.write_table(rows.append_column("sent", later), path)
+    columns = COLUMNS | {"sent": "timestamp"}
+    project.write_source("history", history_source(columns=columns, event_time="sent"))
+    code, text = refused(project, SECOND, SECOND)
+    assert code == 1, text
+    assert "by column 'sent' now, and window 2026-03-01 was trained by column 'at'" in text
+    assert list(models(project)) == [(FIRST, 1)]
+    project.write_source("history", history_source())
     assert project.run(SECOND, SECOND)["seen"]["history"]["rows"] == 2 * ROWS
 
 

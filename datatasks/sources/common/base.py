@@ -123,6 +123,15 @@ class Source(SourceKind, ABC):
         self.borders: Borders = Proposed()
         self.cache = PlanCache()
 
+    @property
+    def cut(self) -> str:
+        """What says to which window a row belongs, in words.
+
+        A line continues only with rows that belong to windows by the same as before: otherwise some
+        would be in two of them, or in none. A kind overrides it whose options decide that.
+        """
+        return f"column {self.spec.event_time!r}" if self.bounded else "their place in the stream"
+
     @abstractmethod
     def describe(self) -> Description:
         """Look at the storage: its columns, partitions and newest row.

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
+from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
@@ -58,6 +58,15 @@ class ParquetSource(ParquetKind, MarkerSource):
         window_path = self.options.window_path
         self._row_groups = RowGroups(self._files.opened)
         self._pattern = None if window_path is None else time_pattern(window_path)
+
+    @property
+    def cut(self) -> str:
+        """The times that paths name hold before those of rows."""
+        if self._pattern is None:
+            return super().cut
+        step = "hour" if self._pattern.step == HOUR else "day"
+        column = f" and {super().cut}" if self.spec.event_time else ""
+        return f"the {step} in their path{column}"
 
     def describe(self) -> Description:
         """Schema of the newest file, folders, newest event time."""

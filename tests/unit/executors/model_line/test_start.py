@@ -345,6 +345,17 @@ def test_rows_outside_of_what_a_source_declares_are_not_left_out(chain: ModelCha
     require_adjoining(chain, SOURCES, begins, other)
 
 
+def test_rows_belong_to_windows_by_the_same_as_before(chain: ModelChain) -> None:
+    last = moved("2026-03-01", 0, cut="column 'at'")
+    require_adjoining(chain, SOURCES, moved("2026-03-02", 0, cut="column 'at'"), last)
+    require_adjoining(chain, SOURCES, moved("2026-03-02", 0), last)
+    require_adjoining(
+        chain, SOURCES, moved("2026-03-02", 0, cut="column 'at'"), moved("2026-03-01", 0)
+    )
+    with pytest.raises(ConfigError, match=r"by column 'sent' now, and .* trained by column 'at'"):
+        require_adjoining(chain, SOURCES, moved("2026-03-02", 0, cut="column 'sent'"), last)
+
+
 @pytest.mark.parametrize(
     ("rows", "served", "trained", "dead"), [(7, 6, 6, 0), (None, 6, 5, 0), (6, 6, 6, 1)]
 )

@@ -71,6 +71,14 @@ def test_a_file_under_two_names_never_counts_twice(tmp_path: Path) -> None:
         (tmp_path / "data" / link).unlink()
 
 
+def test_what_says_to_which_window_rows_belong(tmp_path: Path) -> None:
+    daily = {"path": "data", "window_path": "date={date}/*.parquet"}
+    hourly = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
+    assert source(tmp_path).cut == "column 'at'"
+    assert source(tmp_path, daily).cut == "the day in their path and column 'at'"
+    assert source(tmp_path, hourly, event_time=None).cut == "the hour in their path"
+
+
 def test_markers(tmp_path: Path) -> None:
     options = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
     span = Interval(START, START + HOUR * 2)
