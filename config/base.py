@@ -8,11 +8,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
-_DURATION = re.compile(r"^(\d+)(s|m|h|d)$")
+from forebay.system.names import shown
+
+_DURATION = re.compile(r"([0-9]{1,20})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 # Longer ones are slips, and lead out of the calendar.
 _LONGEST = timedelta(days=36_525)
-NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,62}$"
 
 
 class Spec(BaseModel):
@@ -33,12 +34,14 @@ def parse_duration(value: object) -> timedelta:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and value == 0:
         return timedelta(0)
-    match = _DURATION.match(value) if isinstance(value, str) else None
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"a duration is a number and a unit (30s, 15m, 24h, 7d), not {value!r}")
+        raise ValueError(
+            f"a duration is a number and a unit (30s, 15m, 24h, 7d), not {_said(value)}"
+        )
     seconds = int(match[1]) * _SECONDS[match[2]]
     if seconds > _LONGEST.total_seconds():
-        raise ValueError(f"{value} is too long: at most {format_duration(_LONGEST)}")
+        raise ValueError(f"{value!s:.40} is too long: at most {format_duration(_LONGEST)}")
     return timedelta(seconds=seconds)
 
 
@@ -51,25 +54,43 @@ def format_duration(value: timedelta) -> str:
     return f"{seconds}s"
 
 
-_WRITTEN = "a time is written 2026-03-01 or 2026-03-01T07:00:00Z, not {!r}"
+_WRITTEN = "a time is written 2026-03-01 or 2026-03-01T07:00:00Z, not {}"
+# Far from where the calendar ends, so that windows, offsets and time zones never leave it.
+_FIRST, _LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def parse_instant(value: object) -> datetime:
     """Read a date (midnight UTC) or a date and time; without a zone it is UTC.
 
     Raises:
-        ValueError: when the text is neither.
+        ValueError: when the text is neither, or outside the calendar.
     """
     if isinstance(value, datetime):
-        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        try:
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        except OverflowError:
+            raise ValueError(f"{value.isoformat()} is outside the calendar in UTC") from None
     if isinstance(value, date):
         return datetime.combine(value, time(), tzinfo=UTC)
     if isinstance(value, str):
         try:
-            return parse_instant(datetime.fromisoformat(value))
+            instant = datetime.fromisoformat(value)
         except ValueError as error:
-            raise ValueError(_WRITTEN.format(value)) from error
-    raise ValueError(_WRITTEN.format(value))
+            raise ValueError(_WRITTEN.format(shown(value))) from error
+        return parse_instant(instant)
+    raise ValueError(_WRITTEN.format(_said(value)))
+
+
+def _declared_instant(value: object) -> datetime:
+    """An instant of a declaration: from the year 1000 to the year 9000."""
+    found = parse_instant(value)
+    if not _FIRST <= found < _LAST:
+        raise ValueError(f"{found.isoformat()} is not from the year 1000 to the year 9000")
+    return found
+
+
+def _said(value: object) -> str:
+    return shown(value) if isinstance(value, str) else f"{value!r:.80}"
 
 
 Duration = Annotated[
@@ -80,6 +101,6 @@ Duration = Annotated[
 ]
 Instant = Annotated[
     datetime,
-    BeforeValidator(parse_instant),
+    BeforeValidator(_declared_instant),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-01"]}),
 ]

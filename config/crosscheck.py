@@ -5,20 +5,20 @@ Only files without structural problems are compared, so that one slip makes one 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 
-from forebay.config.base import NAME_PATTERN
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
 from forebay.config.datasets import DatasetSpec
 from forebay.config.features import CrossFeature, feature_columns
 from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.problems import Problem, errors
+from forebay.config.problems import HINTS_MAX, PROBLEMS_MAX, Problem, errors
 from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
+from forebay.system.names import is_name
 
 Sources = Mapping[str, Loaded[SourceSpec]]
 
@@ -62,7 +62,8 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     spec = pipeline.spec
     if spec is None:
         return []
-    named = [*_stream_names(pipeline, spec), *_source_names(pipeline, spec, sources)]
+    names = chain(_stream_names(pipeline, spec), _source_names(pipeline, spec, sources))
+    named = list(islice(names, PROBLEMS_MAX + 1))
     used = {name: sources[name] for name in spec.source_names if name in sources}
     sound = {
         name: loaded.spec
@@ -72,13 +73,14 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     whole = not named and len(sound) == len(used)
     problems = [*named, *check_mixing(pipeline.document, spec, sound if whole else None)]
     if whole:
-        problems += _Columns(pipeline.document, spec.dataset, sound).problems()
+        columns = _Columns(pipeline.document, spec.dataset, sound).problems()
+        problems += islice(columns, PROBLEMS_MAX + 1)
     return problems
 
 
 def _stream_names(pipeline: Loaded[PipelineSpec], spec: PipelineSpec) -> Iterator[Problem]:
     for stream in spec.dataset.streams:
-        if not re.match(NAME_PATTERN, stream):
+        if not is_name(stream):
             message = (
                 f"stream {stream!r}: a name is a letter and up to 62 letters, digits, _ or -, "
                 "since files are called after it"
@@ -115,9 +117,12 @@ class _Columns:
         self._document = document
         self._dataset = dataset
         self._declared = {name: source.columns for name, source in sources.items()}
+        self._hints_left = HINTS_MAX
 
-    def problems(self) -> list[Problem]:
-        return [*self._event_id(), *self._label(), *self._features()]
+    def problems(self) -> Iterator[Problem]:
+        yield from self._event_id()
+        yield from self._label()
+        yield from self._features()
 
     def _event_id(self) -> Iterator[Problem]:
         several = isinstance(self._dataset.event_id, list)
@@ -166,7 +171,8 @@ class _Columns:
         if without:
             known = dict.fromkeys(c for name in without for c in self._declared[name])
             message = f"{user}: column {column!r} is not declared in source {', '.join(without)}"
-            hint = nearest(column, known)
+            self._hints_left -= 1
+            hint = nearest(column, known) if self._hints_left >= 0 else ""
             return None, self._document.problem(path, "unknown-column", message, hint)
         kinds = {name: columns[column] for name, columns in self._declared.items()}
         if len(set(kinds.values())) > 1:

@@ -11,12 +11,14 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from forebay.config.problems import Problem
+from forebay.config.problems import HINTS_MAX, Problem
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
+from forebay.config.yaml_scalars import text_fault
+from forebay.system.names import shown
 from forebay.system.redaction import hide, hide_passwords, is_secret_name
 
-_VARIABLE = re.compile(r"\$(\$?)\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\})?")
+_VARIABLE = re.compile(r"\$(\$?)\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-([^}]{0,1000}))?\})?")
 # Where secrets may be declared; nothing else of a declaration is one.
 OPTIONS = "options"
 # Options that say where something is: of their values only a password in an address is a secret.
@@ -107,15 +109,20 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
     problems: list[Problem] = []
 
     def text(value: str, path: KeyPath) -> str:
+        if "${" not in value:
+            return value
         for match in _VARIABLE.finditer(value):
             if match[2] is None and not match[1]:
-                message = f"{value!r}: a variable is written ${{NAME}} or ${{NAME:-default}}"
+                message = f"{shown(value)}: a variable is written ${{NAME}} or ${{NAME:-default}}"
                 problems.append(document.problem(path, "variable", message))
         filled = fill_text(value, path, environ)
         for name in filled.missing:
             message = f"variable {name} is not set: set it, or write ${{{name}:-default}}"
-            hint = nearest(name, environ)
+            hint = nearest(name, environ) if len(problems) < HINTS_MAX else ""
             problems.append(document.problem(path, "variable-not-set", message, hint))
+        for name in sorted(names_of(value) & environ.keys()):
+            if fault := text_fault(environ[name]):
+                problems.append(document.problem(path, "variable", f"variable {name}: {fault}"))
         return filled.text
 
     document.written = document.value

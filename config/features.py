@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from forebay.config.base import Spec
+from forebay.system.names import shown
 
 TimePart = Literal["hour", "weekday"]
 Dimension = Annotated[int, Field(ge=1, le=1024)]
@@ -43,8 +45,8 @@ class VocabularyFeature(_Column):
     def _distinct(cls, values: list[str | int]) -> list[str | int]:
         texts = [str(value) for value in values]
         if len(set(texts)) != len(texts):
-            twice = next(text for text in texts if texts.count(text) > 1)
-            raise ValueError(f"value {twice!r} stands in the vocabulary twice")
+            twice, _ = Counter(texts).most_common(1)[0]
+            raise ValueError(f"value {shown(twice)} stands in the vocabulary twice")
         return values
 
 

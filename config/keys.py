@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_orig
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from forebay.config.problems import Problem
+from forebay.config.problems import HINTS_MAX, Problem
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
 
@@ -82,7 +82,9 @@ class _KeyChecker:
         for key in [key for key in value if key not in fields]:
             absent = [name for name in fields if name not in value]
             missing = [name for name in absent if fields[name].is_required()]
-            hint = nearest(key, fields, missing, absent)
+            # Beyond these nobody reads hints, and a file may have very many keys.
+            few = len(self.problems) < HINTS_MAX
+            hint = nearest(key, fields, missing, absent) if few else ""
             self._report(key, path, model, fields, hint)
             self._rename(value, path, key, hint)
 

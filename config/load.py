@@ -13,15 +13,17 @@ from forebay.config.crosscheck import check_pipeline, check_source
 from forebay.config.declared import Declared
 from forebay.config.loaded import Loaded, load_pipeline, load_source
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.problems import Problem, errors
+from forebay.config.problems import Problem, errors, first_of_file
 from forebay.config.sources import SourceSpec
 from forebay.config.spelling import nearest
+from forebay.config.yaml_files import yaml_files
 from forebay.config.yaml_positions import Document, KeyPath
 from forebay.errors import ConfigError
+from forebay.system.names import shown
 
 Folder = Literal["sources", "pipelines"]
+DUPLICATE = "duplicate-name"
 AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)
-SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
@@ -107,21 +109,23 @@ def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> 
         source.problems += check_source(source)
     for pipeline in pipelines.values():
         pipeline.problems += check_pipeline(pipeline, sources)
-    return _project(config_dir, sources, pipelines, [*doubled, *doubled_too])
+    folder = [*_folder_problems(config_dir), *_misplaced(config_dir)]
+    return _project(config_dir, sources, pipelines, folder, [*doubled, *doubled_too])
 
 
 def _project(
     config_dir: Path,
     sources: dict[str, Loaded[SourceSpec]],
     pipelines: dict[str, Loaded[PipelineSpec]],
+    folder: list[Problem],
     doubled: list[Problem],
 ) -> Project:
-    problems = _folder_problems(config_dir)
+    problems = list(folder)
     files: chain[Loaded[SourceSpec] | Loaded[PipelineSpec]] = chain(
         sources.values(), pipelines.values()
     )
     for loaded in files:
-        problems += sorted(loaded.problems)
+        problems += first_of_file(loaded.problems)
     usable = _usable(sources)
     return Project(
         root=config_dir.absolute().parent,
@@ -162,9 +166,9 @@ def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = No
         problem
         for problems, names in ((doubled, {name}), (doubled_too, wanted))
         for problem in problems
-        if Path(problem.file).stem in names
+        if problem.code != DUPLICATE or Path(problem.file).stem in names
     ]
-    return _project(config_dir, used, pipelines, concerned)
+    return _project(config_dir, used, pipelines, _folder_problems(config_dir), concerned)
 
 
 def _usable(files: Mapping[str, Loaded[AnySpec]]) -> dict[str, AnySpec]:
@@ -186,11 +190,11 @@ def _load_all(
     Files of other names than `names` are in the answer too, but were not read.
     """
     files: dict[str, Loaded[AnySpec]] = {}
-    problems: list[Problem] = []
-    for path in _yaml_files(folder):
+    paths, problems = yaml_files(folder)
+    for path in paths:
         if path.stem in files:
             message = f"{path.stem!r} is declared in {files[path.stem].file} too: remove one file"
-            problems.append(Problem(str(path), 1, 1, "duplicate-name", message))
+            problems.append(Problem(str(path), 1, 1, DUPLICATE, message))
         elif names is not None and path.stem not in names:
             files[path.stem] = Loaded(path.stem, Document(str(path)))
         else:
@@ -199,21 +203,23 @@ def _load_all(
 
 
 def _folder_problems(config_dir: Path) -> list[Problem]:
-    if not config_dir.is_dir():
+    # Of `os`, which answers False for what may not be looked at.
+    if not os.path.isdir(config_dir):  # noqa: PTH112
         message = "there is no such folder: give --config DIR, or start with `forebay init .`"
         return [Problem(str(config_dir), 1, 1, "no-config-folder", message)]
+    return []
+
+
+def _misplaced(config_dir: Path) -> list[Problem]:
+    """Files that are read by nobody. They concern no pipeline, so `load_one` does not name them."""
+    paths, problems = yaml_files(config_dir)
     message = "files belong into sources/ or pipelines/ of this folder: move it there"
-    return [Problem(str(path), 1, 1, "misplaced-file", message) for path in _yaml_files(config_dir)]
-
-
-def _yaml_files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES and p.is_file())
+    misplaced = [Problem(str(path), 1, 1, "misplaced-file", message) for path in paths]
+    return [*problems, *misplaced]
 
 
 def _unknown(what: str, name: str, known: Mapping[str, object], config_dir: Path) -> str:
     guess = nearest(name, known)
     way_out = f" (did you mean {guess}?)" if guess else ""
     there = ", ".join(known) or "none"
-    return f"no {what} {name!r} in {config_dir}/{what}s{way_out}. Declared: {there}"
+    return f"no {what} {shown(name)} in {config_dir}/{what}s{way_out}. Declared: {there}"

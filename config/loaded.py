@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from forebay.config.base import NAME_PATTERN, Spec
+from forebay.config.base import Spec
 from forebay.config.environment import fill_in, names_of
 from forebay.config.keys import check_keys
 from forebay.config.pipelines import PipelineSpec
@@ -17,7 +16,10 @@ from forebay.config.registry import SourceKind, kind_named, kind_names
 from forebay.config.sources import SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.validation import validate
+from forebay.config.yaml_files import read_text
 from forebay.config.yaml_positions import Document, read_document
+from forebay.errors import ForebayError
+from forebay.system.names import NAME_RULE, is_name
 
 AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)
 
@@ -60,17 +62,12 @@ def load_pipeline(path: Path, environ: Mapping[str, str]) -> Loaded[PipelineSpec
 
 def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loaded[AnySpec]:
     loaded: Loaded[AnySpec] = Loaded(path.stem, Document(str(path)))
-    if not re.match(NAME_PATTERN, path.stem):
-        message = (
-            f"the file's name is the name {path.stem!r}, and a name is a letter and up to 62 "
-            "letters, digits, _ or -: rename the file"
-        )
+    if not is_name(path.stem):
+        message = f"the file's name is the name {path.stem!r}, and {NAME_RULE}: rename the file"
         loaded.problems.append(Problem(str(path), 1, 1, "name", message))
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"the file cannot be read: {error}"
-        loaded.problems.append(Problem(str(path), 1, 1, "unreadable", message))
+    text, unreadable = read_text(path)
+    if unreadable:
+        loaded.problems += unreadable
         return loaded
     document, problems = read_document(text, str(path))
     loaded.problems += problems
@@ -90,13 +87,22 @@ def _read_options(loaded: Loaded[SourceSpec], value: dict[str, Any]) -> None:
         hint = nearest(name, kind_names())
         loaded.problems.append(document.problem(("kind",), "unknown-kind", message, hint))
         return
-    loaded.kind = kind_named(name)
     options = value.get("options", {})
-    if not isinstance(options, dict):
-        return
-    if "options" in value:
-        loaded.problems += check_keys(document, loaded.kind.Options, ("options",))
-    loaded.options, problems = validate(loaded.kind.Options, options, document, ("options",))
+    try:
+        loaded.kind = kind_named(name)
+        if not isinstance(options, dict):
+            return
+        if "options" in value:
+            loaded.problems += check_keys(document, loaded.kind.Options, ("options",))
+        loaded.options, problems = validate(loaded.kind.Options, options, document, ("options",))
+    except ForebayError as error:
+        problems = [document.problem(("kind",), "broken-kind", str(error))]
+    except Exception as error:  # noqa: BLE001 - a kind is anybody's code, and other files are not
+        message = (
+            f"kind {name!r} cannot check its options: {type(error).__name__}: {error}; that is a "
+            "fault of the package that brings the kind"
+        )
+        problems = [document.problem(("options",), "broken-kind", message)]
     _add(loaded, problems)
 
 

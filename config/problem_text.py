@@ -6,17 +6,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from forebay.config.problems import Problem
+from forebay.config.yaml_files import read_bytes
+
+_COLUMNS_MAX = 300
 
 
 def caret_lines(problem: Problem) -> list[str]:
-    """The source line and a mark below the place; nothing where the file or line is not there."""
-    path = Path(problem.file)
-    if not path.is_file():
+    """The source line and a mark below the place; nothing where they cannot be shown."""
+    try:
+        lines = read_bytes(Path(problem.file)).decode(errors="replace").splitlines()
+    except OSError:
         return []
-    lines = path.read_text(errors="replace").splitlines()
-    if problem.line > len(lines):
+    if problem.line > len(lines) or problem.column > _COLUMNS_MAX:
         return []
-    return [f"    {lines[problem.line - 1]}", f"    {' ' * (problem.column - 1)}^"]
+    line = lines[problem.line - 1][:_COLUMNS_MAX]
+    return [f"    {line}", f"    {' ' * (problem.column - 1)}^"]
 
 
 def problems_text(problems: Iterable[Problem]) -> str:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["error", "note"]
+# Of one file. Nobody reads on, and to find right spellings takes time.
+PROBLEMS_MAX = 100
+HINTS_MAX = 10
 
 
 @dataclass(frozen=True, order=True)
@@ -46,6 +49,16 @@ class Problem:
             return ""
         spelling = " " not in self.hint or self.hint.startswith('"')
         return f" (did you mean {self.hint}?)" if spelling else f" ({self.hint})"
+
+
+def first_of_file(problems: list[Problem]) -> list[Problem]:
+    """The first PROBLEMS_MAX of a file in order, and a last one that says that there are more."""
+    shown = sorted(problems)[:PROBLEMS_MAX]
+    if len(problems) > len(shown):
+        last = shown[-1]
+        message = "there are more problems in this file: correct those above first"
+        shown.append(Problem(last.file, last.line, last.column, "more-problems", message))
+    return shown
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:

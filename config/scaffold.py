@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from forebay.config.base import NAME_PATTERN
 from forebay.config.sources import ColumnType
+from forebay.system.names import is_name
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _NAME_LENGTH_MAX = 63
@@ -95,7 +95,7 @@ def source_name(text: str) -> str:
     if not name[:1].isalpha():
         name = f"source_{name}".rstrip("_")
     name = name[:_NAME_LENGTH_MAX]
-    return name if re.match(NAME_PATTERN, name) else "source"
+    return name if is_name(name) else "source"
 
 
 def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:

@@ -7,10 +7,11 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
 from forebay.config.base import Duration, Instant, Spec
 from forebay.config.windows import Interval
+from forebay.system.names import shown
 
 # Why a source has nothing of a span that lies after its `ends`.
 AFTER_END = "after end"
@@ -55,6 +56,13 @@ class ReadySpec(Spec):
     silent_max: Duration = Field(
         default=timedelta(hours=24), description="Longest time without rows that is not late"
     )
+
+    @field_validator("marker")
+    @classmethod
+    def _file_name(cls, value: str | None) -> str | None:
+        if value is not None and ("/" in value or value in {"", ".", ".."}):
+            raise ValueError(f"{shown(value)} is no name of a file beside the window's files")
+        return value
 
 
 class SourceSpec(Spec):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
 _RATIO_MIN = 0.6
+# Letters that are compared with letters: a tenth of a second.
+_STEPS_MAX = 100_000
 
 
 def edits(word: str, other: str) -> int:
@@ -23,6 +26,14 @@ def edits(word: str, other: str) -> int:
     return last[-1]
 
 
+def _may_be_near(letters: Counter[str], candidate: str) -> bool:
+    """Whether the letters leave that open, in whatever order: found in a fraction of the time."""
+    others = Counter(candidate.casefold())
+    one, other, common = letters.total(), others.total(), (letters & others).total()
+    few_edits = max(one, other) - common <= max(1, len(candidate) // 3)
+    return few_edits or 2 * common >= _RATIO_MIN * (one + other)
+
+
 def nearest(word: str, known: Iterable[str], *preferred: Collection[str]) -> str:
     """The known word that `word` probably was meant to be, or an empty text.
 
@@ -30,7 +41,13 @@ def nearest(word: str, known: Iterable[str], *preferred: Collection[str]) -> str
     one, then the most similar word.
     """
     best: tuple[int, int, float, str] | None = None
+    letters, steps = Counter(word.casefold()), 0
     for candidate in known:
+        if not _may_be_near(letters, candidate):
+            continue
+        steps += len(word) * len(candidate)
+        if steps > _STEPS_MAX:
+            break
         distance = edits(word.casefold(), candidate.casefold())
         ratio = SequenceMatcher(None, word.casefold(), candidate.casefold()).ratio()
         if distance > max(1, len(candidate) // 3) and ratio < _RATIO_MIN:

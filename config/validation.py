@@ -11,11 +11,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from forebay.config.keys import dotted
-from forebay.config.problems import Problem
+from forebay.config.problems import PROBLEMS_MAX, Problem
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
+# More than are shown of one file, since each branch of a union has faults of its own.
+_FAULTS_MAX = 10 * PROBLEMS_MAX
 
 # What pydantic wanted, in the words of a YAML file; by error type, or by its first part.
 _EXPECTED = {
@@ -64,7 +66,8 @@ def validate(
     try:
         return model.model_validate(value), []
     except ValidationError as error:
-        faults = [_fault(details, value) for details in error.errors(include_url=False)]
+        details = error.errors(include_url=False)[:_FAULTS_MAX]
+        faults = [_fault(each, value) for each in details]
         writer = _Writer(document, base)
         return None, [writer.problem(group) for group in _one_branch_each(faults)]
 

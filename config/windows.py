@@ -9,7 +9,11 @@ from enum import StrEnum
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
+from forebay.system.names import shown
+
 HOUR = timedelta(hours=1)
+# Of one range: more than ten years of hours.
+RANGE_MAX = 100_000
 WARM_START_SEPARATOR = "_"
 
 
@@ -114,22 +118,29 @@ class WindowGrid:
         try:
             parsed = datetime.strptime(key, form)  # noqa: DTZ007 - the zone is added below
         except ValueError:
-            raise ValueError(f"{key!r} is no window of size {self.size}: expected {form}") from None
+            raise ValueError(
+                f"{shown(key)} is no window of size {self.size}: expected {form}"
+            ) from None
         if self.size is WindowSize.HOUR:
             window = self.at(parsed.replace(tzinfo=UTC))
         else:
             window = self._day(parsed.date())
         if window.key != key:
-            raise ValueError(f"{key!r} is written {window.key!r}")
+            raise ValueError(f"{shown(key)} is written {window.key!r}")
         return window
 
     def between(self, first: str, last: str) -> list[Window]:
         """Windows from `first` to `last`, both included. A date stands for all its hours.
 
         Raises:
-            ValueError: for a text that is no window, or when `last` is before `first`.
+            ValueError: for a text that is no window, when `last` is before `first`, or for more
+                than RANGE_MAX of them.
         """
         start, end = self._named(first)[0], self._named(last)[1]
+        one = HOUR if self.size is WindowSize.HOUR else 24 * HOUR
+        count = (end.start - start.start) // one + 1
+        if count > RANGE_MAX:
+            raise ValueError(f"{count:,} windows: take at most {RANGE_MAX:,} at a time")
         if end.start < start.start:
             raise ValueError(f"the last window {end.key} is before the first {start.key}")
         return list(self._walk(start, end))

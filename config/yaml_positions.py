@@ -1,7 +1,6 @@
 """YAML with positions: plain values, and the line and column of every key and value.
 
-SafeLoader's rules decide what a scalar is. There are no tags, duplicate keys are errors, anchors
-and merge keys work.
+There are no tags, duplicate keys are errors, anchors and merge keys work.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ from typing import Any, NamedTuple
 import yaml
 
 from forebay.config.problems import Problem
+from forebay.config.yaml_nodes import NODES_MAX, NodeLoader
+from forebay.config.yaml_scalars import SCALAR_TAGS, TEXT_TAGS, plain_value, text_fault
 
 KeyPath = tuple[str | int, ...]
-NODES_MAX = 200_000
+KEY_MAX = 200
+_MESSAGE_MAX, _HINT_MAX = 1_000, 100
 _TAG = "tag:yaml.org,2002:"
-_TEXT_TAGS = {_TAG + "str", _TAG + "value"}
-_SCALAR_TAGS = {_TAG + kind for kind in ("null", "bool", "int", "float", "timestamp")}
 
 
 class Place(NamedTuple):
@@ -59,7 +59,7 @@ class Document:
     ) -> Problem:
         """A problem at the value of `path`, or at its key."""
         place = self.key_place(path) if at_key else self.value_place(path)
-        return Problem(self.file, place.line, place.column, code, message, hint)
+        return Problem(self.file, place.line, place.column, code, *_bounded(message, hint))
 
     def rename(self, parent: KeyPath, old: str, new: str) -> None:
         """Move the places below `parent.old` to `parent.new`."""
@@ -73,11 +73,21 @@ def _move(places: dict[KeyPath, Any], source: KeyPath, target: KeyPath) -> None:
         places[target + path[len(source) :]] = places.pop(path)
 
 
+def _bounded(message: str, hint: str) -> tuple[str, str]:
+    """Message and hint for people: a long hint helps nobody."""
+    if len(message) > _MESSAGE_MAX:
+        message = f"{message[: _MESSAGE_MAX - 3]}..."
+    return message, hint if len(hint) <= _HINT_MAX else ""
+
+
 def read_document(text: str, file: str) -> tuple[Document | None, list[Problem]]:
     """Read one YAML mapping. Without a usable mapping the document is None."""
-    loader: yaml.SafeLoader | None = None
+    odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    if odd is not None:
+        return None, [_character_problem(text, odd.start(), file)]
+    loader: NodeLoader | None = None
     try:
-        loader = yaml.SafeLoader(text)
+        loader = NodeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None, [Problem(file, 1, 1, "empty-file", "the file is empty")]
@@ -85,8 +95,6 @@ def read_document(text: str, file: str) -> tuple[Document | None, list[Problem]]
         reader.document.value = reader.read(node, (), ())
     except yaml.MarkedYAMLError as error:
         return None, [_syntax_problem(error, file)]
-    except yaml.reader.ReaderError as error:
-        return None, [_character_problem(error, text, file)]
     finally:
         if loader is not None:
             loader.dispose()
@@ -101,20 +109,20 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.context, error.problem) if part]
-    return Problem(file, line, column, "syntax", "this is no YAML: " + ", ".join(parts))
+    message, _ = _bounded("this is no YAML: " + ", ".join(parts), "")
+    return Problem(file, line, column, "syntax", message)
 
 
-def _character_problem(error: yaml.reader.ReaderError, text: str, file: str) -> Problem:
-    before = text[: error.position]
-    line, column = before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1
-    message = f"this is no YAML: character U+{ord(text[error.position]):04X} is not allowed"
+def _character_problem(text: str, at: int, file: str) -> Problem:
+    line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
+    message = f"this is no YAML: character U+{ord(text[at]):04X} is not allowed"
     return Problem(file, line, column, "syntax", message)
 
 
 class _Reader:
     """Turns nodes into plain values and notes where each of them stands."""
 
-    def __init__(self, document: Document, loader: yaml.SafeLoader) -> None:
+    def __init__(self, document: Document, loader: NodeLoader) -> None:
         self.document = document
         self.problems: list[Problem] = []
         self._loader = loader
@@ -122,11 +130,10 @@ class _Reader:
 
     def read(self, node: yaml.Node, path: KeyPath, above: tuple[int, ...]) -> Any:  # noqa: ANN401
         """The plain value of a node. `above` are the nodes it lies in, to find endless anchors."""
-        self._nodes_left -= 1
-        if self._nodes_left < 0 or id(node) in above:
+        self._spend(node)
+        if id(node) in above:
             raise yaml.MarkedYAMLError(
-                problem="an anchor contains itself, or anchors blow the file up",
-                problem_mark=node.start_mark,
+                problem="an anchor contains itself", problem_mark=node.start_mark
             )
         self.document.values[path] = _place(node)
         inside = (*above, id(node))
@@ -182,11 +189,13 @@ class _Reader:
     def _merge_pairs(
         self, base: yaml.MappingNode, inside: tuple[int, ...]
     ) -> Iterator[tuple[str, yaml.Node]]:
+        self._spend(base)
         if id(base) in inside:
             raise yaml.MarkedYAMLError(
                 problem="an anchor contains itself", problem_mark=base.start_mark
             )
         for key, value in self._pairs(base):
+            self._spend(key)
             yield self._key(key), value
         for deeper in self._merged(base):
             yield from self._merge_pairs(deeper, (*inside, id(base)))
@@ -194,7 +203,10 @@ class _Reader:
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise yaml.MarkedYAMLError(problem="a key is text", problem_mark=node.start_mark)
-        if node.tag not in _TEXT_TAGS:
+        if len(node.value) > KEY_MAX or text_fault(node.value):
+            problem = text_fault(node.value) or f"a key has at most {KEY_MAX} characters"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        if node.tag not in TEXT_TAGS:
             self._report(
                 node,
                 "key-not-text",
@@ -204,26 +216,38 @@ class _Reader:
         return str(node.value)
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:  # noqa: ANN401
+        fault = text_fault(node.value)
+        if fault:
+            self._report(node, "text", fault)
+            return ""
         self.document.raw[path] = node.value
-        if node.tag in _TEXT_TAGS:
+        if node.tag in TEXT_TAGS:
             return node.value
-        if node.tag not in _SCALAR_TAGS:
+        if node.tag not in SCALAR_TAGS:
             return self._tagged(node)
         try:
-            return self._loader.construct_object(node)
-        except (ValueError, KeyError) as error:
-            kind = node.tag.removeprefix(_TAG)
-            message = f"{node.value} looks like a {kind} and is none ({error}): correct or quote it"
-            self._report(node, "syntax", message, f'"{node.value}"')
+            return plain_value(self._loader, node)
+        except ValueError as error:
+            self._report(node, "syntax", str(error), f'"{node.value}"')
             return node.value
+
+    def _spend(self, node: yaml.Node) -> None:
+        """Count one more key or value: of those that are repeated, each time."""
+        self._nodes_left -= 1
+        if self._nodes_left < 0:
+            raise yaml.MarkedYAMLError(
+                problem=f"anchors and merge keys repeat more than {NODES_MAX:,} keys and values",
+                problem_mark=node.start_mark,
+            )
 
     def _tagged(self, node: yaml.Node) -> None:
         tag = node.tag.replace(_TAG, "!!")
         self._report(node, "tag", f"tag {tag} is not used here: write the plain value")
 
     def _report(self, node: yaml.Node, code: str, message: str, hint: str = "") -> None:
-        line, column = _place(node)
-        self.problems.append(Problem(self.document.file, line, column, code, message, hint))
+        place = _place(node)
+        bounded = _bounded(message, hint)
+        self.problems.append(Problem(self.document.file, *place, code, *bounded))
 
 
 def _place(node: yaml.Node) -> Place:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forebay.config.load import SUFFIXES, Project, load_project
+from forebay.config.load import Project, load_project
+from forebay.config.yaml_files import SUFFIXES, read_bytes
 from forebay.config.yaml_positions import Document
 from forebay.dags.stubs import Stub, read_stub
 from forebay.errors import ConfigError
@@ -77,10 +79,18 @@ def _digest(files: Iterable[Path]) -> str:
     """Of names and contents."""
     digest = hashlib.sha256()
     for path in files:
-        content = path.read_bytes()
-        digest.update(f"{path.name}\n{len(content)}\n".encode())
+        content = _content(path)
+        digest.update(os.fsencode(path.name) + f"\n{len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()[:_DIGEST_LENGTH]
+
+
+def _content(path: Path) -> bytes:
+    """What a file holds; for one that cannot be read, why: its stub shows that, others go on."""
+    try:
+        return read_bytes(path)
+    except OSError as error:
+        return (error.strerror or str(error)).encode()
 
 
 def _there(dags_dir: Path) -> dict[str, Stub | None]:

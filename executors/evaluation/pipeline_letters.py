@@ -87,7 +87,9 @@ def _newest(connection: Connection, pipeline: str) -> list[_Linked]:
 def _local(home: Home, pipeline: str) -> Iterator[_Local]:
     for dead in sorted(home.lines(pipeline).glob(f"*/*/g*/{DEAD_FOLDER}")):
         line, window, generation = dead.parts[-4:-1]
-        yield _Local(line, window, int(generation.removeprefix("g")), dead.parent)
+        number = generation.removeprefix("g")
+        if number.isdecimal():
+            yield _Local(line, window, int(number), dead.parent)
 
 
 def _is_linked(rows: Connection, pipeline: str, one: _Local) -> bool:

@@ -7,14 +7,9 @@ keys contain: `ads.eu-main.2026-03-01.g1` is the job of one window, and
 
 from __future__ import annotations
 
-import re
-
-from forebay.config.base import NAME_PATTERN
 from forebay.errors import UsageError
+from forebay.system.names import NAME_RULE, is_job_id, is_name, is_window_key
 
-# A folder's name and part of environments: no separators of paths, no leading dot.
-JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=@-]{0,199}$"
-_WINDOW_PATTERN = r"[0-9][0-9A-Za-z_-]{0,23}"
 _REPROCESS = "reprocess"
 
 
@@ -47,22 +42,19 @@ def line_of(job_id: str) -> tuple[str, str]:
 
 def _line(pipeline: str, line: str) -> str:
     for name in (pipeline, line):
-        if not re.fullmatch(NAME_PATTERN.rstrip("$"), name):
-            raise UsageError(
-                f"{name!r} cannot be part of a job id: a name is a letter and up to 62 letters, "
-                "digits, _ or -"
-            )
+        if not is_name(name):
+            raise UsageError(f"{name!r} cannot be part of a job id: {NAME_RULE}")
     return f"{pipeline}.{line}"
 
 
 def _window(key: str) -> str:
-    if not re.fullmatch(_WINDOW_PATTERN, key):
+    if not is_window_key(key):
         raise UsageError(f"{key!r} cannot be part of a job id: it is no window key")
     return key
 
 
 def _joined(*parts: str) -> str:
     job_id = ".".join(parts)
-    if not re.fullmatch(JOB_ID_PATTERN, job_id):
+    if not is_job_id(job_id):
         raise UsageError(f"{job_id!r} is too long for a job id, or no plain name")
     return job_id

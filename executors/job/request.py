@@ -12,17 +12,16 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PrivateAttr
 
-from forebay.config.base import NAME_PATTERN
 from forebay.config.declared import Declared, Reference, filled_in
 from forebay.config.environment import OPTIONS, hide_options, names_of
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
-from forebay.executors.job.job_id import JOB_ID_PATTERN
 from forebay.home.paths import DEFAULT_LINE, ENVIRONMENT_NAME
 from forebay.system.error_report import ErrorReport
 from forebay.system.files import write_private
 from forebay.system.message import Message
+from forebay.system.names import JOB_ID_PATTERN, NAME_PATTERN
 
 REQUEST_NAME = "job.json"
 Role = Literal["driver", "data", "trainer"]

@@ -55,18 +55,14 @@ def remove_spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> li
     for each in found:
         with writing(each.path):
             shutil.rmtree(each.path)
-    for window in _root(home, pipeline, line).glob(f"{pipeline}/{line}/*"):
+    for window in home.training.glob(f"{pipeline}/{line}/*"):
         with suppress(OSError):  # it holds a generation, or is a file
             window.rmdir()
     return found
 
 
-def _root(home: Home, pipeline: str, line: str) -> Path:
-    return home.line(pipeline, line).parent.parent
-
-
 def _folders(home: Home, pipeline: str, line: str) -> Iterator[TrainingFolder]:
-    root = _root(home, pipeline, line)
+    root = home.training
     for path in sorted(root.glob(f"{pipeline}/{line}/*/g*")):
         of_pipeline, of_line, window, generation = path.relative_to(root).parts
         number = generation.removeprefix("g")

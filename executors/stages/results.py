@@ -6,12 +6,19 @@ Light on purpose: what reads these results imports neither Arrow nor TensorFlow.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from forebay.system.message import Message
+from forebay.system.names import ONE_LINE_RULE, is_one_line, shown
 from forebay.system.redaction import ShownText
+
+
+def _one_line(text: str) -> str:
+    if not is_one_line(text):
+        raise ValueError(f"{shown(text)}: {ONE_LINE_RULE}")
+    return text
 
 
 class RequestedWindow(Message):
@@ -21,7 +28,7 @@ class RequestedWindow(Message):
     """
 
     window: str
-    asked_by: str
+    asked_by: Annotated[str, AfterValidator(_one_line)]
 
 
 class TimerResult(Message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,31 +9,52 @@ import typer
 
 from forebay.commands.output import option
 from forebay.home import paths
+from forebay.system.names import (
+    NAME_RULE,
+    ONE_LINE_RULE,
+    WINDOW_KEY_RULE,
+    is_name,
+    is_one_line,
+    is_window_key,
+    shown,
+)
 
 ConfigDir = Annotated[
     Path, option("--config", help="Folder with sources/ and pipelines/.", metavar="DIR")
 ]
 DEFAULT_CONFIG = Path("config")
 
-PipelineName = Annotated[str, typer.Argument(help="The pipeline's name.")]
-SourceName = Annotated[str, typer.Argument(help="The source's name.")]
-WindowKey = Annotated[str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.")]
 FirstWindow = Annotated[str, option("--from", help="First window, for example 2026-03-01.")]
 LastWindow = Annotated[str, option("--to", help="Last window, included.")]
 
 
-def _line_name(value: str) -> str:
-    """Folders and jobs are named after it."""
-    # Imported here: pydantic comes with it, which help and most commands do not need.
-    from forebay.config.base import NAME_PATTERN
-
-    if not re.match(NAME_PATTERN, value):
-        raise typer.BadParameter(
-            f"{value!r}: a name is a letter and up to 62 letters, digits, _ or -",
-            param_hint="'--line'",
-        )
+def _name(value: str | None) -> str | None:
+    """Folders, jobs and rows are named after it."""
+    if value is not None and not is_name(value):
+        raise typer.BadParameter(f"{shown(value)}: {NAME_RULE}")
     return value
 
 
-LineName = Annotated[str, option("--line", help="The model line.", callback=_line_name)]
+def _window(value: str | None) -> str | None:
+    """Folders are named after it too; whether there is such a window is for each command to say."""
+    if value is not None and not is_window_key(value):
+        raise typer.BadParameter(f"{shown(value)}: {WINDOW_KEY_RULE}")
+    return value
+
+
+def one_line(value: str | None) -> str | None:
+    """A text that is stored as it is, and never part of a path."""
+    if value is not None and not is_one_line(value):
+        raise typer.BadParameter(f"{shown(value)}: {ONE_LINE_RULE}")
+    return value
+
+
+PipelineName = Annotated[str, typer.Argument(help="The pipeline's name.", callback=_name)]
+SourceName = Annotated[str, typer.Argument(help="The source's name.", callback=_name)]
+WindowKey = Annotated[
+    str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.", callback=_window)
+]
+LineName = Annotated[str, option("--line", help="The model line.", callback=_name)]
+OneWindow = Annotated[str | None, option("--window", help="Only this window.", callback=_window)]
+OneSource = Annotated[str | None, option("--source", help="Only this source.", callback=_name)]
 DEFAULT_LINE = paths.DEFAULT_LINE

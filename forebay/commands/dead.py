@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from forebay.executors.window_files.dead_letters import DeadLetter
 
-Window = Annotated[str | None, option("--window", help="Only this window.")]
-Source = Annotated[str | None, option("--source", help="Only this source.")]
 _COLUMNS = ("model_line", "window", "generation", "source", "reason", "rows")
 
 
@@ -43,8 +41,8 @@ def _letters(
 
 def ls(
     pipeline: arguments.PipelineName,
-    window: Window = None,
-    source: Source = None,
+    window: arguments.OneWindow = None,
+    source: arguments.OneSource = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Count dead letters by model line, window, source and reason.
@@ -67,8 +65,8 @@ def ls(
 
 def show(
     pipeline: arguments.PipelineName,
-    window: Window = None,
-    source: Source = None,
+    window: arguments.OneWindow = None,
+    source: arguments.OneSource = None,
     rows_max: Annotated[int, option("--rows-max", help="Show at most so many.", min=1)] = 100,
     output: Form = OutputFormat.TEXT,
 ) -> None:

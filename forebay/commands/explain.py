@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    pipeline: Annotated[str, typer.Argument(help="Name of a pipeline.", metavar="PIPELINE")],
+    pipeline: arguments.PipelineName,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     windows: Annotated[int, option("--windows", help="How many windows to show.", min=1)] = 3,
     first: Annotated[

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from forebay.commands import arguments
@@ -20,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 def forget(
     pipeline: arguments.PipelineName,
-    window: Annotated[str, typer.Argument(help="Its key, as `forebay plan` shows it.")],
+    window: arguments.WindowKey,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,

@@ -19,6 +19,7 @@ from forebay.config.scaffold import (
 )
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.errors import DataError, UsageError
+from forebay.system.names import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,10 +71,12 @@ def init(
 
 def _local_path(origin: str) -> Path:
     if not origin.startswith(_SCHEME):
-        raise UsageError(f"--from {origin}: write {_SCHEME}PATH, a local Parquet file or folder")
+        raise UsageError(
+            f"--from {shown(origin)}: write {_SCHEME}PATH, a local Parquet file or folder"
+        )
     path = Path(origin.removeprefix(_SCHEME))
-    if not path.exists():
-        raise UsageError(f"--from {origin}: there is no {path.absolute()}")
+    if "\0" in origin or not path.exists():
+        raise UsageError(f"--from {shown(origin)}: there is no {path.absolute()}")
     return path
 
 

@@ -19,12 +19,20 @@ from forebay.commands.own_home import closed_home
 from forebay.errors import UsageError
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
+from forebay.system.names import shown
 
 if TYPE_CHECKING:
     from forebay.executors.stages.results import RequestedWindow
     from forebay.executors.stages.target import StageTarget
 
-AskedBy = Annotated[str, option("--asked-by", help="The pass of the run: its id and clear number.")]
+AskedBy = Annotated[
+    str,
+    option(
+        "--asked-by",
+        help="The pass of the run: its id and clear number.",
+        callback=arguments.one_line,
+    ),
+]
 Again = Annotated[bool, option("--again", help="Do a trained window again.")]
 
 
@@ -119,12 +127,22 @@ def sink(
 def submit(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
-    claim: Annotated[str, option("--claim", help="Whoever comes with the same text re-attaches.")],
+    claim: Annotated[
+        str,
+        option(
+            "--claim",
+            help="Whoever comes with the same text re-attaches.",
+            callback=arguments.one_line,
+        ),
+    ],
     previous: Annotated[
         str, option("--previous", help="The run of the window before: none, active, done, failed.")
     ],
     again: Again = False,
-    run: Annotated[str | None, option("--run", help="Of a scheduler; it owns the job.")] = None,
+    run: Annotated[
+        str | None,
+        option("--run", help="Of a scheduler; it owns the job.", callback=arguments.one_line),
+    ] = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
@@ -133,7 +151,7 @@ def submit(
     from forebay.executors.stages.turn import PreviousRun
 
     if previous not in set(PreviousRun):
-        raise UsageError(f"--previous is one of {', '.join(PreviousRun)}, not {previous!r}")
+        raise UsageError(f"--previous is one of {', '.join(PreviousRun)}, not {shown(previous)}")
     target = _target(config, pipeline, line, window)
     before = PreviousRun(previous)
     result = submit_window(target, claim=claim, again=again, previous=before, run=run)

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from forebay.system.names import require_job_id, require_name, require_window_key
+
 ENVIRONMENT_NAME = "FOREBAY_HOME"
 DEFAULT_HOME = ".forebay"
 DEFAULT_LINE = "main"
@@ -13,7 +15,11 @@ DEFAULT_LINE = "main"
 
 @dataclass(frozen=True)
 class Home:
-    """Paths below FOREBAY_HOME. Nothing here creates a folder."""
+    """Paths below FOREBAY_HOME. Nothing here creates a folder.
+
+    What a path is made of is plain, or there is no path: all raise UsageError for names, windows
+    and job ids that are none.
+    """
 
     root: Path
 
@@ -22,20 +28,25 @@ class Home:
         """FOREBAY_HOME, or `.forebay` in the current folder, as an absolute path."""
         return cls(Path(os.environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME).absolute())
 
+    @property
+    def training(self) -> Path:
+        """What this host trains: one folder for each pipeline."""
+        return self.root / "training"
+
     def lines(self, pipeline: str) -> Path:
         """What this host trains of a pipeline: one folder for each model line."""
-        return self.root / "training" / pipeline
+        return self.training / require_name("pipeline", pipeline)
 
     def line(self, pipeline: str, line: str = DEFAULT_LINE) -> Path:
         """What this host trains of a line: its lease, and one folder for each window in work."""
-        return self.lines(pipeline) / line
+        return self.lines(pipeline) / require_name("line", line)
 
     def model(self, pipeline: str, line: str, window: str, generation: int) -> Path:
         """What is kept of a window while it is trained: checkpoints, scores, steps, dead letters.
 
         It is removed once the window's link is stored.
         """
-        return self.line(pipeline, line) / window / f"g{generation}"
+        return self.line(pipeline, line) / require_window_key(window) / f"g{generation:d}"
 
     @property
     def store(self) -> Path:
@@ -54,4 +65,4 @@ class Home:
 
     def job(self, job_id: str) -> Path:
         """Request, token, progress, journal, sockets and logs of one job."""
-        return self.jobs / job_id
+        return self.jobs / require_job_id(job_id)

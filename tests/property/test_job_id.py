@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.base import NAME_PATTERN
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.errors import UsageError
-from forebay.executors.job.job_id import JOB_ID_PATTERN, range_job_id, window_job_id
+from forebay.executors.job.job_id import range_job_id, window_job_id
+from forebay.system.names import JOB_ID_PATTERN, NAME_PATTERN
 
 # Few letters, so that parts often run into each other where something is wrong.
 NAMES = st.one_of(

@@ -9,13 +9,21 @@ import pyarrow.compute as pc
 
 from forebay.datatasks.sources.common.patterns import TimePattern
 from forebay.datatasks.sources.common.times import Times
+from forebay.errors import ConfigError
 
 _SECOND_US = 1_000_000
 
 
 def matching(paths: pa.Array, regex: str) -> npt.NDArray[np.int64]:
-    """Indices of the paths that match a regular expression as a whole."""
-    found = pc.match_substring_regex(paths, f"^(?:{regex})$")
+    """Indices of the paths that match a regular expression as a whole.
+
+    Raises:
+        ConfigError: when it is none.
+    """
+    try:
+        found = pc.match_substring_regex(paths, f"^(?:{regex})$")
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"the paths of a source cannot be searched for: {error}") from error
     return np.flatnonzero(np.asarray(found).astype(np.bool_))
 
 

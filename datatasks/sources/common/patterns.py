@@ -7,8 +7,11 @@ expressions use only what Python's `re` and RE2 (Arrow) both know.
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from forebay.system.names import shown
 
 _MAGIC = re.compile(r"[*?\[]")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -43,6 +46,19 @@ def glob_regex(pattern: str) -> str:
         piece, index = _glob_token(pattern, index)
         result.append(piece)
     return "".join(result)
+
+
+def require_regex(pattern: str, regex: str) -> None:
+    """See that a pattern of paths can be searched for.
+
+    Raises:
+        ValueError: when it cannot.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of what other versions of `re` may mean
+            re.compile(regex)
+    except re.error as error:
+        raise ValueError(f"{shown(pattern)} is no pattern of paths: {error}") from error
 
 
 def _glob_token(pattern: str, index: int) -> tuple[str, int]:
@@ -111,8 +127,9 @@ def time_pattern(text: str) -> TimePattern:
             regex += piece
     if not {"Y", "m", "d"} <= seen:
         raise ValueError(
-            f"{text!r} names no whole date: use {{date}}, or {{year}}, {{month}}, {{day}}"
+            f"{shown(text)} names no whole date: use {{date}}, or {{year}}, {{month}}, {{day}}"
         )
+    require_regex(text, regex)
     folder = form.rpartition("/")[0]
     return TimePattern(regex, folder, timedelta(hours=1) if "H" in seen else timedelta(days=1))
 

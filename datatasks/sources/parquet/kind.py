@@ -9,7 +9,12 @@ from pydantic import Field, field_validator
 from forebay.config.base import Spec
 from forebay.config.registry import SourceKind
 from forebay.datatasks.sources.common.option_types import Scalar, Text
-from forebay.datatasks.sources.common.patterns import time_pattern
+from forebay.datatasks.sources.common.patterns import (
+    glob_regex,
+    require_regex,
+    split_root,
+    time_pattern,
+)
 
 
 class ParquetKind(SourceKind):
@@ -52,6 +57,7 @@ class ParquetKind(SourceKind):
                 raise ValueError(
                     "placeholders such as {date} belong in window_path, below the folder"
                 )
+            require_regex(value, glob_regex(split_root(value)[1]))
             return value
 
     @classmethod

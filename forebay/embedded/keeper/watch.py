@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.config.load import SUFFIXES
+from forebay.config.yaml_files import SUFFIXES
 from forebay.embedded.airflow.components import Component, sync_component
 from forebay.embedded.layout import Layout
 
@@ -28,8 +28,9 @@ def signature(config_dirs: Sequence[Path]) -> Signature:
         if path.suffix in SUFFIXES:
             try:
                 facts = path.stat()
-            except FileNotFoundError:
-                continue  # removed between the two looks: the next second sees the rest
+            except OSError:  # a link to nothing or to itself, or removed between the two looks
+                found.append((str(path), 0, 0, 0))
+                continue
             found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
     return tuple(found)
 

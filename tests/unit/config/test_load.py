@@ -291,7 +291,7 @@ def test_files_in_wrong_places_or_with_wrong_names(files: Files) -> None:
 
 def test_unreadable_text_and_missing_folder(files: Files, tmp_path: Path) -> None:
     (files.config / "sources/history.yaml").write_bytes(b"kind: \xff\xfe\n")
-    assert files.problems() == [("history.yaml", 1, 1, "unreadable", "")]
+    assert files.problems() == [("history.yaml", 1, 7, "unreadable", "")]
     problems = load_project(tmp_path / "nowhere", {}).problems
     assert [problem.code for problem in problems] == ["no-config-folder"]
 

@@ -10,6 +10,7 @@ from support.projects import Project, clicks_source, declared_project
 from forebay.config.load import load_one, load_project
 from forebay.config.problem_text import caret_lines, problems_text
 from forebay.config.problems import Problem
+from forebay.config.yaml_files import read_text
 
 
 @pytest.fixture
@@ -39,13 +40,12 @@ def test_a_sound_pipeline_is_the_same(project: Project) -> None:
 
 def test_files_of_others_are_not_opened(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    read = Path.read_bytes
 
-    def reading(path: Path) -> bytes:
+    def reading(path: Path) -> tuple[str, list[Problem]]:
         opened.append(path.name)
-        return read(path)
+        return read_text(path)
 
-    monkeypatch.setattr(Path, "read_bytes", reading)
+    monkeypatch.setattr("forebay.config.loaded.read_text", reading)
     (config(project) / "pipelines" / "broken.yaml").write_text("dataset: [")
     (config(project) / "sources" / "other.yaml").write_text("kind: [")
     (config(project) / "sources" / "other.yml").write_text("a second file of that name")

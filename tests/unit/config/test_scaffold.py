@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.base import NAME_PATTERN
 from forebay.config.scaffold import StoredColumn, parquet_source, source_name
 from forebay.config.sources import ColumnType
+from forebay.system.names import is_name
 
 
 @pytest.mark.parametrize(
@@ -32,7 +30,7 @@ def test_source_names(text: str, name: str) -> None:
 
 @given(st.text(max_size=100))
 def test_every_source_name_is_allowed(text: str) -> None:
-    assert re.match(NAME_PATTERN, source_name(text))
+    assert is_name(source_name(text))
 
 
 @given(

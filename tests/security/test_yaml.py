@@ -1,0 +1,308 @@
+"""Hostile YAML is a problem with a place within a second, and stops no other pipeline."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.declarations import declarations, dump, write
+from support.hostile_yaml import NUMBERS, TEXTS, Hostile, mutated
+from support.projects import Project, clicks_source, declared_project
+
+from forebay.config.crosscheck import check_source
+from forebay.config.load import load_one, load_project
+from forebay.config.loaded import load_source
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problem_text import problems_text
+from forebay.config.problems import PROBLEMS_MAX, Problem
+from forebay.config.sources import SourceSpec
+from forebay.dags.sync import sync
+from forebay.errors import ConfigError
+
+SECONDS_MAX = 1.0
+FOLDERS = ("sources", "pipelines")
+MUTATIONS = 1_000
+
+
+@contextmanager
+def quickly(what: str, seconds: float = SECONDS_MAX) -> Iterator[None]:
+    """Of this process's time, since others may have the machine."""
+    began = time.process_time()
+    yield
+    took = time.process_time() - began
+    assert took <= seconds, f"{what}: {took:.2f} s"
+
+
+@pytest.fixture(scope="module")
+def warm() -> None:
+    """What is imported and read once: the kinds, and the names of the time zones."""
+    load_project(Path("config"))
+
+
+@pytest.fixture
+def project(tmp_path: Path, warm: None) -> Project:
+    return declared_project(tmp_path)
+
+
+def found(config: Path, name: str) -> list[Problem]:
+    return [each for each in load_project(config).problems if Path(each.file).stem == name]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("hostile", TEXTS, ids=[each.name for each in TEXTS])
+def test_a_hostile_text_is_a_problem_with_a_place(
+    folder: str, hostile: Hostile, project: Project
+) -> None:
+    config = project.root / "config"
+    (config / folder / "bad.yaml").write_bytes(hostile.content)
+    with quickly(f"load {hostile.name}"):
+        loaded = load_project(config)
+    problems = [each for each in loaded.problems if Path(each.file).stem == "bad"]
+    named = [
+        each
+        for each in problems
+        if hostile.code in {"", each.code} and hostile.line in {None, each.line}
+    ]
+    assert named, problems
+    assert len(problems) <= PROBLEMS_MAX + 1
+    assert all(each.line >= 1 and each.column >= 1 for each in problems)
+    assert max(len(str(each)) for each in problems) < 2_000
+    with quickly(f"print {hostile.name}", 2.0):
+        assert problems_text(problems)
+    assert {Path(each.file).stem for each in loaded.problems} == {"bad"}
+    assert loaded.pipeline("ads").source_names == ["history", "clicks"]
+    with pytest.raises(ConfigError, match=r"bad\.yaml:\d+:\d+: "):
+        (loaded.source if folder == "sources" else loaded.pipeline)("bad")
+
+
+@pytest.mark.parametrize(("name", "text", "words"), NUMBERS, ids=[name for name, _, _ in NUMBERS])
+def test_a_hostile_number_says_what_is_expected(
+    name: str, text: str, words: str, project: Project
+) -> None:
+    config = project.root / "config"
+    (config / "pipelines" / "bad.yaml").write_text(text)
+    with quickly(name):
+        problems = [each for each in found(config, "bad") if each.code != "missing-key"]
+    assert len(problems) == 1, problems
+    assert words in problems[0].message
+    assert problems[0].column == text.rindex(": ") + 3
+
+
+def test_a_vocabulary_of_many_values_is_quick(project: Project) -> None:
+    config = project.root / "config"
+    values = [f"value{number}" for number in range(40_000)]
+    features = project.pipeline["dataset"]["features"]
+    features["user"] = {"encode": "vocabulary", "values": values}
+    project.write_pipeline()
+    with quickly("a vocabulary"):
+        assert load_project(config).problems == []
+    values[-1] = values[0]
+    project.write_pipeline()
+    with quickly("a vocabulary with a value that is there twice"):
+        (problem,) = load_project(config).problems
+    assert "'value0' stands in the vocabulary twice" in problem.message
+    features["user"]["values"] = [[]] * 40_000
+    project.write_pipeline()
+    with quickly("a vocabulary of lists", 2 * SECONDS_MAX):
+        problems = load_project(config).problems
+    assert len(problems) == PROBLEMS_MAX + 1
+    assert "there are more problems" in problems[-1].message
+
+
+def test_features_of_columns_that_are_not_there_are_quick(project: Project) -> None:
+    config = project.root / "config"
+    columns = {f"column_{number}": "int" for number in range(2_000)}
+    for name in ("history", "clicks"):
+        spec = clicks_source()
+        project.write_source(name, {**spec, "columns": {**spec["columns"], **columns}})
+    project.pipeline["dataset"]["features"] = {
+        f"colunm_{number}": {"encode": "numeric"} for number in range(2_000)
+    }
+    project.write_pipeline()
+    with quickly("features", 3 * SECONDS_MAX):  # three files
+        problems = load_project(config).problems
+    assert len(problems) == PROBLEMS_MAX + 1
+    assert any(each.hint.startswith("column_") for each in problems)
+
+
+def special_files(folder: Path) -> list[str]:
+    """What is no file, or cannot be read, and looks like a declaration."""
+    os.mkfifo(folder / "pipe.yaml")
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    (folder / "dangling.yaml").symlink_to("nothing")
+    (folder / "zero.yaml").symlink_to("/dev/zero")
+    (folder / "terminal.yaml").symlink_to("/dev/tty")
+    (folder / "folder.yaml").mkdir()
+    return ["dangling", "folder", "loop", "pipe", "terminal", "zero"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_no_file_is_a_problem_and_nobody_waits(folder: str, project: Project) -> None:
+    config = project.root / "config"
+    names = special_files(config / folder)
+    (config / folder / ".#ads.yaml").symlink_to("ada@host.1234")  # an editor's lock
+    with quickly("special files"):
+        loaded = load_project(config)
+    assert [Path(each.file).stem for each in loaded.problems] == names
+    assert {each.code for each in loaded.problems} == {"unreadable"}
+    assert loaded.pipeline("ads").source_names == ["history", "clicks"]
+    report = sync(config, project.root / "dags")
+    assert "ads" in report.written
+    assert sync(config, project.root / "dags").written == []
+
+
+def test_a_folder_that_is_none_is_a_problem(project: Project) -> None:
+    config = project.root / "config"
+    for path in (config / "sources").iterdir():
+        path.unlink()
+    (config / "sources").rmdir()
+    (config / "sources").write_text("")
+    found = {each.file: each.message for each in load_project(config).problems}
+    assert "the folder cannot be read" in found[str(config / "sources")]
+
+
+def test_a_broken_kind_is_a_problem_of_its_sources_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = project.root / "config"
+    project.write_source("other", {**clicks_source(), "kind": "memory", "options": {"table": "t"}})
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a fault of theirs")
+
+    from forebay.datatasks.sources.memory.kind import MemoryKind
+
+    monkeypatch.setattr(MemoryKind.Options, "model_validate", broken)
+    loaded = load_project(config)
+    (problem,) = loaded.problems
+    assert (Path(problem.file).stem, problem.code) == ("other", "broken-kind")
+    assert "a fault of theirs" in problem.message
+    assert loaded.pipeline("ads")
+
+
+# One of each sort: that blows up, is deep, is no text, cannot be read.
+NEIGHBOURS = [
+    each
+    for each in TEXTS
+    if each.name
+    in {"nested merge keys", "alias bomb", "very nested lists", "UTF-16", "a huge file", "nothing"}
+]
+
+
+def bad_neighbours(project: Project) -> None:
+    config = project.root / "config"
+    for number, hostile in enumerate(NEIGHBOURS):
+        for folder in FOLDERS:
+            (config / folder / f"bad{number}.yaml").write_bytes(hostile.content)
+    special_files(config / "pipelines")
+    special_files(config / "sources")
+    (config / "misplaced.yaml").write_text("kind: parquet\n")
+
+
+PARSE = """
+import sys
+from forebay.dags.factory import pipeline
+print(pipeline("ads", sys.argv[1]).dag_id)
+"""
+
+
+def test_commands_stages_and_dags_of_other_pipelines_go_on(project: Project) -> None:
+    bad_neighbours(project)
+    config = project.root / "config"
+    with quickly("one pipeline alone"):
+        assert load_one(config, "ads").problems == []
+    checked = project.forebay("check", check=False)
+    assert checked.returncode == 1
+    for number, _ in enumerate(NEIGHBOURS):
+        for folder in FOLDERS:
+            assert f"{folder}/bad{number}.yaml:" in checked.stdout
+    assert "config/misplaced.yaml:1:1: " in checked.stdout
+    assert project.forebay("explain", "ads").returncode == 0
+    stage = ("stage", "source", "ads", "2026-03-01", "history", "--asked-by", "x#0", "--ready")
+    done = project.forebay(*stage, check=False)
+    assert '"source":"history"' in done.stdout, done.stderr
+    report = sync(config, project.root / "dags")
+    assert "ads" in report.written
+    environment = {**os.environ, "AIRFLOW_HOME": str(project.root / "airflow")}
+    parsed = subprocess.run(
+        [sys.executable, "-c", PARSE, str(config)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert parsed.stdout.splitlines()[-1] == "ads"
+
+
+def test_a_shared_source_stops_those_that_read_it_only(project: Project) -> None:
+    config = project.root / "config"
+    text = (config / "pipelines" / "ads.yaml").read_text()
+    (config / "pipelines" / "other.yaml").write_text(text.replace("history", "own"))
+    (config / "sources" / "own.yaml").write_text((config / "sources" / "history.yaml").read_text())
+    (config / "sources" / "history.yaml").write_text("a: [")
+    project.forebay("explain", "other")
+    refused = project.forebay("explain", "ads", check=False)
+    assert refused.returncode == 1
+    assert "sources/history.yaml:" in refused.stderr
+    (config / "sources" / "clicks.yaml").write_text("a: [")
+    for name in ("ads", "other"):
+        assert project.forebay("explain", name, check=False).returncode == 1
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, warm: None) -> Path:
+    config = tmp_path_factory.mktemp("mutated") / "config"
+    write(config, declarations())
+    return config
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_mutation_is_a_config_or_problems_with_places(seed: int, written: Path) -> None:
+    _try_mutations(written, seed, MUTATIONS)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_very_many_mutations(seed: int, written: Path) -> None:
+    _try_mutations(written, seed, 10_000)
+
+
+def _try_mutations(config: Path, seed: int, count: int) -> None:
+    print(f"seed {seed}")
+    random_of = random.Random(seed)
+    files = {file: dump(value).encode() for file, value in declarations().items()}
+    chosen = [random_of.choice(sorted(files)) for _ in range(count)]
+    usable = 0
+    for number, file in enumerate(chosen):
+        content = mutated(files[file], random_of)
+        (config / file).write_bytes(content)
+        with quickly(f"seed {seed}, mutation {number} of {file}"):
+            problems, spec = loaded_alone(config / file)
+        (config / file).write_bytes(files[file])
+        lines = content.count(b"\n") + content.count(b"\r") + content.count(b"\xe2\x80\xa8") + 2
+        assert problems or spec is not None
+        for problem in problems:
+            assert 1 <= problem.line <= lines, (number, problem)
+            assert 1 <= problem.column <= len(content) + 2, (number, problem)
+            assert problem.message
+            str(problem).encode()
+        usable += not problems
+    assert 0 < usable < count
+
+
+def loaded_alone(path: Path) -> tuple[list[Problem], SourceSpec | PipelineSpec | None]:
+    """What `forebay check` says about one file, and what it declares."""
+    if path.parent.name == "pipelines":
+        project = load_one(path.parent.parent, path.stem)
+        own = [each for each in project.problems if Path(each.file) == path]
+        return own, project.pipeline_files[path.stem].spec
+    loaded = load_source(path, {})
+    return [*loaded.problems, *check_source(loaded)], loaded.spec
