@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -15,6 +15,10 @@ from forebay import __version__
 from forebay.commands.output import option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.redaction import filter_output
+from forebay.system.terminal import printable
+
+if TYPE_CHECKING:
+    from io import TextIOWrapper
 
 # One module below forebay.commands for each command; its `register(app)` adds the command.
 COMMANDS: tuple[str, ...] = (
@@ -133,7 +137,8 @@ def _usage(error: Exception) -> int:
         return UsageError.exit_code
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "forebay"
-    sys.stderr.write(f"error: {shown.format_message()} (see `{command} --help`)\n")
+    message = printable(shown.format_message())
+    sys.stderr.write(f"error: {message} (see `{command} --help`)\n")
     return UsageError.exit_code
 
 
@@ -141,18 +146,21 @@ def _failed(error: Exception, invocation: _Invocation) -> int:
     if invocation.debug:
         traceback.print_exception(error)
     if isinstance(error, ForebayError):
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {printable(str(error))}\n")
         return error.exit_code
     if isinstance(error, OSError):
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {printable(str(error))}\n")
     else:
         way_out = "" if invocation.debug else " (--debug shows the traceback)"
-        sys.stderr.write(f"error: unexpected {type(error).__name__}: {error}{way_out}\n")
+        shown = printable(f"{type(error).__name__}: {error}")
+        sys.stderr.write(f"error: unexpected {shown}{way_out}\n")
     return InfrastructureError.exit_code
 
 
 def main() -> None:
     """Entry point of the `forebay` script. Nothing that it writes shows secrets."""
+    # A file's name may be no UTF-8, and what shows it must not fail on that.
+    cast("TextIOWrapper", sys.stdout).reconfigure(errors="backslashreplace")
     filter_output(stdout=not EXACT_OUTPUT & set(_modules_for(sys.argv[1:])[:1]))
     sys.exit(run(sys.argv[1:]))
 

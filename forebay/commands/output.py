@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from forebay.system.terminal import printable
+
 
 class OutputFormat(StrEnum):
     """How data is printed."""
@@ -36,7 +38,7 @@ def is_terminal() -> bool:
 
 def note(text: str) -> None:
     """A line beside the data, on standard error."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable(text) + "\n")
 
 
 class Output:
@@ -57,7 +59,7 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """One line of text."""
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(printable(text) + "\n")
 
     def table(self, rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
         """Rows as a table, or as a JSON list of objects with these keys."""
@@ -126,5 +128,5 @@ def _rich_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
         right = any(_is_number(row[column]) for row in rows)
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell(row[column])) for column in columns))
+        table.add_row(*(escape(printable(cell(row[column]))) for column in columns))
     Console().print(table)

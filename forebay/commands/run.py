@@ -16,6 +16,7 @@ from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, is_terminal, option
 from forebay.commands.own_home import closed_home
 from forebay.system.redaction import redacted
+from forebay.system.terminal import printable
 
 if TYPE_CHECKING:
     from forebay.datatasks.planning import PlanReport
@@ -116,7 +117,7 @@ class _Shown:
         if text == self._text:
             return
         if self._live:
-            self._stream.write(f"\r\x1b[2K{text[:160]}")
+            self._stream.write(f"\r\x1b[2K{printable(text[:160])}")
             self._stream.flush()
         elif now - self._shown_at >= LINE_EVERY_SECONDS:
             self._line(text)
@@ -138,7 +139,7 @@ class _Shown:
             )
 
     def _line(self, text: str) -> None:
-        self._stream.write(("\r\x1b[2K" if self._live else "") + text + "\n")
+        self._stream.write(("\r\x1b[2K" if self._live else "") + printable(text) + "\n")
         self._stream.flush()
 
 

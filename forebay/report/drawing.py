@@ -20,6 +20,7 @@ _STYLE: Any = {  # a mapping of names that matplotlib types one by one
     "font.family": ["sans-serif"],
     "font.size": 9,
     "grid.alpha": 0.25,
+    "text.parse_math": False,  # a name with two $ in it is no formula
     "svg.fonttype": "none",  # letters stay letters: small, sharp, searchable
     "svg.hashsalt": "forebay",  # the same summary gives the same page
 }

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.report.facts import Facts, WindowFacts
+from forebay.system.terminal import printable
 
 
 def print_report(facts: Facts, console: Console) -> None:
@@ -20,10 +21,10 @@ def print_report(facts: Facts, console: Console) -> None:
         if facts.paradigms:
             console.print(_fresh_table(facts))
         for line in closing_lines(facts):
-            console.print(escape(line), highlight=False, soft_wrap=True)
+            console.print(_cell(line), highlight=False, soft_wrap=True)
         return
     for line in plain_lines(facts):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def plain_lines(facts: Facts) -> Iterator[str]:
@@ -82,6 +83,11 @@ def estimate_text(estimate: Estimate | None) -> str:
     return f"{estimate.value:.3f} ({estimate.low:.3f}-{estimate.high:.3f})"
 
 
+def _cell(text: str) -> str:
+    """Text of data among what `rich` reads as markup."""
+    return escape(printable(text))
+
+
 def _all_windows(facts: Facts) -> list[WindowFacts]:
     return [*([facts.warm_start] if facts.warm_start else []), *facts.windows]
 
@@ -90,16 +96,16 @@ def _window_table(facts: Facts) -> Table:
     table = Table(
         box=SIMPLE_HEAD,
         pad_edge=False,
-        title=f"{facts.pipeline}: rows and AUC on complete labels (95% interval)",
+        title=f"{_cell(facts.pipeline)}: rows and AUC on complete labels (95% interval)",
     )
     table.add_column("window", no_wrap=True)
     for column in ("batch", "stream", "dead"):
         table.add_column(column, justify="right")
     for paradigm in facts.paradigms:
-        table.add_column(paradigm, justify="right")
+        table.add_column(_cell(paradigm), justify="right")
     for window in _all_windows(facts):
         counts = [f"{window.rows['batch']:,}", f"{window.rows['stream']:,}", f"{window.dead:,}"]
-        table.add_row(window.window, *counts, *_cells(facts, window.auc_true))
+        table.add_row(_cell(window.window), *counts, *_cells(facts, window.auc_true))
     if facts.paradigms:
         pooled = {name: labels["auc_true"] for name, labels in facts.pooled.items()}
         table.add_section()
@@ -116,10 +122,10 @@ def _fresh_table(facts: Facts) -> Table:
     table.add_column("window", no_wrap=True)
     table.add_column("positives known", justify="right")
     for paradigm in facts.paradigms:
-        table.add_column(paradigm, justify="right")
+        table.add_column(_cell(paradigm), justify="right")
     for window in facts.windows:
         known = "" if window.positives_known is None else f"{int(100 * window.positives_known)}%"
-        table.add_row(window.window, known, *_cells(facts, window.auc_fresh))
+        table.add_row(_cell(window.window), known, *_cells(facts, window.auc_fresh))
     pooled = {name: labels["auc_fresh"] for name, labels in facts.pooled.items()}
     table.add_section()
     table.add_row("pooled", "", *_cells(facts, pooled), style="bold")
