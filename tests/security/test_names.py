@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import typer
 from pydantic import ValidationError
-from support.hostile import FEW, NO_NAMES, NOT_ARGUMENTS, tree
+from support.hostile_names import FEW, NO_NAMES, NOT_ARGUMENTS, tree
 from support.projects import declared_project
 
 from forebay.cli import COMMANDS, build_app, run
