@@ -120,9 +120,11 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
             message = f"variable {name} is not set: set it, or write ${{{name}:-default}}"
             hint = nearest(name, environ) if len(problems) < HINTS_MAX else ""
             problems.append(document.problem(path, "variable-not-set", message, hint))
-        for name in sorted(names_of(value) & environ.keys()):
-            if fault := text_fault(environ[name]):
-                problems.append(document.problem(path, "variable", f"variable {name}: {fault}"))
+        problems.extend(
+            document.problem(path, "variable", f"variable {name}: {fault}")
+            for name in sorted(names_of(value) & environ.keys())
+            if (fault := text_fault(environ[name]))
+        )
         return filled.text
 
     document.written = document.value
