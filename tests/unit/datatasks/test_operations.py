@@ -270,6 +270,6 @@ def test_where_only_reading_can_count_the_rows_are_unknown() -> None:
     task = {"span": 0, "hour": 3, "partition": "t/0", "ranges": [], "size_bytes": 0, "cut": False}
     for counts, rows in (([5, None], None), ([5, 6], 11), ([], 0)):
         tasks = pa.Table.from_pylist([task | {"rows": n} for n in counts], TASK_SCHEMA)
-        found = operations.listed(share(), Scan(tasks, ["digest"], 1), 0)
+        found = operations.listed(share(), Scan(tasks, ["digest"], 1), 0, "")
         assert (found.plan.rows, found.plan.tasks) == (rows, len(counts))
         assert found.plan.reason == ("" if counts else "no rows")
