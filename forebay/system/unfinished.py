@@ -62,18 +62,27 @@ def begin(path: Path, mode: int) -> int | None:
 
 def remove_left(path: Path) -> bool:
     """Remove a file that was begun and is not written any more; False where its writer lives."""
-    with without_writer(path) as is_left:
+    try:
+        descriptor = _opened(path)
+    except FileNotFoundError:
+        return True  # whoever has this name by now has begun a file since
+    try:
+        is_left = take(descriptor, path)
         if is_left:
             path.unlink(missing_ok=True)
-    return is_left
+        return is_left
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
 def without_writer(path: Path) -> Iterator[bool]:
-    """Whether nobody writes a file that was begun; in the block nobody else removes it then."""
+    """Whether nobody writes a file that was begun; in the block nobody else removes it then.
+
+    Where no file is, nothing keeps anybody from beginning one meanwhile.
+    """
     try:
-        # For writing: NFS gives no other lock of one holder.
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = _opened(path)
     except FileNotFoundError:
         descriptor = None
     if descriptor is None:
@@ -83,3 +92,8 @@ def without_writer(path: Path) -> Iterator[bool]:
         yield take(descriptor, path)
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    # For writing: NFS gives no other lock of one holder.
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC)

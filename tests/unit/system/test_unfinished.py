@@ -89,6 +89,26 @@ def test_a_secret_is_not_written_into_what_others_may_read(tmp_path: Path) -> No
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_is_begun_while_somebody_looks_for_leftovers_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real, begun = tmp_path / ".state.0.unfinished", os.open, []
+
+    def looked_at(place: Path, flags: int, *more: int) -> int:
+        try:
+            return real(place, flags, *more)
+        except FileNotFoundError:
+            begun.append(real(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            raise
+
+    with monkeypatch.context() as raced:
+        raced.setattr(os, "open", looked_at)
+        remove_left(path)
+    assert len(begun) == 1
+    os.close(begun.pop())
+    assert names(tmp_path) == [path.name]
+
+
 def test_what_is_removed_before_its_writer_has_locked_it_is_begun_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
