@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -28,24 +28,30 @@ FirstWindow = Annotated[str, option("--from", help="First window, for example 20
 LastWindow = Annotated[str, option("--to", help="Last window, included.")]
 
 
-def _name(value: str | None) -> str | None:
+def _refuse(parameter: typer.CallbackParam, value: str, rule: str) -> NoReturn:
+    option = parameter.param_type_name == "option"
+    hint = parameter.opts[0] if option else str(parameter.name).upper()
+    raise typer.BadParameter(f"{shown(value)}: {rule}", param_hint=f"'{hint}'")
+
+
+def _name(parameter: typer.CallbackParam, value: str | None) -> str | None:
     """Folders, jobs and rows are named after it."""
     if value is not None and not is_name(value):
-        raise typer.BadParameter(f"{shown(value)}: {NAME_RULE}")
+        _refuse(parameter, value, NAME_RULE)
     return value
 
 
-def _window(value: str | None) -> str | None:
+def _window(parameter: typer.CallbackParam, value: str | None) -> str | None:
     """Folders are named after it too; whether there is such a window is for each command to say."""
     if value is not None and not is_window_key(value):
-        raise typer.BadParameter(f"{shown(value)}: {WINDOW_KEY_RULE}")
+        _refuse(parameter, value, WINDOW_KEY_RULE)
     return value
 
 
-def one_line(value: str | None) -> str | None:
+def one_line(parameter: typer.CallbackParam, value: str | None) -> str | None:
     """A text that is stored as it is, and never part of a path."""
     if value is not None and not is_one_line(value):
-        raise typer.BadParameter(f"{shown(value)}: {ONE_LINE_RULE}")
+        _refuse(parameter, value, ONE_LINE_RULE)
     return value
 
 
