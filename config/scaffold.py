@@ -128,7 +128,8 @@ def parquet_source(path: str, columns: Sequence[StoredColumn], window_path: str 
         lines += [_line("event_time", event_time)]
     if left_out:
         lines += ["# Left out, since no declared type fits (or the name is empty or not unique):"]
-        lines += [f"#   {_one_line(column.name)}: {column.stored_as}" for column in left_out]
+        # Types name fields, and a stranger may have named those: a line of theirs would be YAML.
+        lines += [f"#   {_one_line(c.name)}: {_one_line(c.stored_as)}" for c in left_out]
     return "\n".join(lines) + "\n"
 
 

@@ -46,6 +46,14 @@ def test_any_column_name_survives(names: list[str], path: str) -> None:
     assert value["columns"] == dict.fromkeys(names, "int")
 
 
+def test_the_types_of_a_stranger_s_file_write_no_line_of_yaml() -> None:
+    kept = StoredColumn("id", "int64", ColumnType.INT)
+    for text in ("struct<a\nkind: kafka\nx: int64>", "struct<a\rkind: b>", "struct<a\u2028k: b>"):
+        left_out = StoredColumn("s", text, None)
+        value = yaml.safe_load(parquet_source("data", [kept, left_out], None))
+        assert value == {"kind": "parquet", "options": {"path": "data"}, "columns": {"id": "int"}}
+
+
 def test_columns_without_a_type_or_a_name_of_their_own_are_listed() -> None:
     columns = [
         StoredColumn("a", "int64", ColumnType.INT),
