@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from forebay.config.base import Duration, Spec
 
@@ -18,11 +19,15 @@ class ScheduleSpec(Spec):
     catchup: bool = Field(
         default=False, description="Run every closed window since the start, not only the newest"
     )
-    active_runs_max: int = Field(default=16, ge=1, description="Runs that plan and wait at a time")
+    active_runs_max: int = Field(
+        default=16, ge=1, le=10_000, description="Runs that plan and wait at a time"
+    )
     grace: Duration = Field(
         default=timedelta(seconds=60), description="How long a task looks itself before it defers"
     )
-    retries: int = Field(default=3, ge=2, description="Further attempts when infrastructure broke")
+    retries: int = Field(
+        default=3, ge=2, le=1_000, description="Further attempts when infrastructure broke"
+    )
     retry_delay: Duration = timedelta(seconds=10)
     turn_wait: Duration = Field(
         default=timedelta(hours=24), description="Longest wait for the window before"
@@ -33,9 +38,12 @@ class ScheduleSpec(Spec):
     train_timeout: Duration = Field(
         default=timedelta(hours=24), description="Longest one window may train"
     )
-    pool: str = "default_pool"
-    owner: str = "forebay"
-    tags: list[str] = Field(default_factory=list)
+    # What Airflow's database takes: with more, its scheduler would fail for all pipelines.
+    pool: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "default_pool"
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "forebay"
+    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
+        default_factory=list, max_length=100
+    )
 
     @field_validator("plan_timeout", "train_timeout")
     @classmethod

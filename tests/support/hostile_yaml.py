@@ -49,6 +49,8 @@ _NUMBERS = {
     "zone 99": ("dataset: {start: 2026-01-01T00:00:00+99:00}", "looks like a timestamp"),
     "duration": ("schedule: {grace: " + "9" * 5_000 + "d}", "a duration is"),
     "duration digits": ("schedule: {grace: \uff12\uff14h}", "a duration is"),
+    "runs": ("schedule: {active_runs_max: 99999999999}", "has to be at most 10000"),
+    "pool": ("schedule: {pool: " + "a" * 300 + "}", "at most 256 characters"),
     "time zone": ("dataset: {timezone: ../../etc/passwd}", "unknown IANA time zone"),
 }
 NUMBERS = [(name, text, words) for name, (text, words) in _NUMBERS.items()]
