@@ -55,10 +55,17 @@ def one_line(parameter: typer.CallbackParam, value: str | None) -> str | None:
     return value
 
 
-PipelineName = Annotated[str, typer.Argument(help="The pipeline's name.", callback=_name)]
-SourceName = Annotated[str, typer.Argument(help="The source's name.", callback=_name)]
+PipelineName = Annotated[
+    str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE", callback=_name)
+]
+SourceName = Annotated[
+    str, typer.Argument(help="The source's name.", metavar="SOURCE", callback=_name)
+]
 WindowKey = Annotated[
-    str, typer.Argument(help="For example 2026-03-01 or 2026-03-01T07.", callback=_window)
+    str,
+    typer.Argument(
+        help="For example 2026-03-01 or 2026-03-01T07.", metavar="WINDOW", callback=_window
+    ),
 ]
 LineName = Annotated[str, option("--line", help="The model line.", callback=_name)]
 OneWindow = Annotated[str | None, option("--window", help="Only this window.", callback=_window)]
