@@ -140,8 +140,8 @@ _PIPELINE: Value = {
     "job": {
         "plane": "local",
         "roles": {
-            "data": {"count": 2, "runtime": _RUNTIME, "threads": 2},
-            "trainer": {"count": 1, "runtime": _RUNTIME, "threads": 2},
+            "data": {"count": 2, "runtime": {**_RUNTIME}, "threads": 2},
+            "trainer": {"count": 1, "runtime": {**_RUNTIME}, "threads": 2},
         },
         "buffers": {
             "rows_max": 1000,
