@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,9 +44,14 @@ def test_another_user_reaches_nothing_of_a_job(root: Path, path: DataPath) -> No
     assert [each.name.split(".")[0] for each in sockets] == ["data-0", "driver-0"]
     assert set(sockets) < set(everything)
     assert reached_by_another_user(root, everything) == []
-    others = root / "for-everybody"
+    others, server = root / "for-everybody", root / "server"
     others.write_text("whoever looks finds it")
-    assert reached_by_another_user(root, [others]) == [f"open {others}"]
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(server))
+        listening.listen()
+        server.chmod(0o777)
+        reached = reached_by_another_user(root, [others, server])
+    assert reached == [f"open {others}", f"connect {server}"]
 
 
 def test_another_user_cannot_listen_where_a_role_died(root: Path, path: DataPath) -> None:

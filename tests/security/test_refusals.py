@@ -37,7 +37,8 @@ GROWTH_MAX = 48 << 20
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPath]:
     """A driver and a data executor that serve."""
-    root = tmp_path_factory.mktemp("job")
+    # Deeper than the path of a socket may be.
+    root = tmp_path_factory.mktemp("job").joinpath(*["a-folder-with-a-long-name"] * 5)
     write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
     pipeline = ads_pipeline()
     del pipeline["dataset"]["streams"]["clicks"]
