@@ -13,7 +13,7 @@ from forebay.datatasks.tasks import DataTask, ReadUnit, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.poison.search import PoisonSearch
 from forebay.executors.poison.suspicions import ReadingMark, Suspicion, Suspicions
-from forebay.executors.poison.trial import Trial, TrialSilentError
+from forebay.executors.poison.trial import Trial, TrialInVainError
 from forebay.executors.window_files.poisons import PoisonRecord
 from forebay.system.activities import waiting
 
@@ -106,10 +106,12 @@ class Examiner:
         if progress is not None:
             start = max(start, progress.position)
         _LOG.info("task %s is examined from %s on", task.task_id, tuple(start))
-        trial = Trial(self._job_dir, task, chunk_rows, known, self._deadline)
+        trial = Trial(
+            self._job_dir, task, chunk_rows, known, self._deadline, crashed=suspicion.crashed
+        )
         try:
             PoisonSearch(trial, 2 * chunk_rows, found).run(start)
-        except TrialSilentError as error:
+        except TrialInVainError as error:
             _LOG.warning("task %s: the examination is given up: %s", task.task_id, error)
         finally:
             trial.close()

@@ -89,11 +89,11 @@ class PoisonSearch:
             found = self._death_of(position, half[-1].end)
             if found is None:
                 position, stretch = half[-1].end, stretch[len(half) :]
-                death = TrialDiedError(str(death), is_fresh=False)
+                death = TrialDiedError(str(death), is_certain=False)
             else:
                 stretch, death = half, found
         (unit,) = stretch
-        if death.is_fresh:
+        if death.is_certain:
             self._found(unit, str(death))
             return unit
         alone = self._death_anew(position, unit)

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.system.files import write_atomically, writing
 from forebay.system.message import Message
@@ -198,5 +200,8 @@ def _marks(folder: Path) -> Iterator[tuple[bool, ReadPlace]]:
     """Whether each task was being decoded, and from where."""
     for path in sorted(folder.glob("*.json")):
         line = path.read_bytes().partition(b"\n")[0]
-        if line:
-            yield line[:1] == _DECODES, ReadPlace.model_validate_json(line[1:])
+        try:
+            place = ReadPlace.model_validate_json(line[1:])
+        except ValidationError:
+            continue  # its process died before it had written all of it, or the disk was full
+        yield line[:1] == _DECODES, place

@@ -18,11 +18,12 @@ import psutil
 from forebay.datatasks.sources.common.read_units import Poison, whole_ranges
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import InfrastructureError
+from forebay.executors.poison.suspicions import CRASHES
 from forebay.executors.poison.trial_reader import MODULE, TrialCall, TrialReply
 from forebay.system.activities import progressed
 from forebay.system.parent import PARENT_PID_NAME
 
-_LOOK_SECONDS = 0.05
+_LOOK_MS = 50
 _GIB = 1 << 30
 _PART_BYTES = 1 << 16
 # A write behind a buffer of Arrow's ends the process when the buffer goes, not at some later unit.
@@ -30,15 +31,19 @@ _CHECKED_MEMORY = {"ARROW_DEBUG_MEMORY_POOL": "abort"}
 
 
 class TrialDiedError(Exception):
-    """The child died. `is_fresh`: of the very first thing that it read."""
+    """The child died. `is_certain`: of what it has just read, and of nothing else.
 
-    def __init__(self, reason: str, *, is_fresh: bool) -> None:
+    It is not where the child had read something before, or where somebody else killed it: the
+    kernel does so to the first victim when there is no memory, whoever took it.
+    """
+
+    def __init__(self, reason: str, *, is_certain: bool) -> None:
         super().__init__(reason)
-        self.is_fresh = is_fresh
+        self.is_certain = is_certain
 
 
-class TrialSilentError(Exception):
-    """The child lives and does not answer: nothing is known."""
+class TrialInVainError(Exception):
+    """Nothing is known: the child does not answer, or ended for a reason that explains nothing."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,9 @@ class Trial:
         chunk_rows: int,
         poisons: list[Poison],
         deadline_seconds: float,
+        *,
+        crashed: bool,
+        memory_bytes: int | None = None,
     ) -> None:
         """Nothing is started yet.
 
@@ -84,12 +92,16 @@ class Trial:
             chunk_rows: as whoever died has read it.
             poisons: of the task, as far as known: they are left out. May grow.
             deadline_seconds: for one answer.
+            crashed: whether a crash is looked for. If not, it is what somebody killed, and so did
+                the kernel when there was no memory.
+            memory_bytes: what a child may take; by default half of what is free, a GiB at least.
         """
         self._job_dir = job_dir
         self._call = TrialCall(task=task, first=Position(0, 0), chunk_rows=chunk_rows)
         self._poisons = poisons
         self._deadline = deadline_seconds
-        self._memory = max(_GIB, psutil.virtual_memory().available // 2)
+        self._crashed = crashed
+        self._memory = memory_bytes or max(_GIB, psutil.virtual_memory().available // 2)
         self._child: _Child | None = None
         self._is_fresh = True
         self._blind = False
@@ -99,7 +111,7 @@ class Trial:
 
         Raises:
             InfrastructureError: when no child can be started.
-            TrialSilentError: when it does not answer in time.
+            TrialInVainError: when nothing can be known.
         """
         if not self._blind:
             call = {"first": position, "units": count}
@@ -119,7 +131,7 @@ class Trial:
         Raises:
             InfrastructureError: when no child can be started.
             TrialDiedError: when the child dies of it.
-            TrialSilentError: when it does not answer in time.
+            TrialInVainError: when nothing can be known.
         """
         call = {"first": first, "end": end, "poisons": tuple(self._poisons)}
         rows = self._answered(self._call.model_copy(update=call)).rows
@@ -163,25 +175,27 @@ class Trial:
 
     def _line(self, child: _Child) -> bytes:
         deadline = time.monotonic() + self._deadline
+        poller = select.poll()
+        poller.register(child.answers, select.POLLIN)
         line = b""
         while not line.endswith(b"\n"):
-            if select.select([child.answers], [], [], _LOOK_SECONDS)[0]:
+            if poller.poll(_LOOK_MS):
                 found = os.read(child.answers, _PART_BYTES)
                 if not found:
                     raise self._death(child)
                 line += found
             elif _memory_of(child.process) > self._memory:
                 self.close()
-                raise TrialDiedError(
+                raise self._died(
+                    signal.SIGKILL,
                     f"to read it takes more than {self._memory / _GIB:.1f} GiB of memory",
-                    is_fresh=self._is_fresh,
                 )
             elif time.monotonic() > deadline:
                 self.close()
-                raise TrialSilentError(f"no answer for {self._deadline:g} s")
+                raise TrialInVainError(f"no answer for {self._deadline:g} s")
         return line
 
-    def _death(self, child: _Child) -> TrialDiedError | InfrastructureError:
+    def _death(self, child: _Child) -> Exception:
         code = child.process.wait()
         self.close()
         if code >= 0:
@@ -189,9 +203,13 @@ class Trial:
                 f"a trial reader ended with exit code {code}: its reason is in this process's log"
             )
         name = signal.Signals(-code).name
-        return TrialDiedError(
-            f"the process that read it was ended by {name}", is_fresh=self._is_fresh
-        )
+        return self._died(-code, f"the process that read it was ended by {name}")
+
+    def _died(self, number: int, reason: str) -> TrialDiedError | TrialInVainError:
+        by_itself = number in CRASHES
+        if self._crashed and not by_itself:
+            return TrialInVainError(reason)
+        return TrialDiedError(reason, is_certain=self._is_fresh and by_itself)
 
 
 def _memory_of(child: subprocess.Popen[bytes]) -> int:

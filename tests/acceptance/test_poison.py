@@ -89,43 +89,41 @@ def assert_dead(summary: dict[str, Any], source: str, dead: int, trained: int) -
     assert found["served_rows"] == dead + trained
 
 
-def test_segments_in_two_tasks_are_dead_letters(tmp_path: Path) -> None:
-    """One data executor reads both tasks at the same time; one of them has two poisons."""
+def test_segments_and_a_row_group_are_dead_letters(tmp_path: Path) -> None:
+    """In three tasks that one data executor reads at the same time, two of them in one task."""
     project = log_project(tmp_path, failover={"restarts_max": 0})
+    project.write_source("history", history_source(bad_rows="dead_letter"))
     code = KillingCode(project, tmp_path / "code")
     poisons = [mark_segment(project, 3), mark_segment(project, 4), mark_segment(project, 9, 1)]
+    path, first, end = mark_row_group(project, group=3, rows=150)
     summary = project.run(WINDOW, WINDOW)
     assert seconds_to_find(project) < FOUND_SECONDS
     dead = sum(map(rows_in, poisons))
     assert_dead(summary, "clicks", dead, ROWS - dead)
-    assert summary["seen"] == without_segments(project, *poisons)
-    shown = letters(project)
-    assert {letter["file"] for letter in shown} == {
-        path.relative_to(project.log).as_posix() for path in poisons
+    assert_dead(summary, "history", end - first, ROWS - (end - first))
+    assert summary["seen"] == {
+        "clicks": without_segments(project, *poisons)["clicks"],
+        "history": without_rows(project, Path(path).name, first, end),
     }
-    assert sum(letter["rows"] for letter in shown) == dead
+    shown = letters(project)
+    assert sum(letter["rows"] for letter in shown) == dead + end - first
     assert all("SIGABRT" in letter["reason"] for letter in shown)
-    assert code.deaths()[0] <= len(poisons)
+    by_file = {letter["file"]: letter for letter in shown}
+    (group,) = (by_file.pop(file) for file in [path])
+    assert (group["source"], group["row_group"], group["row"]) == ("history", 3, first)
+    assert by_file.keys() == {one.relative_to(project.log).as_posix() for one in poisons}
+    assert code.deaths()[0] <= len(shown)
     assert no_process_left(project)
 
 
-def test_a_row_group_is_a_dead_letter(tmp_path: Path) -> None:
-    project = ads_project(tmp_path, rows=ROWS)
-    project.write_source("history", history_source(bad_rows="dead_letter"))
-    KillingCode(project, tmp_path / "code", signal.SIGSEGV)
-    path, first, end = mark_row_group(project, group=3, rows=150)
-    summary = project.run(WINDOW, WINDOW)
-    assert_dead(summary, "history", end - first, ROWS - (end - first))
-    name = Path(path).name
+def without_rows(project: Project, name: str, first: int, end: int) -> independent.Sums:
+    """Sums of the batch rows but [first, end) of one file."""
     kept = f"not (filename like '%{name}' and file_row_number between {first} and {end - 1})"
     day = f"date={FIRST_DAY - DAY:%Y-%m-%d}/*.parquet"
-    assert summary["seen"]["history"] == independent.parquet_sums(project.files, kept, day)
-    (letter,) = letters(project)
-    assert (letter["file"], letter["row_group"], letter["row"]) == (path, 3, first)
-    assert letter["rows"] == end - first
-    assert "SIGSEGV" in letter["reason"]
+    return independent.parquet_sums(project.files, kept, day)
 
 
+@pytest.mark.chaos
 def test_it_is_red_and_named_by_policy(tmp_path: Path) -> None:
     project = log_project(tmp_path, "fail")
     KillingCode(project, tmp_path / "code")
@@ -144,15 +142,18 @@ def test_it_is_red_and_named_by_policy(tmp_path: Path) -> None:
     assert summary["seen"] == without_segments(project, poison)
 
 
-def test_one_sigkill_at_a_place_is_anybodys(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+@pytest.mark.chaos
+def test_a_death_that_does_not_come_again_is_nobodys(tmp_path: Path, number: int) -> None:
+    """One SIGKILL is not even looked into."""
     project = log_project(tmp_path)
-    code = KillingCode(project, tmp_path / "code", signal.SIGKILL, deaths_max=1)
+    code = KillingCode(project, tmp_path / "code", number, deaths_max=1)
     mark_segment(project, 5)
     summary = project.run(WINDOW, WINDOW)
     assert_dead(summary, "clicks", 0, ROWS)
     assert summary["seen"] == expected(project)
-    assert code.deaths()[1] == 0, "nothing was examined"
     assert summary["restarts"]["data"] == 1
+    assert (code.deaths()[1] == 0) == (number == signal.SIGKILL)
 
 
 def test_two_sigkills_at_the_same_place_are_a_payload(tmp_path: Path) -> None:

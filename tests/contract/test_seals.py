@@ -19,6 +19,7 @@ from support.letters import letter, task
 from support.links import link
 from support.minibatches import labelled
 from support.model_lines import plan_empty
+from support.poisons import poison
 from support.stages import replanned
 from support.toy_roles.jobs import eventually
 
@@ -34,6 +35,7 @@ from forebay.executors.trainer.seal_copier import SealCopier
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
 from forebay.executors.window_files.dead_letters import DeadLetterWriter, read_letters
+from forebay.executors.window_files.poisons import PoisonRecord
 from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter, Segments
 from forebay.executors.window_files.seal_copies import COUNTERS_NAME
 from forebay.executors.window_files.steps import STEPS_NAME, StepSeries, read_steps
@@ -86,6 +88,7 @@ class Host:
         self.counters.add("used_rows", len(events))
         self.series.stepped(np.array([len(events)]), 0.0)
         DeadLetterWriter(self.folder).write(task(), [letter(events[-1] + 1)])
+        PoisonRecord(self.folder).add(task(), poison(task(), events[-1]))
         self.step += 1
 
     def seal(self) -> None:
@@ -177,6 +180,7 @@ def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) 
     assert other.learner.seen() == seal.seen
     assert other.counters.value("used_rows") == 3
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5]
+    assert [each.unit.first.part for each in PoisonRecord(other.folder).of(task())] == [2, 4]
     assert [each.step for each in read_steps(other.folder / STEPS_NAME)] == [1, 2]
     other.learn(6, 7, 8)
     other.seal()

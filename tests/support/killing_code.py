@@ -74,7 +74,7 @@ class KillingCode:
         self,
         project: Project,
         folder: Path,
-        number: signal.Signals = signal.SIGABRT,
+        number: int = signal.SIGABRT,
         deaths_max: int = 1_000,
     ) -> None:
         """number: the signal that ends a reader. deaths_max: later ones live on."""

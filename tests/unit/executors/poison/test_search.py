@@ -36,7 +36,7 @@ class Scripted:
         return [unit(offset) for offset in range(position.part, last)]
 
     def read(self, first: Position, end: Position) -> int:
-        is_fresh = self._begins is None
+        is_certain = self._begins is None
         self._begins = first.part if self._begins is None else self._begins
         for offset in range(first.part, end.part):
             self.read_units.append(offset)
@@ -48,7 +48,7 @@ class Scripted:
             if damaged or (offset in self._deadly and offset not in self.left_out):
                 self.deaths += 1
                 self._begins = None
-                raise TrialDiedError("killed", is_fresh=is_fresh)
+                raise TrialDiedError("killed", is_certain=is_certain)
         return end.part - first.part
 
     def begin_anew(self) -> None:
@@ -107,7 +107,7 @@ def test_a_death_that_does_not_come_again_is_nobodys() -> None:
         def read(self, first: Position, end: Position) -> int:
             if not self.deaths and end.part > 100:
                 self.deaths += 1
-                raise TrialDiedError("killed", is_fresh=False)
+                raise TrialDiedError("killed", is_certain=False)
             return super().read(first, end)
 
     assert blamed(Once(600, ())) == []

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.poisons import task
+from support.letters import task
 
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.executors.poison.suspicions import CRASHES, ReadingMark, Suspicions
@@ -83,6 +83,13 @@ def test_a_mark_goes_with_its_reader_and_is_its_own(tmp_path: Path) -> None:
     found = suspicions.of(task(0))
     assert found is not None
     assert found.place.position == Position(9, 0)
+
+
+def test_half_a_mark_says_nothing(tmp_path: Path) -> None:
+    with ReadingMark(tmp_path, 0, task(0)).decoding(AT):
+        (mark,) = tmp_path.glob("reading/*/*")
+        mark.write_bytes(mark.read_bytes()[:20])
+        assert not Suspicions(tmp_path).executor_ended(0, signal.SIGSEGV, "end")
 
 
 def test_a_shorter_mark_replaces_a_longer_one(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from support.poisons import task
+from support.letters import task
 
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions

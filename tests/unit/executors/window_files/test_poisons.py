@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.poisons import poison, task
+from support.letters import task
+from support.poisons import poison
 
 from forebay.errors import DataError, InfrastructureError
 from forebay.executors.window_files.poisons import POISONS_FOLDER, POISONS_MAX, PoisonRecord

@@ -1,0 +1,120 @@
+"""The child that reads a suspected task: what it answers, its death, and what follows of it."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from support.data_path import DataPath
+from support.killing_code import KillingCode, mark_segment
+from support.poisons import poison_of
+from support.projects import DAY, FIRST_DAY, Project, write_history, write_log
+
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.sources.common.read_units import Poison
+from forebay.datatasks.tasks import DataTask, Position
+from forebay.errors import DataError
+from forebay.executors.poison.examination import Examiner
+from forebay.executors.poison.suspicions import ReadingMark, Suspicions
+from forebay.executors.poison.trial import Trial, TrialDiedError, TrialInVainError
+
+ROWS = 480
+HOURS = 24  # a segment each
+START = Position(0, 0)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> DataPath:
+    return planned(written(tmp_path_factory.mktemp("trial")))
+
+
+@pytest.fixture(scope="module")
+def task(path: DataPath) -> DataTask:
+    return clicks(path)
+
+
+def written(root: Path) -> Path:
+    write_history(root / "data/history", FIRST_DAY - DAY, ROWS)
+    write_log(root / "data/clicks", FIRST_DAY, ROWS, partitions=1)
+    return root
+
+
+def planned(root: Path) -> DataPath:
+    made = DataPath.of(root)
+    made.plan("2026-03-01", "2026-03-01")
+    return made
+
+
+def clicks(path: DataPath) -> DataTask:
+    ledger = Ledger(path.home, "ads")
+    plan, table = ledger.plan("2026-03-01", 1), ledger.tasks("2026-03-01", 1)
+    (row,) = (n for n, name in enumerate(table["source"].to_pylist()) if name == "clicks")
+    return ledger.data_task(table, row, plan)
+
+
+def test_it_reads_units_around_poisons(path: DataPath, task: DataTask) -> None:
+    known: list[Poison] = []
+    trial = Trial(path.job_dir, task, 100, known, 60.0, crashed=True)
+    try:
+        units = trial.units(START, 1000)
+        assert len(units) == len(task.ranges) == HOURS
+        assert trial.units(units[3].first, 2) == units[3:5]
+        assert trial.units(units[-1].end, 2) == []
+        assert trial.read(START, units[-1].end) == ROWS
+        known.append(poison_of(task, units[4]))
+        assert trial.read(START, units[-1].end) == ROWS - (task.ranges[4].rows or 0)
+        assert trial.read(units[4].first, units[4].end) == 0
+    finally:
+        trial.close()
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_memory_explains_kills_and_no_crash(
+    path: DataPath, task: DataTask, *, crashed: bool
+) -> None:
+    trial = Trial(path.job_dir, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
+    expected = TrialInVainError if crashed else TrialDiedError
+    with pytest.raises(expected, match="GiB of memory"):
+        trial.read(START, Position(1, 0))
+    trial.close()
+
+
+def test_a_child_that_does_not_answer_says_nothing(path: DataPath, task: DataTask) -> None:
+    trial = Trial(path.job_dir, task, 100, [], 0.0, crashed=True)
+    with pytest.raises(TrialInVainError, match="no answer"):
+        trial.read(START, Position(1, 0))
+    trial.close()
+
+
+def test_what_kills_is_red_or_set_aside_by_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(written(tmp_path))
+    code = KillingCode(project, tmp_path / "code")
+    file = mark_segment(project, 7).name
+    path = planned(tmp_path)
+    task, spec = clicks(path), path.sources["clicks"]
+    decoding = ReadingMark(path.job_dir, 0, task).decoding(START)
+    decoding.__enter__()  # and its process is gone
+    suspicions = Suspicions(path.job_dir)
+    assert suspicions.executor_ended(0, signal.SIGSEGV, "end")
+    monkeypatch.setenv("PYTHONPATH", project.environment["PYTHONPATH"])
+    window_folder = path.home.model("ads", "main", "2026-03-01", 1)
+    examiner = Examiner(path.job_dir, 0, window_folder, 60.0)
+
+    with pytest.raises(DataError, match=rf"'clicks'.*{file}.*SIGABRT.*bad_rows: dead_letter"):
+        examiner.poisons(task, spec, None, 100)
+    assert suspicions.of(task) is not None, "whoever reads it next is warned too"
+
+    kept = spec.model_copy(update={"bad_rows": "dead_letter"})
+    (found,) = examiner.poisons(task, kept, None, 100)
+    assert found.unit.first == Position(7, 0)
+    assert str(found.unit.location["file"]).endswith(file)
+    assert suspicions.of(task) is None
+    assert not suspicions.is_in_vain("end")
+    deaths = code.deaths()
+    assert Examiner(path.job_dir, 1, window_folder, 60.0).poisons(task, kept, None, 100) == [found]
+    assert code.deaths() == deaths, "nobody has to die of it again"
+    with pytest.raises(DataError, match=file):
+        examiner.poisons(task, spec, None, 100)
