@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_ROLE, _NAMES = "PLANTED_ROLE", "PLANTED_NAMES"
+_ROLE, _NAMES = "FOREBAY_PLANTED_ROLE", "FOREBAY_PLANTED_NAMES"
 # Process -> where its work begins.
 BODIES = {
     "supervisor": ("forebay.executors.supervisor.supervisor", "Supervisor", "_gathered"),
