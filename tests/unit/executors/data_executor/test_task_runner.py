@@ -1,0 +1,57 @@
+"""How a runner reports what it cannot read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from support.letters import task
+
+from forebay.config.sources import SourceSpec
+from forebay.datatasks.tasks import Chunk, Position
+from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
+from forebay.executors.window_files.dead_letters import DeadLetterWriter
+from forebay.executors.wire.messages import Grant
+
+
+class _Exhausted:
+    """A source that has not enough memory for its first rows."""
+
+    def open(self, *_: object) -> Iterator[Chunk]:
+        raise MemoryError
+        yield
+
+    def location(self, _task: object, position: Position) -> dict[str, str | int]:
+        return {"topic": "clicks", "partition": 3, "offset": position.part}
+
+
+class _Readers:
+    def __init__(self) -> None:
+        fields = {"name": "clicks", "kind": "memory", "columns": {"n": "int"}}
+        self.names = ["clicks"]
+        self.specs = {"clicks": SourceSpec.model_validate(fields)}
+        self.layout = SimpleNamespace(stored_columns=["n"])
+
+    @contextmanager
+    def source(self, _name: str) -> Iterator[_Exhausted]:
+        yield _Exhausted()
+
+
+def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -> None:
+    ended: list[Outcome] = []
+    queue: Any = SimpleNamespace(chunk_rows=lambda _: 10, reserve=lambda *_: True)
+    readers: Any = _Readers()
+    grant = Grant(task=task(), attempt=1, failures=0, progress=None)
+    decoding = threading.Semaphore()
+    TaskRunner(grant, readers, queue, DeadLetterWriter(tmp_path), decoding, ended.append)._run()
+    (outcome,) = ended
+    assert outcome.failure is not None
+    assert outcome.failure.exit_code == 3
+    assert outcome.failure.message == (
+        "source 'clicks', rows from topic clicks, partition 3, offset 0 on: there is not enough "
+        "memory to decode them (make them smaller where they are written, or give the role more)"
+    )
