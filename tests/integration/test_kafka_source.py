@@ -180,6 +180,27 @@ def test_poison_stops_the_job_or_becomes_a_dead_letter(
         assert again == [row.position for row in dead if row.position >= chunk.end]
 
 
+@pytest.mark.parametrize("form", ["arrow-ipc", "json"])
+def test_a_compressed_bomb_costs_no_other_message(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource], form: str
+) -> None:
+    topic = new_topic(1)
+    good = ipc_message(batch_of(0, 3)) if form == "arrow-ipc" else b'{"id": 1}'
+    for value in (good, bytes(30 << 20), good):  # each in a record batch of its own
+        publish(kafka_bootstrap, topic, [(value, START, 0)], compression="gzip")
+    options = {"format": form, "message_bytes_max": 1 << 20}
+    lenient = opened(topic, bad_rows="dead_letter", options=options)
+    [task] = tasks_of(lenient.scan(DAYS), DAYS, 0)
+    chunks = list(lenient.open(task, None, ["id"], 100))
+    assert sum(chunk.batch.num_rows for chunk in chunks) == (6 if form == "arrow-ipc" else 2)
+    [dead] = [row for chunk in chunks for row in chunk.dead]
+    assert {"topic": topic, "partition": 0, "offset": 1}.items() <= dead.location.items()
+    assert "and message_bytes_max is 1,048,576" in dead.reason
+    assert dead.rows == 1
+    with pytest.raises(DataError, match=f"topic {topic}, partition 0, offset 1.*message_bytes_max"):
+        ids(opened(topic, options=options), task)
+
+
 def test_committed_offsets_are_the_sealed_positions(
     kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
 ) -> None:
