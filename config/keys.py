@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_orig
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from forebay.config.problems import HINTS_MAX, Problem
+from forebay.config.problems import HINTS_MAX, PROBLEMS_MAX, Problem
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
 
@@ -97,6 +97,8 @@ class _KeyChecker:
     def _report(
         self, key: str, path: KeyPath, model: Model, fields: Iterable[str], hint: str
     ) -> None:
+        if len(self.problems) > PROBLEMS_MAX:
+            return  # there are more than are shown, and more of them take time
         if key in model.model_fields:
             message = f"{key!r} is not written here: the file's name says it; remove the line"
             problem = self.document.problem((*path, key), "key-from-file", message, at_key=True)

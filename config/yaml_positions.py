@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from forebay.config.problems import Problem
+from forebay.config.problems import PROBLEMS_MAX, Problem
 from forebay.config.yaml_nodes import NODES_MAX, NodeLoader
 from forebay.config.yaml_scalars import SCALAR_TAGS, TEXT_TAGS, plain_value, text_fault
 
@@ -245,6 +245,8 @@ class _Reader:
         self._report(node, "tag", f"tag {tag} is not used here: write the plain value")
 
     def _report(self, node: yaml.Node, code: str, message: str, hint: str = "") -> None:
+        if len(self.problems) > PROBLEMS_MAX:
+            return  # there are more than are shown, and more of them take time
         place = _place(node)
         bounded = _bounded(message, hint)
         self.problems.append(Problem(self.document.file, *place, code, *bounded))
