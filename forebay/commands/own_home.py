@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from forebay.commands.output import note
 from forebay.home.paths import Home
 from forebay.home.privacy import close_home
@@ -10,11 +12,12 @@ from forebay.home.privacy import close_home
 def closed_home(home: Home | None = None) -> Home:
     """The home that the environment names, or this one, closed to others; a note says so.
 
+    One that is not there yet is made, closed, by whoever first writes to it.
+
     Raises:
         ConfigError: when it is open to others and belongs to somebody else.
     """
     home = home or Home.from_environment()
-    changed = close_home(home)
-    if changed:
+    if os.path.lexists(home.root) and (changed := close_home(home)):
         note(f"note: {changed}")
     return home
