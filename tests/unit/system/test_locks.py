@@ -104,7 +104,10 @@ def test_a_turn_that_comes_too_late_is_given_on(tmp_path: Path) -> None:
     late.release()
     assert is_held(path)
     next_one.release()
-    assert not is_held(path)
+    deadline = time.monotonic() + 5.0
+    while is_held(path):  # the turn of the late one may come, and be given on, only now
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 INHERITS = """
