@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from forebay.config.environment import names_of
+from forebay.config.environment import OPTIONS, names_of
 from forebay.config.jobs import JobSpec
 from forebay.home.store import STORE_NAME
 from forebay.system.environment import (
@@ -20,8 +20,6 @@ from forebay.system.environment import (
     Patterns,
     inherited,
 )
-
-_OPTIONS = "options"
 
 
 def role_variables(
@@ -46,7 +44,7 @@ def role_variables(
     """
     declared = names_of(pipeline)
     for source in sources.values():
-        parts = (value for key, value in source.items() if role != "trainer" or key != _OPTIONS)
+        parts = (value for key, value in source.items() if role != "trainer" or key != OPTIONS)
         declared = declared.union(*map(names_of, parts))
     if role == "trainer":
         own = (*HOME_DATABASE, *_bucket(environ), *job.roles.trainer.runtime.environment)

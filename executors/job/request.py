@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PrivateAttr
 
 from forebay.config.declared import Declared, Reference, filled_in
-from forebay.config.environment import OPTIONS, hide_options, names_of
+from forebay.config.environment import hide_options
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
@@ -129,16 +129,6 @@ class JobRequest(Message):
             ConfigError: when a variable that they refer to is not set for this process.
         """
         return {name: self._source_spec(name, self._references(name)) for name in names}
-
-    def environment_names(self, *, opens_sources: bool) -> frozenset[str]:
-        """The variables of the environment that one of the job's processes needs for this request.
-
-        opens_sources: whether it opens sources: their options, where secrets are, are for it alone.
-        """
-        sources = list(self.sources.values())
-        if not opens_sources:
-            sources = [{k: v for k, v in source.items() if k != OPTIONS} for source in sources]
-        return names_of([self.pipeline, *sources])
 
     def _source_spec(self, name: str, references: Iterable[Reference]) -> SourceSpec:
         found = self._filled(self.sources[name], references)

@@ -90,8 +90,6 @@ def test_a_process_needs_only_what_it_uses(
     found = stored(config, tmp_path)
     environment.delenv("SASL")
     assert found.source_specs()["clicks"].starts is not None
-    assert found.environment_names(opens_sources=False) == {"ROWS", "STARTS"}
-    assert found.environment_names(opens_sources=True) == {"ROWS", "STARTS", "SASL", "PART"}
     assert found.sources_to_open(["history"])
     with pytest.raises(ConfigError, match=r"clicks\.yaml:\d+:\d+: .*SASL is not set for the dat"):
         found.sources_to_open(["clicks"])
