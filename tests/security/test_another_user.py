@@ -10,10 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.data_path import DataPath, serving
+from support.data_path import DataPath
 from support.other_user import reached_by_another_user
-from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
-from support.strangers import sockets_of, until
+from support.strangers import serving_history, sockets_of
 
 
 @pytest.fixture
@@ -27,14 +26,7 @@ def root() -> Iterator[Path]:
 
 @pytest.fixture
 def path(root: Path) -> Iterator[DataPath]:
-    """A driver and a data executor that serve."""
-    write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
-    pipeline = ads_pipeline()
-    del pipeline["dataset"]["streams"]["clicks"]
-    made = DataPath.of(root, pipeline, {"history": history_source()})
-    made.plan("2026-03-01", "2026-03-01")
-    with serving(made, executors=1):
-        assert until((made.job_dir / "endpoints/data-0").exists, 60)
+    with serving_history(root) as made:
         yield made
 
 

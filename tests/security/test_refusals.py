@@ -12,9 +12,8 @@ import grpc
 import psutil
 import pytest
 from pyarrow import flight
-from support.data_path import DataPath, serving
+from support.data_path import DataPath
 from support.memory_peak import MemoryPeak
-from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
 from support.strangers import (
     BOMB,
     EMPTY_SETTINGS,
@@ -22,6 +21,7 @@ from support.strangers import (
     answer,
     codes,
     connected,
+    serving_history,
     short,
     silent_calls,
     sockets_of,
@@ -39,13 +39,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPath]:
     """A driver and a data executor that serve."""
     # Deeper than the path of a socket may be.
     root = tmp_path_factory.mktemp("job").joinpath(*["a-folder-with-a-long-name"] * 5)
-    write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
-    pipeline = ads_pipeline()
-    del pipeline["dataset"]["streams"]["clicks"]
-    made = DataPath.of(root, pipeline, {"history": history_source()})
-    made.plan("2026-03-01", "2026-03-01")
-    with serving(made, executors=1):
-        assert until((made.job_dir / "endpoints/data-0").exists, 60)
+    with serving_history(root) as made:
         yield made
 
 

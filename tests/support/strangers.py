@@ -16,6 +16,9 @@ from typing import Self
 
 import grpc
 
+from support.data_path import DataPath, serving
+from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
+
 DRIVER_CALL = "/forebay.DataTaskService/status"
 EXECUTOR_CALL = "/arrow.flight.protocol.FlightService/DoExchange"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -24,6 +27,19 @@ BOMB = bytes(64 << 20)  # 64 kB once it is packed
 _CALL_SECONDS = 20.0
 # A caller of its own that no other shares a connection with.
 _APART = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
+
+
+@contextmanager
+def serving_history(root: Path) -> Iterator[DataPath]:
+    """A driver and a data executor that serve inside the block."""
+    write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
+    pipeline = ads_pipeline()
+    del pipeline["dataset"]["streams"]["clicks"]
+    made = DataPath.of(root, pipeline, {"history": history_source()})
+    made.plan("2026-03-01", "2026-03-01")
+    with serving(made, executors=1):
+        assert until((made.job_dir / "endpoints/data-0").exists, 60)
+        yield made
 
 
 def sockets_of(job_dir: Path, role: str = "") -> list[Path]:

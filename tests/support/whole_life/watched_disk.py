@@ -10,6 +10,7 @@ import os
 import pickle
 import random
 import resource
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -49,7 +50,10 @@ class WatchedDisk:
         self._named: set[str] = set()
         self._cuts: dict[int, Path] = {}
         self._seed = 0
-        self._is_away = False
+        self._is_left = False
+        # Threads write at the same time: what one does for itself hides nothing of another's.
+        self._lock = threading.RLock()
+        self._apart_thread: int | None = None
         self.count = 0
         if known is not None:
             self._recall(known)
@@ -71,7 +75,7 @@ class WatchedDisk:
 
     def leave(self) -> None:
         """Look no more."""
-        self._is_away = True
+        self._is_left = True
         self._synced.close()
 
     def remember(self, path: Path) -> None:
@@ -89,7 +93,7 @@ class WatchedDisk:
         }
 
     def _called(self, name: str, real: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-        if self._is_away:
+        if self._is_away():
             return real(*arguments, **more)
         self._touch()
         done = real(*arguments, **more)
@@ -99,7 +103,7 @@ class WatchedDisk:
         return done
 
     def _before_commit(self, connection: Connection) -> None:
-        if self._is_away or not connection.get_execution_options().get("forebay_writes"):
+        if self._is_away() or not connection.get_execution_options().get("forebay_writes"):
             return
         self._touch()
         with self._apart():
@@ -131,22 +135,26 @@ class WatchedDisk:
             for each in path.iterdir():
                 yield from self._lost_of(each)
 
+    def _is_away(self) -> bool:
+        return self._is_left or self._apart_thread == threading.get_ident()
+
     def _touch(self) -> None:
-        self.count += 1
-        target = self._cuts.get(self.count)
-        if target is None:
-            return
-        chance = random.Random(self._seed * 1_000_003 + self.count)
-        loss = Loss(chance if chance.random() < 0.5 else None)
         with self._apart():
+            self.count += 1
+            target = self._cuts.get(self.count)
+            if target is None:
+                return
+            chance = random.Random(self._seed * 1_000_003 + self.count)
+            loss = Loss(chance if chance.random() < 0.5 else None)
             target.parent.mkdir(parents=True, exist_ok=True)
             Image(self._synced, loss).write(self._home, target)
 
     @contextmanager
     def _apart(self) -> Iterator[None]:
-        """What is done inside the block is none of the life's."""
-        self._is_away = True
-        try:
-            yield
-        finally:
-            self._is_away = False
+        """What this thread does inside the block is none of the life's."""
+        with self._lock:
+            self._apart_thread = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._apart_thread = None
