@@ -47,7 +47,7 @@ def changes_since(
         spans = [share.span for share in alike if share.span is not None]
         if not spans:
             continue
-        cache = PlanCache(ledger.home.cache, only_look=True)
+        cache = PlanCache(ledger.home, only_look=True)
         try:
             with closing(open_source(sources[name], root, cache=cache)) as source:
                 if not source.bounded:

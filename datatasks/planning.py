@@ -86,7 +86,7 @@ def plan_windows(
             clock=clock,
             ahead=pipeline.dataset.plan_ahead_windows,
             borders=DecidedBorders(ledger.database, pipeline.name, name),
-            cache=PlanCache(ledger.home.cache),
+            cache=PlanCache(ledger.home),
             waiting=planner.waiting,
             trained=done,
         )

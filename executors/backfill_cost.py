@@ -219,7 +219,7 @@ class _Scan:
                 borders=DecidedBorders(
                     self._target.ledger.database, pipeline.name, name, only_look=True
                 ),
-                cache=PlanCache(self._target.home.cache, only_look=True),
+                cache=PlanCache(self._target.home, only_look=True),
             )
             late |= {window.key for window in over if not self._list(operation, window.key)}
             self.storage_calls += operation.storage_calls

@@ -199,7 +199,7 @@ class SourceStage:
         """With the source's lock held, list what nobody has listed meanwhile."""
         key, complete = self._window.key, []
         borders = DecidedBorders(self._ledger.database, self._target.pipeline.name, self._spec.name)
-        root, cache = self._target.project.root, PlanCache(self._target.home.cache)
+        root, cache = self._target.project.root, PlanCache(self._target.home)
         with closing(open_source(self._spec, root, borders, cache)) as source:
             for each in self._mine(wanted):
                 ready = _readiness(source, each)

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
+from forebay.home.paths import Home
+from forebay.home.privacy import make_home
 from forebay.system.files import new_file
 
 KEPT_SECONDS = 90 * 86_400.0
@@ -22,18 +24,18 @@ _LOG = logging.getLogger(__name__)
 
 
 class PlanCache:
-    """Bytes by name, in one folder."""
+    """Bytes by name, in the cache of one home."""
 
-    def __init__(self, folder: Path | None = None, *, only_look: bool = False) -> None:
-        """Without a folder nothing is kept. only_look: nothing is written."""
-        self._folder = folder
+    def __init__(self, home: Home | None = None, *, only_look: bool = False) -> None:
+        """Without a home nothing is kept. only_look: nothing is written."""
+        self._home = home
         self._only_look = only_look
 
     def read(self, name: str) -> bytes | None:
         """What was kept under a name; None where there is nothing, or it is damaged."""
-        if self._folder is None:
+        if self._home is None:
             return None
-        path = self._folder / name
+        path = self._home.cache / name
         try:
             stored = path.read_bytes()
             if not self._only_look:
@@ -51,10 +53,11 @@ class PlanCache:
 
     def keep(self, name: str, content: bytes | memoryview) -> None:
         """Replace what is kept under a name. Where the disk refuses it, the log says so."""
-        if self._folder is None or self._only_look:
+        if self._home is None or self._only_look:
             return
-        path = self._folder / name
+        path = self._home.cache / name
         try:
+            make_home(self._home)  # footers may be kept before the first row of its database
             with new_file(path) as stream:
                 stream.write(hashlib.sha256(content).digest())
                 stream.write(content)

@@ -15,6 +15,7 @@ from support.parquet_source import DAY, HOUR, START, days, evenly, source, table
 from forebay.datatasks.sources.common.base import Scan, Source
 from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.datatasks.sources.parquet import footer_cache
+from forebay.home.paths import Home
 
 FILES = 9_000
 
@@ -22,7 +23,7 @@ FILES = 9_000
 def opened(root: Path, **more: Any) -> Source:
     """As a process of its own would."""
     found = source(root, **more)
-    found.cache = PlanCache(root / "cache")
+    found.cache = PlanCache(Home(root))
     return found
 
 
@@ -124,7 +125,7 @@ def test_a_file_of_another_place_or_meaning_is_not_taken(
         again = opened(tmp_path).scan(days(2))
     assert "holds something else: footers are read again" in caplog.text
     assert (again.storage_calls, same(again, fresh)) == (fresh.storage_calls, True)
-    PlanCache(tmp_path / "cache").keep(f"footers/{kept.name}", b"no table")
+    PlanCache(Home(tmp_path)).keep(f"footers/{kept.name}", b"no table")
     assert calls(tmp_path, 2) == fresh.storage_calls
     assert "is no table, footers are read again" in caplog.text
     monkeypatch.setattr(footer_cache, "_MEANING", "0")

@@ -33,6 +33,7 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.datatasks.tasks import Position
 from forebay.errors import DataError, InfrastructureError
+from forebay.home.paths import Home
 from forebay.testing.source_suite import tasks_of
 
 
@@ -83,11 +84,11 @@ def test_one_listing_whatever_the_number_of_windows(tmp_path: Path) -> None:
         )
     options = {"path": "data", "window_path": "date={date}/*.parquet"}
     first = source(tmp_path, options)
-    first.cache = PlanCache(tmp_path / "cache")
+    first.cache = PlanCache(Home(tmp_path))
     assert first.scan(days(1)).storage_calls == 1 + 1, "a listing, and the footer of one file"
     assert first.scan(days(20)).storage_calls == 1 + 19, "known footers are not read again"
     again = source(tmp_path, options)
-    again.cache = PlanCache(tmp_path / "cache")
+    again.cache = PlanCache(Home(tmp_path))
     assert again.scan(days(20)).storage_calls == 1
 
 
