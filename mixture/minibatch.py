@@ -17,6 +17,12 @@ class Minibatch:
     row_ids, event_ids: int64[N]. sources: int32[N], index in `PipelineSpec.source_names`.
     labels: float32[N] of 0 or 1. dense: float32[N, D]. ids: int64[N, C].
     lists: for each list feature (row_splits int64[N+1], values int64[M]).
+    event_times: int64[N], when each event happened, in microseconds since 1970 UTC; INT_MIN where
+    a row does not say; None where no source does.
+    waits: float32[N], seconds from the event to the publication of its stream row; of a batch row
+    that of its copy in the stream. NaN where it is not known. None where nothing asks for it.
+    known: float32[N], of batch rows: 1 where the stream's copy had the complete label already, 0
+    where it had not, NaN where that is not known. None where nothing asks for it.
     """
 
     feed: Feed
@@ -27,6 +33,9 @@ class Minibatch:
     dense: npt.NDArray[np.float32]
     ids: npt.NDArray[np.int64]
     lists: tuple[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], ...] = ()
+    event_times: npt.NDArray[np.int64] | None = None
+    waits: npt.NDArray[np.float32] | None = None
+    known: npt.NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         """Rows."""

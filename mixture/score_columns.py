@@ -1,0 +1,42 @@
+"""ScoreColumn: whose answer a column of scores is, and how it is named where scores are kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+_NAMED = re.compile(r"(?P<variant>[^/@]+)(?:/(?P<tower>[^/@]+))?(?:@(?P<seed>[1-9][0-9]*))?")
+
+
+@dataclass(frozen=True)
+class ScoreColumn:
+    """One column of scores: `mixture+head`, `mixture+head/memory`, `stream@2`.
+
+    variant: a paradigm, with its correction of late labels if it has one. tower: of which tower,
+    where it is not the one that answers. seed: how many times the model's seed was counted up; 0
+    is the one that serves.
+    """
+
+    variant: str
+    tower: str = ""
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """As it is written in segments and summaries."""
+        tower = f"/{self.tower}" if self.tower else ""
+        seed = f"@{self.seed}" if self.seed else ""
+        return f"{self.variant}{tower}{seed}"
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The column of a name.
+
+        Raises:
+            ValueError: for a text that is no such name.
+        """
+        found = _NAMED.fullmatch(name)
+        if found is None:
+            raise ValueError(f"{name!r} names no column of scores")
+        return cls(found["variant"], found["tower"] or "", int(found["seed"] or 0))

@@ -1,0 +1,28 @@
+"""Names of score columns: read back as they were written, and nothing else is one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.mixture.score_columns import ScoreColumn
+
+WORDS = st.sampled_from(["mixture", "stream+head", "batch_then_stream", "memory"])
+
+
+@given(WORDS, st.one_of(st.just(""), WORDS), st.integers(0, 99))
+def test_a_name_is_read_back(variant: str, tower: str, seed: int) -> None:
+    column = ScoreColumn(variant, tower, seed)
+    assert ScoreColumn.named(column.name) == column
+
+
+def test_the_answer_of_the_serving_seed_has_the_variants_own_name() -> None:
+    assert ScoreColumn("mixture").name == "mixture"
+    assert ScoreColumn("mixture+head", "memory", 2).name == "mixture+head/memory@2"
+
+
+@pytest.mark.parametrize("name", ["", "@1", "a@0", "a@-1", "a/b/c", "a@1@2", "a/@1"])
+def test_other_texts_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="names no column of scores"):
+        ScoreColumn.named(name)
