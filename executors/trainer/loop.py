@@ -435,6 +435,7 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
             late=before.late + at.late_rows,
             odd_timestamps=before.odd_timestamps + at.odd_timestamps,
             first_odd=before.first_odd or at.first_odd,
+            label_not_known=before.label_not_known + at.label_not_known,
             offsets=before.offsets.plus(at.offsets),
         )
     return found
