@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from forebay.config.datasets import LabelSpec
 from forebay.config.features import feature_columns
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import PipelineSpec
@@ -45,7 +46,7 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
         "features": {
             name: feature.model_dump(mode="json") for name, feature in dataset.features.items()
         },
-        "label": dataset.label.model_dump(mode="json"),
+        "label": dataset.label.model_dump(mode="json", exclude=_unwritten(dataset.label)),
         "types": {column: str(kind) for column, kind in sorted(types.items())},
         "paradigms": pipeline.train.paradigms,
         "model": _model(pipeline.model),
@@ -65,3 +66,8 @@ def _model(model: ModelSpec) -> dict[str, Any]:
         key: value for key, value in mixture.items() if key not in _UNSAID or _UNSAID[key] != value
     }
     return found
+
+
+def _unwritten(label: LabelSpec) -> set[str]:
+    """Keys that a label did not always have: where they are not written, nothing changed."""
+    return {name for name in ("negative", "known_at") if getattr(label, name) is None}

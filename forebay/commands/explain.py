@@ -96,7 +96,7 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
 
 
 def _defaults(target: LineTarget) -> int:
-    """The version of the line's defaults; a line that cannot continue so is told apart by a note."""
+    """The version of the line's defaults; a note where the line cannot continue as declared."""
     try:
         return target.defaults
     except ConfigError as error:
