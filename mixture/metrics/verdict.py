@@ -15,7 +15,7 @@ def difference_words(first: str, second: str, difference: Estimate) -> str:
     """One line that says whether two paradigms differ, with the figures."""
     figures = (
         f"(difference {difference.value:.4f}, "
-        f"95% interval {difference.low:.4f} to {difference.high:.4f})"
+        f"95% interval {difference.low:.4f} to {difference.high:.4f}, {difference.covers})"
     )
     if not difference.excludes_zero:
         return f"{first} and {second} do not differ {figures}"
