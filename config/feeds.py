@@ -34,10 +34,15 @@ def stream_feed(name: str, stream: StreamSpec, sources: Mapping[str, SourceSpec]
     return "batch" if bounded else "stream"
 
 
+def feeds_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> set[Feed]:
+    """The feeds of a pipeline's streams."""
+    streams = pipeline.dataset.streams
+    return {stream_feed(name, stream, sources) for name, stream in streams.items()}
+
+
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:
     """Whether any of a pipeline's streams carries fresh rows."""
-    streams = pipeline.dataset.streams
-    return any(stream_feed(name, stream, sources) == "stream" for name, stream in streams.items())
+    return "stream" in feeds_of(pipeline, sources)
 
 
 def learns_from(paradigm: Paradigm, feed: Feed, *, warm_start: bool) -> bool:

@@ -156,6 +156,13 @@ class JobSpec(Spec):
     failover: FailoverSpec = FailoverSpec()
     checkpoint: CheckpointSpec = CheckpointSpec()
     publish: PublishSpec = PublishSpec()
+    judge_rows_max: int = Field(
+        default=50_000,
+        ge=0,
+        le=10_000_000,
+        description="Events of a window that are scored again by the model of their own time, a "
+        "sample by hash of the event id; 0 judges none",
+    )
     windows_kept: int = Field(
         default=10_000,  # more than a year of hours
         ge=1,

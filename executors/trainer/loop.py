@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,8 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.judging.judge import EventJudge
+from forebay.executors.judging.judges import EventJudges
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -70,6 +72,7 @@ class _Open:
     base_learnt: dict[str, list[int]]
     store: CheckpointStore
     scores: ScoreWriter | None
+    judge: EventJudge | None
     counters: DurableCounters
     series: StepSeries
     started_at: datetime
@@ -92,18 +95,19 @@ class WindowTrainer:
         job_dir: Path,
         request: JobRequest,
         layout: FeatureLayout,
-        learner: Learner,
+        make_learner: Callable[[], Learner],
         lease_epoch: int | None,
     ) -> None:
         """Connects to the driver; nothing is loaded before the first window.
 
+        make_learner: makes the one that learns, and another one where rows have to be judged.
         lease_epoch: see `ModelChain`.
         """
         pipeline = request.pipeline_spec()
         home = Home(Path(request.home))
         self._request = request
         self._pipeline = pipeline
-        self._learner = learner
+        self._learner = learner = make_learner()
         self._names = pipeline.source_names
         self._sources = request.source_specs()
         self._has_stream = has_stream(pipeline, self._sources)
@@ -114,6 +118,8 @@ class WindowTrainer:
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
+        load = self._archive.load
+        self._judges = EventJudges(pipeline, self._sources, layout, self._chain, make_learner, load)
         self._copier = SealCopier(self._chain, self._archive, self._model_fingerprint)
         self._runtime = runtime_of(home)
         self._standing: Parent | None = None  # the link that the learner's variables are at
@@ -220,10 +226,11 @@ class WindowTrainer:
                 remove_tree(folder / DEAD_FOLDER)  # all rows are read again
                 self._load_parent(parent)
         self._learner.set_phase(warm_start=window.warm_start)
-        scores = None
+        scores, judge, columns = None, None, self._learner.paradigms
         if not window.warm_start:
-            scores = ScoreWriter(folder / SCORES_FOLDER, self._learner.paradigms)
+            scores = self._judges.writer(folder / SCORES_FOLDER, columns)
             scores.restore(seal.scores if seal else [])
+            judge = self._judges.judge(plan, parent, columns, scores)
         opened = _Open(
             request=window,
             plan=plan,
@@ -233,6 +240,7 @@ class WindowTrainer:
             base_learnt=seal.base_learnt if seal else self._learner.learnt(),
             store=store,
             scores=scores,
+            judge=judge,
             counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
             series=StepSeries(folder, self._names),
             started_at=datetime.now(UTC),
@@ -321,6 +329,8 @@ class WindowTrainer:
         if minibatch is not None and len(minibatch):
             if opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
+            if opened.judge is not None:
+                opened.judge.add(minibatch)
             self._learn(opened, minibatch)
             opened.window_step += 1
             opened.counters.add("used_rows", len(minibatch))
@@ -355,6 +365,8 @@ class WindowTrainer:
         with self._progress.phase("seal"):
             opened.series.write(final=final)
             opened.counters.sync()
+            if opened.judge is not None:
+                opened.judge.flush()
             seal = Seal(
                 window=opened.request.key,
                 generation=opened.request.generation,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -45,3 +46,10 @@ def calibration(labels: Labels, probabilities: Scores) -> float | None:
     if positives == 0:
         return None
     return float(np.asarray(probabilities, dtype=np.float64).sum()) / positives
+
+
+def mean_of_all(values: Iterable[float | None]) -> float | None:
+    """Mean of one figure over seeds; None where it exists for none, or not for all of them."""
+    found = list(values)
+    present = [value for value in found if value is not None]
+    return sum(present) / len(found) if found and len(present) == len(found) else None

@@ -113,6 +113,7 @@ _PIPELINE: Value = {
                 "dimension": 4,
             },
         },
+        "slices": ["mobile", "steps"],
         "queue_unit": 512,
         "plan_ahead_windows": 20,
     },
@@ -159,6 +160,7 @@ _PIPELINE: Value = {
         },
         "checkpoint": {"every_steps": 50, "windows_kept": 10},
         "publish": {"when": "never", "windows_kept": 10},
+        "judge_rows_max": 1000,
         "windows_kept": 20,
     },
     "schedule": {
