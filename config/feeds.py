@@ -34,15 +34,18 @@ def stream_feed(name: str, stream: StreamSpec, sources: Mapping[str, SourceSpec]
     return "batch" if bounded else "stream"
 
 
-def feeds_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> set[Feed]:
-    """The feeds of a pipeline's streams."""
-    streams = pipeline.dataset.streams
-    return {stream_feed(name, stream, sources) for name, stream in streams.items()}
+def source_feeds(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> dict[str, Feed]:
+    """What each source of a pipeline feeds."""
+    return {
+        source: stream_feed(name, stream, sources)
+        for name, stream in pipeline.dataset.streams.items()
+        for source in stream.sources
+    }
 
 
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:
     """Whether any of a pipeline's streams carries fresh rows."""
-    return "stream" in feeds_of(pipeline, sources)
+    return "stream" in source_feeds(pipeline, sources).values()
 
 
 def learns_from(paradigm: Paradigm, feed: Feed, *, warm_start: bool) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from forebay.config.datasets import DatasetSpec, Feed
-from forebay.config.feeds import feeds_of
+from forebay.config.feeds import source_feeds
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Spanned
@@ -39,7 +39,7 @@ class EventJudges:
         places = {column.name: place for place, column in enumerate(layout.ids)}
         self._slices = {name: places[name] for name in pipeline.dataset.slices}
         # A row of the stream is judged only where no batch row will tell more of its event.
-        has_batch = "batch" in feeds_of(pipeline, sources)
+        has_batch = "batch" in source_feeds(pipeline, sources).values()
         self._feed: Feed = "batch" if has_batch else "stream"
         self._chain = chain
         self._scorers = LinkScorers(chain, make, load)

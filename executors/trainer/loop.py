@@ -226,8 +226,9 @@ class WindowTrainer:
                 remove_tree(folder / DEAD_FOLDER)  # all rows are read again
                 self._load_parent(parent)
         self._learner.set_phase(warm_start=window.warm_start)
-        scores, judge, columns = None, None, self._learner.paradigms
+        scores, judge = None, None
         if not window.warm_start:
+            columns = [column.name for column in self._learner.columns]
             scores = self._judges.writer(folder / SCORES_FOLDER, columns)
             scores.restore(seal.scores if seal else [])
             judge = self._judges.judge(plan, parent, columns, scores)
@@ -447,6 +448,7 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
             late=before.late + at.late_rows,
             odd_timestamps=before.odd_timestamps + at.odd_timestamps,
             first_odd=before.first_odd or at.first_odd,
+            label_not_known=before.label_not_known + at.label_not_known,
             offsets=before.offsets.plus(at.offsets),
         )
     return found

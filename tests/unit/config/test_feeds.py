@@ -8,7 +8,7 @@ import pytest
 from support.stages import pipeline
 
 from forebay.config.datasets import StreamSpec
-from forebay.config.feeds import feeds_of, has_stream, learns_from, stream_feed
+from forebay.config.feeds import has_stream, learns_from, stream_feed
 from forebay.config.models import Paradigm
 from forebay.config.sources import SourceSpec
 from forebay.errors import ConfigError
@@ -46,8 +46,6 @@ def test_sources_that_disagree_need_an_explicit_feed() -> None:
 def test_whether_a_pipeline_has_fresh_rows(streams: list[str], fresh: bool) -> None:
     declared = pipeline(streams)
     assert has_stream(declared, SOURCES) is fresh
-    named = {"history": "batch", "clicks": "stream"}
-    assert feeds_of(declared, SOURCES) == {named[stream] for stream in streams}
 
 
 @pytest.mark.parametrize(
