@@ -82,7 +82,6 @@ def judging_links(
     """
     if parent is None:
         return []
-    oldest = max(stream.offset for stream in dataset.streams.values())
-    since = window.start - oldest - (window.end - window.start)
+    since = window.start - dataset.offset_max - (window.end - window.start)
     before = chain.between(Interval(since, since), parent)
     return [JudgingLink(to_us(link.end), link.name) for link in before]

@@ -20,6 +20,7 @@ from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judge import EventJudge
 from forebay.executors.judging.judges import EventJudges
+from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -133,7 +134,7 @@ class WindowTrainer:
             link = self._train_to_end(window, position, export=last)
         elif last and "saved_model" not in link.files:
             self._bring_to(link)
-            link = self._chain.add_file(link, "saved_model", self._exported(window))
+            link = self._chain.add_file(link, "saved_model", self._exported(window, link))
         self._remove_local(window)
         self._finish(link, publish=last and self._request.publishes)
 
@@ -157,7 +158,8 @@ class WindowTrainer:
         self._reader.sealed(sealed.step, sealed.progress)
         files = self._stored(opened)
         if export:
-            files["saved_model"] = self._exported(window)
+            stored = link.model_copy(update={"files": files})
+            files["saved_model"] = self._exported(window, stored)
         link = link.model_copy(update={"files": files, "finished_at": datetime.now(UTC)})
         self._chain.record(link)
         self._standing = link.name
@@ -187,9 +189,12 @@ class WindowTrainer:
             local = self._chain.folder(window, generation)
             return self._archive.put_window(window, generation, local, seal, model.parent)
 
-    def _exported(self, window: WindowRequest) -> Stored:
+    def _exported(self, window: WindowRequest, link: Link) -> Stored:
         folder = self._chain.folder(window.key, window.generation) / "saved_model"
-        self._export.write(folder, window.key)
+        gate = choose_variant(self._pipeline, self._chain, link)
+        if gate is not None:
+            _LOG.info("window %s: %s", window.key, gate.words)
+        self._export.write(folder, window.key, gate)
         with self._progress.phase("store"):
             return self._archive.put(window.key, window.generation, "saved_model", folder)
 
@@ -418,7 +423,7 @@ class WindowTrainer:
         )
 
     def _finish(self, link: Link, *, publish: bool) -> None:
-        if publish and self._pipeline.job.publish.when == "always":
+        if publish and self._pipeline.job.publish.when != "never":
             self._chain.publish(link, datetime.now(UTC))
         event = f"window {link.window} is trained"
         collect_after(event, self._chain.home, self._pipeline, self._chain.line)
