@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from forebay.config.feeds import has_stream
+from forebay.config.label_join import joins_labels
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
@@ -21,6 +22,7 @@ from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judge import EventJudge
 from forebay.executors.judging.judges import EventJudges
 from forebay.executors.judging.serving_gate import choose_variant
+from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -49,7 +51,9 @@ from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 from forebay.home.store import Stored, store_of
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.guard_alarm import GuardAlarm
 from forebay.mixture.learner import Learner
+from forebay.mixture.left_out import learnt_and_left_out
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 from forebay.system.trees import remove_tree
@@ -118,11 +122,14 @@ class WindowTrainer:
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
+        join = joins_labels(pipeline) and len(learner.paradigms) > 0
+        self._join = LabelJoin(self._chain, pipeline, self._sources) if join else None
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
         load = self._archive.load
         self._judges = EventJudges(pipeline, self._sources, layout, self._chain, make_learner, load)
         self._copier = SealCopier(self._chain, self._archive, self._model_fingerprint)
         self._runtime = runtime_of(home)
+        self._alarm = GuardAlarm(learner)
         self._standing: Parent | None = None  # the link that the learner's variables are at
 
     def train(self, window: WindowRequest, position: int) -> None:
@@ -230,12 +237,16 @@ class WindowTrainer:
             if seal is None:
                 remove_tree(folder / DEAD_FOLDER)  # all rows are read again
                 self._load_parent(parent)
+            if self._join is not None:
+                self._join.begin(plan, parent)
         self._learner.set_phase(warm_start=window.warm_start)
         scores, judge = None, None
         if not window.warm_start:
             columns = [column.name for column in self._learner.columns]
             scores = self._judges.writer(folder / SCORES_FOLDER, columns)
             scores.restore(seal.scores if seal else [])
+            if self._join is not None:
+                self._join.resume(plan, folder / SCORES_FOLDER)
             judge = self._judges.judge(plan, parent, columns, scores)
         opened = _Open(
             request=window,
@@ -243,7 +254,7 @@ class WindowTrainer:
             parent=parent,
             base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
             base_seen=seal.base_seen if seal else self._learner.seen(),
-            base_learnt=seal.base_learnt if seal else self._learner.learnt(),
+            base_learnt=seal.base_learnt if seal else self._learnt(),
             store=store,
             scores=scores,
             judge=judge,
@@ -333,6 +344,8 @@ class WindowTrainer:
         """Score, write the scores, then learn: the order is what makes metrics progressive."""
         minibatch = frame.minibatch
         if minibatch is not None and len(minibatch):
+            if self._join is not None and minibatch.feed == "batch":
+                minibatch = self._join.joined(minibatch)
             if opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
             if opened.judge is not None:
@@ -359,6 +372,9 @@ class WindowTrainer:
                 "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
             ) from error
 
+    def _learnt(self) -> dict[str, list[int]]:
+        return learnt_and_left_out(self._learner.learnt(), self._learner.left_out())
+
     def _keep_scores(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
         """Stream rows are judged; without any stream, batch rows are, their labels complete."""
         judged = minibatch.feed == "stream" or not self._has_stream
@@ -366,6 +382,8 @@ class WindowTrainer:
             scores.append(minibatch, self._learner.score(minibatch))
         if minibatch.feed == "batch":
             scores.append(minibatch, None)
+        elif self._join is not None:
+            self._join.add(minibatch)
 
     def _seal(self, opened: _Open, *, final: bool) -> Seal:
         with self._progress.phase("seal"):
@@ -373,6 +391,7 @@ class WindowTrainer:
             opened.counters.sync()
             if opened.judge is not None:
                 opened.judge.flush()
+            self._alarm.look(opened.request.key, opened.window_step)
             seal = Seal(
                 window=opened.request.key,
                 generation=opened.request.generation,
@@ -386,7 +405,7 @@ class WindowTrainer:
                 base_seen=opened.base_seen,
                 seen=self._learner.seen(),
                 base_learnt=opened.base_learnt,
-                learnt=self._learner.learnt(),
+                learnt=self._learnt(),
                 scores=opened.scores.seal() if opened.scores is not None else [],
                 sealed_at=datetime.now(UTC),
                 runtime=self._runtime,
@@ -460,10 +479,11 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
 
 
 def _learnt_rows(names: Sequence[str], seal: Seal) -> dict[str, dict[str, int]]:
-    """Rows of the window that each paradigm learnt, by source and paradigm."""
+    """Rows of the window that each variant learnt or left out, by source and variant."""
+    none = [0] * len(names)  # of a line whose windows did not count it yet
     return {
         name: {
-            paradigm: rows[at] - seal.base_learnt[paradigm][at]
+            paradigm: rows[at] - seal.base_learnt.get(paradigm, none)[at]
             for paradigm, rows in seal.learnt.items()
         }
         for at, name in enumerate(names)

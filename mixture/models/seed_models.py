@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
-from forebay.config.models import MixtureSpec, ModelSpec, Variant
+from forebay.config.models import ModelSpec, Variant
 from forebay.mixture.models.delay_head import DelayHead, DelayRows
 from forebay.mixture.models.embeddings import Stack
 from forebay.mixture.models.guard import Guard
@@ -57,10 +57,9 @@ class SeedModels:
         self.models = [make_paradigm(each, dense, stacks, model) for each in variants]
         heads = any(each.delay == "head" for each in variants)
         self.head = DelayHead(dense, stacks, model) if heads else None
-        self._reference = _reference(self.models, model.mixture)
-        self.guarded = [_reads_stream(each) and self._reference is not None for each in variants]
-        if not guard:
-            self.guarded = [False for _ in variants]
+        self._reference = _reference(self.models)
+        watched = guard and self._reference is not None
+        self.guarded = [watched and each.paradigm != "batch" for each in variants]
         self.guard = Guard() if any(self.guarded) else None
 
     @property
@@ -158,8 +157,7 @@ class SeedModels:
     def _observe(self, inputs: Inputs, labels: tf.Tensor, q: tf.Tensor | None) -> tf.Tensor | None:
         if self.guard is None or self._reference is None:
             return None
-        model, tower = self._reference
-        expected = tf.sigmoid(model.logits(inputs)[tower])
+        expected = tf.sigmoid(self._reference.reference_logit(inputs))
         return self.guard.observe(labels, expected if q is None else expected * q)
 
 
@@ -192,20 +190,10 @@ class _Lessons(NamedTuple):
         return late_positive_loss(self.labels, self.delays.known)
 
 
-def _reads_stream(variant: Variant) -> bool:
-    return variant.paradigm != "batch"
-
-
-def _reference(
-    models: Sequence[ParadigmModel], spec: MixtureSpec
-) -> tuple[ParadigmModel, str] | None:
-    """The tower that only batch rows train, as a model and the name of its logit."""
-    apart = spec.mode == "measured" and spec.embeddings in {"separate", "memory_only"}
-    for paradigm, tower in (("mixture", "memory"), ("batch", "score")):
-        for model in models:
-            if model.variant.paradigm == paradigm and (apart or paradigm == "batch"):
-                return model, tower
-    return None
+def _reference(models: Sequence[ParadigmModel]) -> ParadigmModel | None:
+    """The model with a tower that only batch rows train; a mixture's memory before `batch`."""
+    able = [model for model in models if model.reference_served]
+    return min(able, key=lambda model: model.variant.paradigm != "mixture", default=None)
 
 
 def _taken(losses: Sequence[RowLoss], none: tf.Tensor) -> tf.Tensor:
