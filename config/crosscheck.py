@@ -126,6 +126,7 @@ class _Columns:
         yield from self._event_id()
         yield from self._label()
         yield from self._features()
+        yield from self._slices()
 
     def _event_id(self) -> Iterator[Problem]:
         several = isinstance(self._dataset.event_id, list)
@@ -165,6 +166,15 @@ class _Columns:
                 elif kind:
                     for misfit in feature_misfits(feature, column, kind):
                         yield self._misfit(path, misfit)
+
+    def _slices(self) -> Iterator[Problem]:
+        for index, name in enumerate(self._dataset.slices):
+            read = feature_columns(name, self._dataset.features[name])
+            listed = [c for c in read for each in self._declared.values() if c in each
+                      and each[c] in LIST_ITEMS]  # fmt: skip
+            if listed:
+                message = f"slices: feature {name!r} has a list of values for a row; name another"
+                yield self._document.problem(("dataset", "slices", index), "slice-type", message)
 
     def _type_of(
         self, column: str, path: KeyPath, user: str

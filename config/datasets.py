@@ -10,8 +10,9 @@ from zoneinfo import available_timezones
 from pydantic import Field, field_validator, model_validator
 
 from forebay.config.base import Duration, Instant, Spec
-from forebay.config.features import FeatureSpec
+from forebay.config.features import FeatureSpec, NumericFeature
 from forebay.config.windows import WindowGrid, WindowSize
+from forebay.system.names import shown
 
 Feed = Literal["batch", "stream"]
 
@@ -89,6 +90,11 @@ class DatasetSpec(Spec):
     )
     streams: dict[str, StreamSpec] = Field(min_length=1)
     features: dict[str, Annotated[FeatureSpec, Field(discriminator="encode")]] = Field(min_length=1)
+    slices: list[str] = Field(
+        default=[],
+        max_length=8,
+        description="Features by whose values event scores are shown too; no numbers, no lists",
+    )
     queue_unit: float = Field(
         default=1.0, gt=0, allow_inf_nan=False, description="Rows per unit of q in Primus Eq. 4"
     )
@@ -100,6 +106,21 @@ class DatasetSpec(Spec):
         if value not in _time_zones():
             raise ValueError(f"unknown IANA time zone {value!r} (for example UTC, Europe/Berlin)")
         return value
+
+    @model_validator(mode="after")
+    def _sliced_by_ids(self) -> Self:
+        for name in self.slices:
+            feature = self.features.get(name)
+            if feature is None:
+                raise ValueError(f"slices: {shown(name)} is no feature: {', '.join(self.features)}")
+            if isinstance(feature, NumericFeature):
+                raise ValueError(
+                    f"slices: feature {name!r} is a number: declare another feature of its column "
+                    "with encode: bucketise, and name that one"
+                )
+        if len(set(self.slices)) != len(self.slices):
+            raise ValueError("slices names one feature twice")
+        return self
 
     @property
     def grid(self) -> WindowGrid:

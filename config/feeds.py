@@ -45,8 +45,7 @@ def source_feeds(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> d
 
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:
     """Whether any of a pipeline's streams carries fresh rows."""
-    streams = pipeline.dataset.streams
-    return any(stream_feed(name, stream, sources) == "stream" for name, stream in streams.items())
+    return "stream" in source_feeds(pipeline, sources).values()
 
 
 def learns_from(paradigm: Paradigm, feed: Feed, *, warm_start: bool) -> bool:

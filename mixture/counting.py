@@ -100,6 +100,7 @@ class CountingLearner:
         self._sums = np.array(rows, np.int64).reshape(self._sums.shape)
         self._steps = counts.steps
 
-    def export(self, directory: Path) -> None:
+    def export(self, directory: Path, variant: str | None = None) -> None:
         """Counting serves nobody: its counts are what there is to look at."""
+        del variant
         self.save(directory)

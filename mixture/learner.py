@@ -65,5 +65,8 @@ class Learner(Protocol):
     def load(self, directory: Path) -> None:
         """Take back what `save` wrote."""
 
-    def export(self, directory: Path) -> None:
-        """Write what serves: a SavedModel that takes raw features. Counting writes its counts."""
+    def export(self, directory: Path, variant: str | None = None) -> None:
+        """Write what serves: a SavedModel that takes raw features. Counting writes its counts.
+
+        variant: one of `paradigms`; None for the first.
+        """

@@ -66,6 +66,7 @@ def opinion(
         "data_changed": data_changed,
         "metrics": evaluation.windows.get(window, {}),
         "label_completeness": evaluation.completeness.get(window),
+        "event": evaluation.events.get(window),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
+from forebay.executors.evaluation.event_words import event_answers, event_words
 from forebay.executors.evaluation.summary import opinion, rows_verdict, window_facts
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
@@ -23,6 +24,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         RowsLostError: when rows planned, served and trained do not agree; that is stored too.
         DataError: when its plan or its scores are damaged.
     """
+    from forebay.executors.evaluation.later_labels import complete_judgements
     from forebay.executors.evaluation.windows import evaluate
 
     chain, ledger, key = target.chain, target.ledger, target.key
@@ -42,6 +44,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     agree, rows_line = rows_verdict(documents)
     document = {**documents[-1], "rows_agree": agree, "rows_line": rows_line}
     chain.judge(link, document)
+    completed = complete_judgements(target.pipeline, chain, link, link)
     if not agree:
         raise RowsLostError(rows_line)
     return EvaluateResult(
@@ -52,8 +55,15 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
             name: read.label_not_known for name, read in link.read.items() if read.label_not_known
         },
         rows_line=rows_line,
-        metrics={name: _figures(found) for name, found in document["metrics"].items()},
+        metrics=_by_name(document["metrics"]),
+        event=_by_name(event_answers(document)),
+        completed={key: _by_name(event_answers(one)) for key, one in completed.items()},
+        words=[f"window {key}: {words}" for words in event_words(document)],
     )
+
+
+def _by_name(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    return {name: _figures(one) for name, one in found.items()}
 
 
 def _figures(found: Mapping[str, Any]) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,9 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.judging.judge import EventJudge
+from forebay.executors.judging.judges import EventJudges
+from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
@@ -74,6 +77,7 @@ class _Open:
     base_learnt: dict[str, list[int]]
     store: CheckpointStore
     scores: ScoreWriter | None
+    judge: EventJudge | None
     counters: DurableCounters
     series: StepSeries
     started_at: datetime
@@ -96,18 +100,19 @@ class WindowTrainer:
         job_dir: Path,
         request: JobRequest,
         layout: FeatureLayout,
-        learner: Learner,
+        make_learner: Callable[[], Learner],
         lease_epoch: int | None,
     ) -> None:
         """Connects to the driver; nothing is loaded before the first window.
 
+        make_learner: makes the one that learns, and another one where rows have to be judged.
         lease_epoch: see `ModelChain`.
         """
         pipeline = request.pipeline_spec()
         home = Home(Path(request.home))
         self._request = request
         self._pipeline = pipeline
-        self._learner = learner
+        self._learner = learner = make_learner()
         self._names = pipeline.source_names
         self._sources = request.source_specs()
         self._has_stream = has_stream(pipeline, self._sources)
@@ -120,6 +125,8 @@ class WindowTrainer:
         join = joins_labels(pipeline) and len(learner.paradigms) > 0
         self._join = LabelJoin(self._chain, pipeline, self._sources) if join else None
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
+        load = self._archive.load
+        self._judges = EventJudges(pipeline, self._sources, layout, self._chain, make_learner, load)
         self._copier = SealCopier(self._chain, self._archive, self._model_fingerprint)
         self._runtime = runtime_of(home)
         self._alarm = GuardAlarm(learner)
@@ -134,7 +141,7 @@ class WindowTrainer:
             link = self._train_to_end(window, position, export=last)
         elif last and "saved_model" not in link.files:
             self._bring_to(link)
-            link = self._chain.add_file(link, "saved_model", self._exported(window))
+            link = self._chain.add_file(link, "saved_model", self._exported(window, link))
         self._remove_local(window)
         self._finish(link, publish=last and self._request.publishes)
 
@@ -158,7 +165,8 @@ class WindowTrainer:
         self._reader.sealed(sealed.step, sealed.progress)
         files = self._stored(opened)
         if export:
-            files["saved_model"] = self._exported(window)
+            stored = link.model_copy(update={"files": files})
+            files["saved_model"] = self._exported(window, stored)
         link = link.model_copy(update={"files": files, "finished_at": datetime.now(UTC)})
         self._chain.record(link)
         self._standing = link.name
@@ -188,9 +196,12 @@ class WindowTrainer:
             local = self._chain.folder(window, generation)
             return self._archive.put_window(window, generation, local, seal, model.parent)
 
-    def _exported(self, window: WindowRequest) -> Stored:
+    def _exported(self, window: WindowRequest, link: Link) -> Stored:
         folder = self._chain.folder(window.key, window.generation) / "saved_model"
-        self._export.write(folder, window.key)
+        gate = choose_variant(self._pipeline, self._chain, link)
+        if gate is not None:
+            _LOG.info("window %s: %s", window.key, gate.words)
+        self._export.write(folder, window.key, gate)
         with self._progress.phase("store"):
             return self._archive.put(window.key, window.generation, "saved_model", folder)
 
@@ -229,13 +240,14 @@ class WindowTrainer:
             if self._join is not None:
                 self._join.begin(plan, parent)
         self._learner.set_phase(warm_start=window.warm_start)
-        scores = None
+        scores, judge = None, None
         if not window.warm_start:
-            names = [column.name for column in self._learner.columns]
-            scores = ScoreWriter(folder / SCORES_FOLDER, names)
+            columns = [column.name for column in self._learner.columns]
+            scores = self._judges.writer(folder / SCORES_FOLDER, columns)
             scores.restore(seal.scores if seal else [])
             if self._join is not None:
                 self._join.resume(plan, folder / SCORES_FOLDER)
+            judge = self._judges.judge(plan, parent, columns, scores)
         opened = _Open(
             request=window,
             plan=plan,
@@ -245,6 +257,7 @@ class WindowTrainer:
             base_learnt=seal.base_learnt if seal else self._learnt(),
             store=store,
             scores=scores,
+            judge=judge,
             counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
             series=StepSeries(folder, self._names),
             started_at=datetime.now(UTC),
@@ -335,6 +348,8 @@ class WindowTrainer:
                 minibatch = self._join.joined(minibatch)
             if opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
+            if opened.judge is not None:
+                opened.judge.add(minibatch)
             self._learn(opened, minibatch)
             opened.window_step += 1
             opened.counters.add("used_rows", len(minibatch))
@@ -374,6 +389,8 @@ class WindowTrainer:
         with self._progress.phase("seal"):
             opened.series.write(final=final)
             opened.counters.sync()
+            if opened.judge is not None:
+                opened.judge.flush()
             self._alarm.look(opened.request.key, opened.window_step)
             seal = Seal(
                 window=opened.request.key,
@@ -425,7 +442,7 @@ class WindowTrainer:
         )
 
     def _finish(self, link: Link, *, publish: bool) -> None:
-        if publish and self._pipeline.job.publish.when == "always":
+        if publish and self._pipeline.job.publish.when != "never":
             self._chain.publish(link, datetime.now(UTC))
         event = f"window {link.window} is trained"
         collect_after(event, self._chain.home, self._pipeline, self._chain.line)

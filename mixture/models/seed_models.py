@@ -75,10 +75,10 @@ class SeedModels:
         guard = {} if self.guard is None else self.guard.variables
         return {f"guard_{name}": each for name, each in guard.items()}
 
-    def served(self) -> list[tf.Variable]:
-        """The variables that `answers` of the first variant reads; the delay head's are none."""
-        served = list(self.models[0].served)
-        if self.guard is not None and self._reference is not None and self.guarded[0]:
+    def served(self, place: int) -> list[tf.Variable]:
+        """The variables that `answers` of one variant reads; the delay head's are none."""
+        served = list(self.models[place].served)
+        if self.guard is not None and self._reference is not None and self.guarded[place]:
             served += [self.guard.paused, *self._reference.reference_served]
         return list({id(each): each for each in served}.values())
 
@@ -86,15 +86,20 @@ class SeedModels:
         """What a minibatch moves of each variant."""
         return tuple(each.parts(feed, warm_start=warm_start) for each in self.models)
 
-    def answers(self, inputs: Inputs, count: int | None = None) -> list[dict[str, tf.Tensor]]:
-        """Logits of the first `count` variants by name; while paused, memory answers as `score`."""
-        models = self.models[:count]
-        found = [model.logits(inputs) for model in models]
+    def answers(
+        self, inputs: Inputs, places: Sequence[int] | None = None
+    ) -> list[dict[str, tf.Tensor]]:
+        """Logits of variants by name, of all or of those at some places.
+
+        While paused, memory answers as `score`.
+        """
+        chosen = range(len(self.models)) if places is None else places
+        found = [self.models[place].logits(inputs) for place in chosen]
         if self.guard is None or self._reference is None:
             return found
         known = self._reference.reference_logit(inputs)
-        for logits, guarded in zip(found, self.guarded, strict=False):
-            if guarded:
+        for logits, place in zip(found, chosen, strict=True):
+            if self.guarded[place]:
                 logits["score"] = tf.where(self.guard.paused, known, logits["score"])
         return found
 

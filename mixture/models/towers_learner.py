@@ -185,9 +185,9 @@ class TowersLearner:
         self._identity.require(found)
         self._state.read(directory / VARIABLES)
 
-    def export(self, directory: Path) -> None:
-        """Write a SavedModel of the serving paradigm that takes raw columns."""
-        self._exporter.write(directory)
+    def export(self, directory: Path, variant: str | None = None) -> None:
+        """Write a SavedModel of a variant, the first one unless named, that takes raw columns."""
+        self._exporter.write(directory, 0 if variant is None else self.paradigms.index(variant))
 
     def _require_finite(self, minibatch: Minibatch) -> None:
         finite = np.asarray(np.isfinite(minibatch.dense).all(axis=0))

@@ -114,6 +114,7 @@ _PIPELINE: Value = {
                 "dimension": 4,
             },
         },
+        "slices": ["mobile", "steps"],
         "queue_unit": 512,
         "plan_ahead_windows": 20,
     },
@@ -167,7 +168,14 @@ _PIPELINE: Value = {
             "progress_deadlines": {"driver": "1m", "data": "10m", "trainer": "20m"},
         },
         "checkpoint": {"every_steps": 50, "windows_kept": 10},
-        "publish": {"when": "never", "windows_kept": 10},
+        "publish": {
+            "when": "gate",
+            "metric": "log_loss",
+            "against": "served",
+            "min_rows": 500,
+            "windows_kept": 10,
+        },
+        "judge_rows_max": 1000,
         "windows_kept": 20,
     },
     "schedule": {
