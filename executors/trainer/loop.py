@@ -350,7 +350,7 @@ class WindowTrainer:
                 self._keep_scores(opened.scores, minibatch)
             if opened.judge is not None:
                 opened.judge.add(minibatch)
-            self._learn(opened, minibatch)
+            opened.series.lost(self._learn(opened, minibatch), minibatch.feed)
             opened.window_step += 1
             opened.counters.add("used_rows", len(minibatch))
             counts = np.bincount(minibatch.sources, minlength=len(self._names))
@@ -358,9 +358,9 @@ class WindowTrainer:
             opened.series.stepped(counts, lag_seconds)
         self._reader.used(frame)
 
-    def _learn(self, opened: _Open, minibatch: Minibatch) -> None:
+    def _learn(self, opened: _Open, minibatch: Minibatch) -> dict[str, float]:
         try:
-            self._learner.learn(minibatch)
+            return self._learner.learn(minibatch)
         except TrainingError as error:
             counts = np.bincount(minibatch.sources, minlength=len(self._names)).tolist()
             held = [each for each in zip(counts, self._names, strict=True) if each[0]]

@@ -18,12 +18,14 @@ Json = dict[str, Any]
 class Series:
     """What a trainer noted over the steps of one window: equally long lists, at least one point.
 
-    rows: of the window so far, by source.
+    rows: of the window so far, by source. losses: mean since the point before, by paradigm and
+    feed; None where it had no step.
     """
 
     steps: list[int]
     lag_seconds: list[float]
     rows: dict[str, list[int]]
+    losses: dict[str, list[float | None]]
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _window(window: Json) -> WindowFacts:
 def _series(value: Json | None) -> Series | None:
     if not value or not value["steps"]:
         return None
-    return Series(value["steps"], value["lag_seconds"], value["rows"])
+    return Series(value["steps"], value["lag_seconds"], value["rows"], value.get("losses", {}))
 
 
 def _figure(metrics: Json, name: str) -> Estimate | None:
