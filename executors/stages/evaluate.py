@@ -23,6 +23,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         RowsLostError: when rows planned, served and trained do not agree; that is stored too.
         DataError: when its plan or its scores are damaged.
     """
+    from forebay.executors.evaluation.line_warnings import line_warnings
     from forebay.executors.evaluation.windows import evaluate
 
     chain, ledger, key = target.chain, target.ledger, target.key
@@ -50,6 +51,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         rows={name: link.trained(name).rows for name in link.seen},
         rows_line=rows_line,
         metrics={name: _figures(found) for name, found in document["metrics"].items()},
+        warnings=line_warnings(target.pipeline, chain),
     )
 
 

@@ -89,13 +89,14 @@ class SubmitResult(Message):
 
 
 class EvaluateResult(Message):
-    """Metrics of one window by paradigm and name."""
+    """Metrics of one window by paradigm and name. warnings: about its line, for people."""
 
     window: str
     generation: int
     rows: dict[str, int] = Field(default_factory=dict)
     rows_line: str = ""
     metrics: dict[str, dict[str, float]] = Field(default_factory=dict)
+    warnings: list[ShownText] = Field(default_factory=list)
 
 
 class PublishResult(Message):
