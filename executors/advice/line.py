@@ -67,6 +67,6 @@ def _flattened(value: Mapping[str, Any], prefix: str) -> Sequence[tuple[str, obj
 def _rows_by_feed(windows: Collection[Json]) -> dict[str, int]:
     rows = {"batch": 0, "stream": 0}
     for window in windows:
-        for source in window["sources"].values():
-            rows[source["feed"]] += source["trained_rows"]
+        for source in window.get("sources", {}).values():
+            rows[source.get("feed", "batch")] += source["trained_rows"]
     return rows
