@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,8 @@ from forebay.config.datasets import DatasetSpec
 from forebay.config.jobs import JobSpec
 from forebay.config.models import Delay, ModelSpec, Paradigm, Variant
 from forebay.config.schedules import ScheduleSpec
+
+Accepted = Literal["incomplete_labels", "no_positives"]
 
 
 class ComparedSpec(Spec):
@@ -38,6 +40,13 @@ class TrainSpec(Spec):
     guard: bool = True
     minibatch_rows: int = Field(default=512, ge=1, le=65536)
     warm_start: Instant | None = None
+    accept: tuple[Accepted, ...] = Field(
+        default=(),
+        description="What `forebay check --connect` finds in the data and you mean to train on: "
+        "then it is a note and no error, and runs do not warn. incomplete_labels: a stream that "
+        "knows less than 0.9 of its positives when it publishes them, and no correction. "
+        "no_positives: no sampled row is positive",
+    )
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -51,6 +51,7 @@ SUPERVISOR_RESTARTS_MAX = 3
 class Watch:
     """What a run reports while it works; the defaults report nothing."""
 
+    warned: Callable[[str], None] = lambda _text: None
     waiting: Callable[[str], None] = lambda _text: None
     planned: Callable[[PlanReport, Sequence[WindowPlan]], None] = lambda _report, _todo: None
     submitted: Callable[[str, Path], None] = lambda _job_id, _folder: None
@@ -93,6 +94,7 @@ class Run:
         status = None
         if todo:
             require_beginning(chain, todo)
+            self._warn()
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         end_trained_jobs(self.target)
@@ -120,6 +122,13 @@ class Run:
         )
         self._phases["plan"] = time.perf_counter() - phase
         return report
+
+    def _warn(self) -> None:
+        """Say before it trains what the line's windows so far have shown of their labels."""
+        from forebay.executors.evaluation.line_warnings import line_warnings
+
+        for text in line_warnings(self.target.pipeline, self.target.chain):
+            self.watch.warned(text)
 
     def _is_unfinished(self, job_id: str) -> bool:
         """Whether a job was cut off, and nothing else has trained or planned its windows since."""

@@ -9,6 +9,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
+from forebay.executors.advice.line import advice_on_windows
 from forebay.executors.evaluation.row_notes import row_notes
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
@@ -105,6 +106,7 @@ def build_summary(
     agree, line = rows_verdict(list(found.values()))
     seen = links[-1].seen if links else {}
     model = links[-1].files.get("saved_model") if links else None
+    advice = advice_on_windows(pipeline, windows)
     return {
         "pipeline": pipeline.name,
         "line": chain.line,
@@ -115,6 +117,7 @@ def build_summary(
         "seen": {name: sums.model_dump() for name, sums in seen.items()},
         "model": store.url(model) if model is not None else "",
         "pooled": evaluation.pooled,
+        "advice": advice.as_json() if advice else None,
         "rows_agree": agree,
         "rows_line": line,
         **facts,

@@ -95,6 +95,7 @@ class EvaluateResult(Message):
     was not known when the window ended, by source; those that have some.
     event: event scores of the window by variant or tower and name. completed: those of earlier
     windows whose last complete labels came with this one. words: what is partial, and how partial.
+    warnings: about its line, for people.
     """
 
     window: str
@@ -106,6 +107,7 @@ class EvaluateResult(Message):
     event: dict[str, dict[str, float]] = Field(default_factory=dict)
     completed: dict[str, dict[str, dict[str, float]]] = Field(default_factory=dict)
     words: list[str] = Field(default_factory=list)
+    warnings: list[ShownText] = Field(default_factory=list)
 
 
 class PublishResult(Message):

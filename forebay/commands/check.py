@@ -24,22 +24,27 @@ def register(app: typer.Typer) -> None:
 def check(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     connect: Annotated[
-        bool, option("--connect", help="Compare with the storage too (types, paths, topics).")
+        bool, option("--connect", help="Compare with the storage too, and sample its rows.")
     ] = False,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Check all declarations.
 
-    Exit 0 when they are usable, 1 when something has to change. With --connect also 4 when a
-    storage does not answer.
+    With --connect types, paths and topics are compared with the storage, and a sample of each
+    pipeline's rows with what it declares: labels, vocabularies, nulls, and how many positives a
+    stream knows when it publishes them. Exit 0 when all is usable, 1 when something has to change,
+    4 when a storage does not answer.
     """
     project = load_project(config)
     found = list(project.problems)
     failures: list[ForebayError] = []
+    lines: list[str] = []
     if connect:
-        found += _connect(project, failures)
+        wrong_sources = set[str]()
+        found += _connect(project, failures, wrong_sources)
+        found += _sample(project, failures, wrong_sources, lines)
     wrong = errors(found)
-    _print(Output(output), project, found, wrong)
+    _print(Output(output), project, found, wrong, lines)
     for failure in failures:
         note(f"error: {failure}")
     if wrong:
@@ -48,8 +53,13 @@ def check(
         raise typer.Exit(max(failure.exit_code for failure in failures))
 
 
-def _connect(project: Project, failures: list[ForebayError]) -> Iterable[Problem]:
-    """Findings of every usable source; storage that does not answer goes into `failures`."""
+def _connect(
+    project: Project, failures: list[ForebayError], wrong_sources: set[str]
+) -> Iterable[Problem]:
+    """Findings of every usable source; storage that does not answer goes into `failures`.
+
+    Names of sources with either go into `wrong_sources`.
+    """
     from forebay.datatasks.open_source import open_source
 
     for name, spec in project.sources.items():
@@ -58,14 +68,41 @@ def _connect(project: Project, failures: list[ForebayError]) -> Iterable[Problem
                 findings = source.findings()
         except ForebayError as error:
             failures.append(type(error)(f"source {name!r}: {error}"))
+            wrong_sources.add(name)
             continue
         for finding in findings:
+            wrong_sources.add(name)
             file, line, column = project.where("sources", name, finding.path)
             yield Problem(file, line, column, finding.code, finding.message, finding.hint)
 
 
+def _sample(
+    project: Project,
+    failures: list[ForebayError],
+    wrong_sources: set[str],
+    lines: list[str],
+) -> Iterable[Problem]:
+    """What samples of the pipelines say whose sources are all well; figures go into `lines`."""
+    from forebay.executors.advice.check import check_data
+
+    for name, pipeline in project.pipelines.items():
+        if wrong_sources.intersection(pipeline.source_names):
+            continue
+        try:
+            checked = check_data(project, name)
+        except ForebayError as error:
+            failures.append(type(error)(f"pipeline {name!r}, a sample of its rows: {error}"))
+            continue
+        lines += checked.lines
+        yield from checked.problems
+
+
 def _print(
-    output: Output, project: Project, found: Sequence[Problem], wrong: Sequence[Problem]
+    output: Output,
+    project: Project,
+    found: Sequence[Problem],
+    wrong: Sequence[Problem],
+    lines: Sequence[str],
 ) -> None:
     for problem in found:
         if problem.severity == "note":
@@ -77,6 +114,8 @@ def _print(
         output.line(str(problem))
         for line in caret_lines(problem) if is_terminal() else ():
             output.line(line)
+    for line in lines:
+        output.line(line)
     counts = (
         f"{_count(project.source_files, 'source')}, {_count(project.pipeline_files, 'pipeline')}"
     )

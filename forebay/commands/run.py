@@ -59,6 +59,7 @@ def run(
     cancel = shlex.join(["forebay", "cancel", pipeline, "--line", line])
     shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout, cancel)
     watch = Watch(
+        warned=shown.warned,
         waiting=shown.waiting,
         planned=shown.planned,
         submitted=shown.submitted,
@@ -88,6 +89,9 @@ class _Shown:
         self._shown_at = 0.0
         self._text = ""
         self._job_id = ""
+
+    def warned(self, text: str) -> None:
+        self._line(f"WARNING: {text}")
 
     def waiting(self, text: str) -> None:
         self._line(text)

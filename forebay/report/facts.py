@@ -61,6 +61,7 @@ class Facts:
     pooled: dict[str, dict[str, Estimate | None]]
     differences: list[str]
     warnings: list[str]
+    advice: str
     label: str
     positives_known: float | None
     rows_agree: bool
@@ -121,6 +122,7 @@ def facts_of(summary: Json) -> Facts:
         },
         differences=[row["words"] for row in pooled.get("differences", [])],
         warnings=list(pooled.get("warnings", [])),
+        advice=(summary.get("advice") or {}).get("words", ""),
         label=pooled.get("label", "complete"),
         positives_known=(pooled.get("label_completeness") or {}).get("share"),
         rows_agree=summary["rows_agree"],

@@ -62,6 +62,8 @@ def closing_lines(facts: Facts) -> Iterator[str]:
     if facts.positives_known is not None:
         yield f"labels  {share_words(facts.positives_known)}"
     yield from (f"WARNING  {words}" for words in facts.warnings)
+    if facts.advice:
+        yield f"advice  {facts.advice}"
     yield facts.rows_line
     if facts.restarts:
         yield "restarts  " + ", ".join(f"{role} {n}" for role, n in facts.restarts.items())

@@ -27,6 +27,7 @@ import pytest
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sampling import SampleLimits, sample_rows
 from forebay.datatasks.sources.common.base import ARROW_TYPES, Scan, Source
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
@@ -163,6 +164,17 @@ class SourceSuite(SourceBase):
         for index in range(4):
             for task in tasks_of(scan, spans, index):
                 assert task.rows in {None, len(numbers(self.read(source, task)))}
+
+    def test_a_sample_has_every_row_of_its_spans_once(self, source: Source) -> None:
+        spans = [hours(0, 0)[0], hours(1, 1)[0], hours(3, 3)[0]]
+        found = sample_rows(source, spans, [NUMBER], SampleLimits(), rows_max=1000)
+        assert sorted(found.table.column(NUMBER).to_pylist()) == list(range(103))
+        assert (found.is_whole, found.read_rows) == (True, 103)
+        assert found.stored_rows in {None, 103}
+        some = sample_rows(source, spans, [NUMBER], SampleLimits(), rows_max=9)
+        kept = some.table.column(NUMBER).to_pylist()
+        assert len(set(kept)) == len(kept) == 9
+        assert not some.is_whole
 
     def test_tasks_are_ordered(self, source: Source) -> None:
         tasks = source.scan(hours(0, 3)).tasks

@@ -26,6 +26,8 @@ class EvaluateOperator(StageOperator):
         for paradigm, metrics in result.metrics.items():
             shown = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             self.log.info("window %s: %s: %s", result.window, paradigm, shown)
+        for warning in result.warnings:
+            self.log.warning("pipeline %s: %s", self.pipeline, warning)
         shown = f"forebay report {self.pipeline} --from {result.window} --to {result.window}"
         self.log.info("intervals and plots: %s --line %s", shown, self.line)
         return result.model_dump(mode="json")

@@ -146,6 +146,7 @@ _PIPELINE: Value = {
         "guard": False,
         "minibatch_rows": 256,
         "warm_start": "2026-02-01",
+        "accept": ["incomplete_labels", "no_positives"],
     },
     "job": {
         "plane": "local",

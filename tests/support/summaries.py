@@ -104,6 +104,7 @@ def summary() -> dict[str, Any]:
             ],
             "warnings": ["mixture is a bad choice here: only 31% of positives are known"],
         },
+        "advice": {"words": "31% (28%-34%) of 1,000 positives are known"},
         "rows_agree": True,
         "rows_line": "rows  planned = served = trained + dead; the model's own sums agree",
         "restarts": {"driver": 0, "data": 1},

@@ -136,7 +136,8 @@ class Source(SourceKind, ABC):
     def describe(self) -> Description:
         """Look at the storage: its columns, partitions and newest row.
 
-        Called by `forebay preview`, never while a window is planned or read. An empty or missing
+        Called by `forebay preview` and `forebay check --connect`, never while a window is planned
+        or read. An empty or missing
         place is an answer and no error: `empty_reason` says why it is empty.
         """
 
@@ -167,9 +168,10 @@ class Source(SourceKind, ABC):
     def scan(self, spans: Sequence[Interval]) -> Scan:
         """Plan all spans in one pass over the storage. A row belongs to exactly one span.
 
-        Called in a planning thread or process, never by a data executor, and by `forebay preview`
-        with one long span. Spans are disjoint and ascending, already moved by the stream's offset
-        and clipped to the source's `starts` and `ends`.
+        Called in a planning thread or process, never by a data executor; by `forebay preview` with
+        one long span, and by `forebay check --connect` with some that are spread over weeks. Spans
+        are disjoint and ascending, already moved by the stream's offset and clipped to the source's
+        `starts` and `ends`.
 
         Raises:
             DataError: when something there cannot be read and the policy is `fail`.
@@ -183,8 +185,8 @@ class Source(SourceKind, ABC):
         """Read a task from `position` (None: its start) to its end.
 
         Called in a thread of a data executor, perhaps on another machine and months after `scan`,
-        and again for the same task after a failure; by `forebay preview` too. The iterator may be
-        left before its end, and then this object is closed.
+        and again for the same task after a failure; by `forebay preview` and `forebay check` too.
+        The iterator may be left before its end, and then this object is closed.
 
         Starting again at any position that a chunk named repeats no row before it and skips none
         after it. Rows outside the task's span are left out and counted nowhere. There is at least

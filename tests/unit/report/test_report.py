@@ -25,6 +25,7 @@ def test_plain_lines_hold_every_fact() -> None:
     assert "pooled  mixed  auc_true 0.680 (0.675-0.685)  auc_fresh none" in lines
     assert any(line.startswith("verdict  mixture and mixed do not differ") for line in lines)
     assert any(line.startswith("WARNING  mixture is a bad choice here") for line in lines)
+    assert "advice  31% (28%-34%) of 1,000 positives are known" in lines
     assert "labels  31% of positives were known when their stream row was published" in lines
     assert "rows  planned = served = trained + dead; the model's own sums agree" in lines
     assert "restarts  data 1" in lines

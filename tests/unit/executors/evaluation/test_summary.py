@@ -212,6 +212,7 @@ def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) ->
     assert judged is not None
     assert (judged["rows_agree"], judged["rows_line"]) == (True, first.rows_line)
     assert "series" not in judged
+    assert first.warnings == []
     second = evaluate_window(target(home, "main", SECOND))
     assert second.rows_line.endswith("(24 = 24 = 24 + 0)")
     with pytest.raises(UsageError, match="is not trained on line 'main'"):

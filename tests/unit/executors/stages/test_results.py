@@ -60,6 +60,7 @@ WINDOW = "2026-03-01"
                 "rows": {},
                 "rows_line": "",
                 "metrics": {},
+                "warnings": [],
             },
         ),
     ],

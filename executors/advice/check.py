@@ -1,0 +1,149 @@
+"""What `forebay check --connect` says of a pipeline's data, at the keys that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from forebay.config.base import format_duration
+from forebay.config.load import Project
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problems import Problem, Severity
+from forebay.executors.advice.column_values import (
+    NO_POSITIVES,
+    crowded_features,
+    value_findings,
+)
+from forebay.executors.advice.line import settings_of
+from forebay.executors.advice.samples import SourceSample, sample_sources
+from forebay.executors.advice.twins import completeness_by_source
+from forebay.mixture.advice.completeness import Completeness
+from forebay.mixture.advice.decision import Situation, advise
+from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
+from forebay.mixture.advice.regimes import measured_regimes
+from forebay.mixture.advice.share import Share
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """What a sample of a pipeline's data says: problems and notes, and lines with the figures."""
+
+    problems: list[Problem]
+    lines: list[str]
+
+
+def check_data(project: Project, name: str) -> DataCheck:
+    """Sample the sources of a usable pipeline and compare them with what it declares.
+
+    Raises:
+        ForebayError: when a storage does not answer, or holds what cannot be read.
+    """
+    pipeline = project.pipelines[name]
+    sampled = sample_sources(pipeline, project.sources, project.root)
+    problems = list(_value_problems(project, pipeline, sampled))
+    feeds = {each.feed for each in sampled.values() if each.sample.table.num_rows}
+    if pipeline.model.kind != "towers" or "stream" not in feeds:
+        return DataCheck(problems, [])
+    measured = completeness_by_source(pipeline.dataset, sampled, project.root)
+    found = _advice(pipeline, sampled, measured)
+    lines = [_labels_line(name, source, each) for source, each in measured.items()]
+    if found.is_late:
+        problems.append(_late_problem(project, pipeline, found))
+    elif found.recommendation is not None:
+        lines.append(f"advice  {name}: {found.recommendation.words}")
+    return DataCheck(problems, lines)
+
+
+def _value_problems(
+    project: Project, pipeline: PipelineSpec, sampled: Mapping[str, SourceSample]
+) -> Iterator[Problem]:
+    for each in value_findings(pipeline.name, pipeline.dataset, sampled):
+        place = project.where(each.folder, each.name, each.path)
+        accepted = each.code == NO_POSITIVES and NO_POSITIVES in pipeline.train.accept
+        severity: Severity = "note" if accepted else each.severity
+        code = each.code.replace("_", "-")
+        yield Problem(*place, code, each.message, severity=severity)
+    for feature, (values, buckets) in crowded_features(pipeline.dataset, sampled).items():
+        path = ("dataset", "features", feature, "buckets")
+        message = (
+            f"feature {feature!r}: {values:,} different values in the sample share {buckets:,} "
+            "buckets: values that share one are one to the model; give more buckets"
+        )
+        place = project.where("pipelines", pipeline.name, path)
+        yield Problem(*place, "crowded-buckets", message, severity="note")
+
+
+def _advice(
+    pipeline: PipelineSpec,
+    sampled: Mapping[str, SourceSample],
+    measured: Mapping[str, Completeness],
+) -> Advice:
+    """Advice by the stream whose labels are least complete: it is what misleads."""
+    shares = [each.at_publication for each in measured.values() if each.at_publication is not None]
+    known = min(shares, key=lambda share: share.value, default=None)
+    return advise(
+        known,
+        Situation(
+            completeness=known.value if known else None,
+            stream_share=_stream_share(sampled),
+            has_batch=any(each.feed == "batch" for each in sampled.values()),
+            has_stream=True,
+            crowded=bool(crowded_features(pipeline.dataset, sampled)),
+        ),
+        pipeline.train.paradigms[0],
+        settings_of(pipeline),
+        measured_regimes(),
+    )
+
+
+def _stream_share(sampled: Mapping[str, SourceSample]) -> float | None:
+    """Rows an hour of streams for each of batch sources; None where either is not known."""
+    rates: dict[str, float] = {"batch": 0.0, "stream": 0.0}
+    for each in sampled.values():
+        if each.rate is None:
+            return None
+        rates[each.feed] += each.rate
+    return min(1.0, rates["stream"] / rates["batch"]) if rates["batch"] else None
+
+
+def _late_problem(project: Project, pipeline: PipelineSpec, found: Advice) -> Problem:
+    accepted = INCOMPLETE_LABELS in pipeline.train.accept
+    place = project.where("pipelines", pipeline.name, ("train", "paradigm"))
+    way_out = "" if accepted else f"; to train so, write `train.accept: [{INCOMPLETE_LABELS}]`"
+    severity: Severity = "note" if accepted else "error"
+    return Problem(*place, "incomplete-labels", f"{found.words}{way_out}", severity=severity)
+
+
+def _labels_line(pipeline: str, source: str, found: Completeness) -> str:
+    """The figures of one stream, whole: by publication and by age."""
+    if found.at_publication is None:
+        known = "unknown how many positives are known at publication"
+        known += f": {found.twins:,} of {found.events:,} sampled events have twins in batch sources"
+        known += ", and none of them is positive" if found.twins else ""
+    else:
+        known = f"{found.at_publication.words} positives are known at publication"
+    wait = ""
+    if found.wait_seconds is not None:
+        wait = f", {_age(found.wait_seconds)} after the event (median)"
+    ages = ", ".join(
+        f"{_after(each.after_seconds, each.until_seconds)} {_figure(each.share)}"
+        for each in found.by_age
+    )
+    by_age = f"; by age of the label: {ages}" if ages else ""
+    taken = f"; {found.taken_back:,} positives were taken back" if found.taken_back else ""
+    return f"labels  {pipeline}, {source}: {known}{wait}{by_age}{taken}"
+
+
+def _after(after: int, until: int) -> str:
+    """`1h` for all up to an hour, `1h-3h` for those between."""
+    return f"{_age(after)}-{_age(until)}" if after else _age(until)
+
+
+def _age(seconds: float) -> str:
+    whole = timedelta(minutes=round(seconds / 60))
+    return format_duration(whole)
+
+
+def _figure(share: Share) -> str:
+    return f"{100 * share.part // share.whole}%"

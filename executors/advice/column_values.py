@@ -1,0 +1,184 @@
+"""What sampled values say against a declaration: positives, nulls, vocabularies, crowded ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.datasets import DatasetSpec, LabelSpec
+from forebay.config.features import (
+    HashFeature,
+    VocabularyFeature,
+    feature_columns,
+)
+from forebay.config.problems import Severity
+from forebay.config.sources import LIST_ITEMS, ColumnType
+from forebay.config.yaml_positions import KeyPath
+from forebay.executors.advice.samples import SourceSample
+from forebay.mixture.features.labels import labels
+from forebay.mixture.features.values import null_as_null, texts, time_part
+
+NO_POSITIVES = "no_positives"  # as `train.accept` names it
+FREQUENT = 0.01  # share of a value that a vocabulary should have
+MOSTLY = 0.5
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ValueFinding:
+    """Something that sampled values say. folder, name, path: the key in YAML that it is about."""
+
+    folder: Literal["sources", "pipelines"]
+    name: str
+    path: KeyPath
+    code: str
+    message: str
+    severity: Severity = "note"
+
+
+def value_findings(
+    pipeline: str, dataset: DatasetSpec, sampled: Mapping[str, SourceSample]
+) -> Iterator[ValueFinding]:
+    """Findings on the label, then on features; nothing where no row was sampled."""
+    full = {name: each for name, each in sampled.items() if each.sample.table.num_rows}
+    if full:
+        yield from _positives(pipeline, dataset.label, full)
+        for name, each in full.items():
+            yield from _nulls(name, dataset, each)
+        yield from _vocabularies(pipeline, dataset, full)
+
+
+def crowded_features(
+    dataset: DatasetSpec, sampled: Mapping[str, SourceSample]
+) -> dict[str, tuple[int, int]]:
+    """Hashed features with more values in the sample than buckets: values and buckets of each."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, feature in dataset.features.items():
+        if isinstance(feature, HashFeature) and feature.part is None:
+            column = feature_columns(name, feature)[0]
+            values = len(_counts(column, sampled))
+            if values > feature.buckets:
+                found[name] = values, feature.buckets
+    return found
+
+
+def _positives(
+    pipeline: str, rule: LabelSpec, sampled: Mapping[str, SourceSample]
+) -> Iterator[ValueFinding]:
+    """That no sampled row is positive, or that one of several positive values never occurs."""
+    rows = positive = 0
+    for each in sampled.values():
+        values = each.sample.table.column(rule.column).combine_chunks()
+        known = labels(values, rule, each.spec.columns[rule.column])
+        rows, positive = rows + len(known), positive + int((known > 0.5).sum())
+    counts = _counts(rule.column, sampled)
+    keys = [
+        key for key in ("positive", "greater_than", "less_than") if key in rule.model_fields_set
+    ]
+    path: KeyPath = ("dataset", "label", *keys[:1])
+    if not positive:
+        asked = f"{keys[0]}: {getattr(rule, keys[0])!r}" if keys else "a number other than 0"
+        message = (
+            f"label: {asked} never occurs in {rows:,} sampled rows of {', '.join(sampled)}: column "
+            f"{rule.column!r} has {_listed(counts)}; a model would learn from negatives alone: "
+            f"correct the rule, or confirm it with `train.accept: [{NO_POSITIVES}]`"
+        )
+        yield ValueFinding("pipelines", pipeline, path, NO_POSITIVES, message, "error")
+    elif isinstance(rule.positive, list):
+        for index, value in enumerate(rule.positive):
+            if _text(value) not in counts:
+                message = (
+                    f"label: value {value!r} never occurs in {rows:,} sampled rows: column "
+                    f"{rule.column!r} has {_listed(counts)}"
+                )
+                where: KeyPath = (*path, index)
+                yield ValueFinding("pipelines", pipeline, where, "rare-positive", message)
+
+
+def _nulls(source: str, dataset: DatasetSpec, sampled: SourceSample) -> Iterator[ValueFinding]:
+    """Columns that are mostly null, and labels whose nulls end a run."""
+    spec, table = sampled.spec, sampled.sample.table
+    label = dataset.label.column
+    read = (c for name, each in dataset.features.items() for c in feature_columns(name, each))
+    for column in dict.fromkeys([label, *read]):
+        null = _nulls_of(table, column, spec.columns[column])
+        counted = f"null in {_percent(null, table.num_rows)} of {table.num_rows:,} sampled rows"
+        way_out = ""
+        if column == label and null and spec.label_null == "fail":
+            way_out = (
+                "; the first of them ends a run: write `label_null: dead_letter` to set them aside"
+            )
+        if way_out or null >= MOSTLY * table.num_rows:
+            message = f"column {column!r} is {counted}{way_out}"
+            yield ValueFinding("sources", source, ("columns", column), "mostly-null", message)
+
+
+def _vocabularies(
+    pipeline: str, dataset: DatasetSpec, sampled: Mapping[str, SourceSample]
+) -> Iterator[ValueFinding]:
+    """Frequent values that a vocabulary misses."""
+    for name, feature in dataset.features.items():
+        if not isinstance(feature, VocabularyFeature):
+            continue
+        column = feature_columns(name, feature)[0]
+        counts = _counts(column, sampled, feature)
+        known = {str(value) for value in feature.values}
+        missed = {value: count for value, count in counts.items() if value not in known}
+        total, lost = sum(counts.values()), sum(missed.values())
+        if not missed or max(missed.values()) < FREQUENT * total:
+            continue
+        none = ", which has none of them," if lost == total else ""
+        message = (
+            f"feature {name!r}: {_percent(lost, total)} of {total:,} sampled values of column "
+            f"{column!r} are outside the vocabulary{none} and share one id: "
+            f"{_listed(missed, total)}; add the frequent ones, or use `encode: hash`"
+        )
+        path = ("dataset", "features", name, "values")
+        yield ValueFinding("pipelines", pipeline, path, "vocabulary-misses", message)
+
+
+def _counts(
+    column: str, sampled: Mapping[str, SourceSample], feature: VocabularyFeature | None = None
+) -> dict[str, int]:
+    """How often each text of a column occurs over all samples, nulls left out; frequent first."""
+    arrays = []
+    for each in sampled.values():
+        values, kind = each.sample.table.column(column).combine_chunks(), each.spec.columns[column]
+        if feature is not None and feature.part is not None:
+            values, kind = time_part(values, feature.part), ColumnType.INT
+        elif kind in LIST_ITEMS:
+            values, kind = values.flatten(), LIST_ITEMS[kind]
+        arrays.append(texts(values, kind).drop_null())
+    counted = pc.value_counts(pa.concat_arrays(arrays))
+    found = zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
+    return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _nulls_of(table: pa.Table, column: str, kind: ColumnType) -> int:
+    values = table.column(column).combine_chunks()
+    return int((values if kind in LIST_ITEMS else null_as_null(values, kind)).null_count)
+
+
+def _text(value: bool | float | str) -> str:  # noqa: FBT001 - a value of YAML
+    kind = {bool: ColumnType.BOOL, int: ColumnType.INT, float: ColumnType.FLOAT}
+    return str(texts(pa.array([value]), kind.get(type(value), ColumnType.STRING))[0].as_py())
+
+
+def _listed(counts: Mapping[str, int], total: int | None = None) -> str:
+    """The most frequent values, with counts or shares."""
+    shown = [
+        f"{value!r} ({f'{count:,}' if total is None else _percent(count, total)})"
+        for value, count in list(counts.items())[:_SHOWN]
+    ]
+    more = f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
+    return ", ".join(shown) + more if shown else "nothing but nulls"
+
+
+def _percent(part: int, whole: int) -> str:
+    share = 100 * part / whole
+    return f"{share:.1f}%" if 0 < share < 10 else f"{np.floor(share):.0f}%"

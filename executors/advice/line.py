@@ -1,0 +1,72 @@
+"""Advice from what a model line has measured: the labels of its stream rows, and where rows go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.mixture.advice.decision import Situation, advise
+from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
+from forebay.mixture.advice.regimes import measured_regimes
+from forebay.mixture.advice.share import Share
+
+Json = dict[str, Any]
+
+
+def advice_on_windows(pipeline: PipelineSpec, windows: Collection[Json]) -> Advice | None:
+    """What windows that are trained and judged say of a pipeline; None where none learns labels.
+
+    windows: as in the summary, with the counts of their labels. Rows of one window are alike, and
+    the interval is as wide as that makes it.
+    """
+    if pipeline.model.kind != "towers" or not windows:
+        return None
+    judged = [window.get("label_completeness") or {} for window in windows]
+    known = Share.of(
+        [int(each.get("fresh_positives", 0)) for each in judged],
+        [int(each.get("complete_positives", 0)) for each in judged],
+    )
+    rows = _rows_by_feed(windows)
+    return advise(
+        known,
+        Situation(
+            completeness=known.value if known else None,
+            stream_share=min(1.0, rows["stream"] / rows["batch"]) if rows["batch"] else None,
+            has_batch=rows["batch"] > 0,
+            has_stream=rows["stream"] > 0,
+        ),
+        pipeline.train.paradigms[0],
+        settings_of(pipeline),
+        measured_regimes(),
+    )
+
+
+def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:
+    """What whoever trains should be told: nothing where all is well, unknown or accepted."""
+    found = advice_on_windows(pipeline, windows)
+    accepted = INCOMPLETE_LABELS in pipeline.train.accept
+    return [found.words] if found is not None and found.is_late and not accepted else []
+
+
+def settings_of(pipeline: PipelineSpec) -> dict[str, object]:
+    """Every setting by its dotted key, defaults filled in; lists as they are."""
+    return dict(_flattened(pipeline.model_dump(mode="json"), ""))
+
+
+def _flattened(value: Mapping[str, Any], prefix: str) -> Sequence[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    for key, item in value.items():
+        if isinstance(item, dict):
+            found += _flattened(item, f"{prefix}{key}.")
+        else:
+            found.append((f"{prefix}{key}", item))
+    return found
+
+
+def _rows_by_feed(windows: Collection[Json]) -> dict[str, int]:
+    rows = {"batch": 0, "stream": 0}
+    for window in windows:
+        for source in window.get("sources", {}).values():
+            rows[source.get("feed", "batch")] += source["trained_rows"]
+    return rows

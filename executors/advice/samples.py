@@ -1,0 +1,129 @@
+"""Samples of all sources of a pipeline: rows of their newest weeks, of spans spread over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from forebay.config.columns import declared_columns
+from forebay.config.datasets import DatasetSpec, Feed
+from forebay.config.feeds import stream_feed
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.open_source import open_source
+from forebay.datatasks.sampling import Sample, SampleLimits, sample_rows, spread_spans
+from forebay.datatasks.sources.common.base import Source
+from forebay.mixture.features.layout import FeatureLayout
+
+SPANS = 12
+ROWS_MAX = 20_000  # of each source; 2,000 positives give a share to 2 points
+ROWS_ENOUGH = 4_000
+# Tried one after the other until there are rows enough: dense streams are read by the hour, whose
+# rows are drawn in parts of ten minutes, so that the time of their publication is known as well.
+_WIDTHS = ((timedelta(hours=1), 6), (timedelta(hours=8), 16), (timedelta(days=3), 1))
+LONGEST = _WIDTHS[-1][0] * SPANS  # older rows say little of those to come
+SECONDS_MAX = 6.0
+_MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class SourceSample:
+    """Sampled rows of one source.
+
+    offset: of its stream. over: the time that they were drawn from. rate: rows an hour that the
+    source has, None where that is not known.
+    """
+
+    spec: SourceSpec
+    feed: Feed
+    offset: timedelta
+    over: Interval
+    sample: Sample
+    rate: float | None
+
+
+def sample_sources(
+    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], root: Path
+) -> dict[str, SourceSample]:
+    """Rows of every source that has any, by name.
+
+    Raises:
+        ForebayError: when a storage does not answer, or holds what cannot be read.
+    """
+    found: dict[str, SourceSample] = {}
+    columns = sampled_columns(pipeline, sources)
+    for stream, declared in pipeline.dataset.streams.items():
+        feed = stream_feed(stream, declared, sources)
+        for name in declared.sources:
+            with closing(opened_for_sample(sources[name], root)) as source:
+                over = _time_of(source, pipeline)
+                if over is not None:
+                    sample, rate = _sampled(source, over, columns[name])
+                    offset = declared.offset
+                    found[name] = SourceSample(source.spec, feed, offset, over, sample, rate)
+    return found
+
+
+def sampled_columns(
+    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> dict[str, list[str]]:
+    """By source: what its rows are encoded from, and its times."""
+    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, sources))
+    return {
+        name: with_times(sources[name], pipeline.dataset, layout.stored_columns)
+        for name in pipeline.source_names
+    }
+
+
+def known_at(dataset: DatasetSpec) -> str | None:
+    """The column that says when a batch row's label became known, where one is declared."""
+    column: str | None = dataset.label.model_dump().get("known_at")
+    return column
+
+
+def with_times(spec: SourceSpec, dataset: DatasetSpec, columns: Sequence[str]) -> list[str]:
+    """Columns of a source, and those of its times that it declares."""
+    times = [column for column in (spec.event_time, known_at(dataset)) if column is not None]
+    return list(dict.fromkeys([*columns, *(each for each in times if each in spec.columns)]))
+
+
+def opened_for_sample(spec: SourceSpec, root: Path) -> Source:
+    """A source whose bad rows are left out: they are for those to count who train."""
+    return open_source(spec.model_copy(update={"bad_rows": "dead_letter"}), root)
+
+
+def _time_of(source: Source, pipeline: PipelineSpec) -> Interval | None:
+    """The newest weeks of what a source has; None where nothing is there."""
+    found = source.describe()
+    if found.empty_reason:
+        return None
+    spec, dataset = source.spec, pipeline.dataset
+    newest = datetime.now(UTC) if found.newest is None else found.newest + _MOMENT
+    end = min(newest, spec.ends or newest)
+    first = spec.starts or _first_read(dataset, pipeline.train.warm_start)
+    start = max(first, end - LONGEST) if first < end else end - LONGEST
+    return Interval(start, end)
+
+
+def _first_read(dataset: DatasetSpec, warm_start: datetime | None) -> datetime:
+    offsets = [stream.offset for stream in dataset.streams.values()]
+    return (warm_start or dataset.start) - max(offsets)
+
+
+def _sampled(source: Source, over: Interval, columns: Sequence[str]) -> tuple[Sample, float | None]:
+    """Rows of ever wider spans until there are enough, and how many an hour has of them."""
+    limits = SampleLimits(seconds=SECONDS_MAX)
+    for width, parts in _WIDTHS:
+        spans = spread_spans(over, SPANS, width, parts)
+        sample = sample_rows(source, spans, columns, limits, ROWS_MAX)
+        if sample.table.num_rows >= ROWS_ENOUGH or limits.are_spent:
+            break
+        if width * SPANS >= over.end - over.start:
+            break
+    rows = sample.read_rows if sample.is_whole else sample.stored_rows
+    hours = sum((span.end - span.start for span in spans), timedelta(0)) / timedelta(hours=1)
+    return sample, None if rows is None else rows / hours

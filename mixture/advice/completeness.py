@@ -1,0 +1,176 @@
+"""How complete fresh labels are: rows of a stream compared with their twins that came later.
+
+A row of a stream carries the label as known when it was published; the batch row of the same event,
+its *twin*, carries the complete one. Where the batch says when a label became known, its delay is
+known without any comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from forebay.mixture.advice.share import Share
+
+_MINUTE, _HOUR = 60, 3600
+AGES_SECONDS = (15 * _MINUTE, *(hours * _HOUR for hours in (1, 3, 6, 12, 24, 48, 168)))
+
+Basis = Literal["known_at", "publication"]
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class FreshRows:
+    """N sampled rows of a stream, in the order of their publication.
+
+    event_ids: int64[N]. labels: float32[N], 0 or 1 as the row says it, NaN where null.
+    waits: float32[N], seconds from the event to the publication, NaN where it is not known.
+    groups: int32[N], which rows were drawn together, counted from 0.
+    """
+
+    event_ids: Ids
+    labels: Floats
+    waits: Floats
+    groups: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class CompleteRows:
+    """M batch rows, among them the twins of sampled ones.
+
+    event_ids: int64[M]. labels: float32[M], complete; NaN where null.
+    delays: float32[M], seconds from the event until its label was known; NaN where nobody says.
+    """
+
+    event_ids: Ids
+    labels: Floats
+    delays: Floats
+
+
+@dataclass(frozen=True)
+class AgeShare:
+    """How many complete positives were known at an age: of labels, or of the rows that carry them.
+
+    after_seconds, until_seconds: by `known_at` the positives known until the age `until_seconds`
+    (and `after_seconds` is 0); by `publication` those of the rows published between the two ages.
+    """
+
+    after_seconds: int
+    until_seconds: int
+    share: Share
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as a JSON object."""
+        ages = {"after_seconds": self.after_seconds, "until_seconds": self.until_seconds}
+        return {**ages, **self.share.as_json()}
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """What a sample says of a stream's labels.
+
+    events: sampled events with a label. twins: those whose complete label was found.
+    at_publication: complete positives that the stream's first copy of the event knew; None where
+    no twin is positive, so that nothing is known. taken_back: twins that the stream had as
+    positive and the batch has not. wait_seconds: the median, None where the stream does not say
+    when its events happened. by_age: see `AgeShare`; `basis` says where it comes from.
+    """
+
+    events: int
+    twins: int
+    at_publication: Share | None
+    taken_back: int
+    wait_seconds: float | None
+    basis: Basis | None
+    by_age: tuple[AgeShare, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as a JSON object."""
+        known = self.at_publication
+        return {
+            "events": self.events,
+            "twins": self.twins,
+            "at_publication": known.as_json() if known else None,
+            "taken_back": self.taken_back,
+            "wait_seconds": self.wait_seconds,
+            "basis": self.basis,
+            "by_age": [each.as_json() for each in self.by_age],
+        }
+
+
+def measure_completeness(fresh: FreshRows, complete: CompleteRows) -> Completeness:
+    """Compare fresh labels with complete ones, event by event; of several twins the first."""
+    first = _first_copies(fresh)
+    label = _labels_of(fresh.event_ids, complete)
+    positive, known = label > 0.5, fresh.labels > 0.5
+    waits = fresh.waits[first & ~np.isnan(fresh.waits)]
+    by_delay = _by_delay(complete)
+    by_age = by_delay or _by_publication(fresh, positive & ~np.isnan(fresh.labels), known)
+    basis: Basis = "known_at" if by_delay else "publication"
+    return Completeness(
+        events=int(first.sum()),
+        twins=int((first & ~np.isnan(label)).sum()),
+        at_publication=_grouped(first & positive, known, fresh.groups),
+        taken_back=int((first & known & (label <= 0.5)).sum()),
+        wait_seconds=float(np.median(waits)) if len(waits) else None,
+        basis=basis if by_age else None,
+        by_age=by_age,
+    )
+
+
+def _first_copies(fresh: FreshRows) -> Mask:
+    """Rows with a label whose event no such row before them has."""
+    rows = np.flatnonzero(~np.isnan(fresh.labels))
+    _, places = np.unique(fresh.event_ids[rows], return_index=True)
+    found = np.zeros(len(fresh.event_ids), np.bool_)
+    found[rows[places]] = True
+    return found
+
+
+def _labels_of(event_ids: Ids, complete: CompleteRows) -> Floats:
+    """The complete label of each event; NaN where there is none."""
+    rows = np.flatnonzero(~np.isnan(complete.labels))
+    ids, places = np.unique(complete.event_ids[rows], return_index=True)
+    found = np.full(len(event_ids), np.nan, np.float32)
+    if not len(ids):
+        return found
+    at = np.minimum(np.searchsorted(ids, event_ids), len(ids) - 1)
+    return np.where(ids[at] == event_ids, complete.labels[rows[places]][at], found)
+
+
+def _grouped(rows: Mask, known: Mask, groups: npt.NDArray[np.int32]) -> Share | None:
+    count = int(groups.max()) + 1 if len(groups) else 0
+    wholes = np.bincount(groups[rows], minlength=count)
+    parts = np.bincount(groups[rows & known], minlength=count)
+    return Share.of(parts.tolist(), wholes.tolist())
+
+
+def _by_delay(complete: CompleteRows) -> tuple[AgeShare, ...]:
+    """By when positives were known; each event counts once, those that do not say are left out."""
+    _, places = np.unique(complete.event_ids, return_index=True)
+    rows = places[(complete.labels[places] > 0.5) & ~np.isnan(complete.delays[places])]
+    delays = complete.delays[rows]
+    shares = (Share.of([int((delays <= age).sum())], [len(delays)]) for age in AGES_SECONDS)
+    return tuple(
+        AgeShare(0, age, share)
+        for age, share in zip(AGES_SECONDS, shares, strict=True)
+        if share is not None
+    )
+
+
+def _by_publication(fresh: FreshRows, positive: Mask, known: Mask) -> tuple[AgeShare, ...]:
+    """By how old events were when a row of them was published; every copy of an event counts."""
+    found = []
+    for after, until in zip((0, *AGES_SECONDS), AGES_SECONDS, strict=False):
+        aged = positive & (fresh.waits <= until) & (fresh.waits > after)
+        if after == 0:
+            aged |= positive & (fresh.waits <= 0)
+        share = _grouped(aged, known, fresh.groups)
+        if share is not None:
+            found.append(AgeShare(after, until, share))
+    return tuple(found)

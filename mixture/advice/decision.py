@@ -1,0 +1,200 @@
+"""Which paradigm is recommended: a pure function of a situation and of the measured regimes.
+
+It takes the regimes that are like the situation in what can be known beforehand. Whether the data
+drifts or its labels will fail for hours cannot, so one answer has to do for regimes that differ in
+that alone: the one whose greatest loss against the best of each is smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from forebay.mixture.advice.recommendation import Advice, Gain, Recommendation
+from forebay.mixture.advice.regimes import (
+    MeasuredVariant,
+    Regime,
+    RegimeTable,
+    difference_of,
+    fits,
+)
+from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.verdict import COMPLETENESS_MIN
+
+LOSS_MAX = 0.003  # AUC: more below the best of a regime is not recommended for it
+SAME = 0.001  # AUC: nearer than seeds are to each other, so the declared one stays
+SPARSE = 0.5  # share of events that are in the stream
+POSITIVES_MIN = 30  # fewer say too little of the others
+
+_BATCH_READERS = {"batch", "batch_then_stream", "mixed", "mixture"}
+_STREAM_READERS = {"stream", "batch_then_stream", "mixed", "mixture"}
+# In a window these learn the label that a stream row carries, as it is.
+_FRESH_LEARNERS = {"stream", "batch_then_stream", "mixed", "mixture"}
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known of a data set before a model is trained on it.
+
+    completeness: share of complete positives that the stream knew; None where it is unknown.
+    stream_share: share of events that the stream has; None where it is unknown, which is taken as
+    all. can_correct: whether late labels can be recognised: by twins, or by when they were known.
+    """
+
+    completeness: float | None
+    stream_share: float | None = None
+    has_batch: bool = True
+    has_stream: bool = True
+    can_correct: bool = True
+    crowded: bool = False
+
+
+def learns_late_labels(variant: str) -> bool:
+    """Whether a variant learns the labels of a stream without correcting those that are late."""
+    return variant in _FRESH_LEARNERS
+
+
+def is_incomplete(completeness: float | None) -> bool:
+    """Whether too few positives are known when a stream's rows are published."""
+    return completeness is not None and completeness < COMPLETENESS_MIN
+
+
+def advise(
+    known: Share | None,
+    situation: Situation,
+    declared: str,
+    settings: Mapping[str, object],
+    table: RegimeTable,
+) -> Advice:
+    """What to say of a pipeline. known: positives that its stream knew; see `recommend`."""
+    enough = known is not None and known.whole >= POSITIVES_MIN
+    late = enough and is_incomplete(situation.completeness) and learns_late_labels(declared)
+    return Advice(
+        declared=declared,
+        known=known,
+        stream_share=situation.stream_share,
+        is_late=late,
+        recommendation=recommend(situation, declared, settings, table) if enough else None,
+    )
+
+
+def recommend(
+    situation: Situation, declared: str, settings: Mapping[str, object], table: RegimeTable
+) -> Recommendation | None:
+    """What to declare; None where too little is known, or nothing that would do was measured.
+
+    Args:
+        situation: of the data.
+        declared: the variant that the pipeline declares.
+        settings: the pipeline's, by dotted key.
+        table: what was measured.
+    """
+    if situation.completeness is None or not situation.has_stream:
+        return None
+    for like in _narrowing(regimes_like(situation, table), situation.completeness):
+        losses = _losses(like, situation)
+        best = min(losses, key=lambda name: losses[name], default=None)
+        if best is not None and (losses[best] <= LOSS_MAX or _are_nearest(like)):
+            return _recommendation(like, best, declared, settings, table)
+    return None
+
+
+def regimes_like(situation: Situation, table: RegimeTable) -> list[Regime]:
+    """Regimes that are like a situation: in late labels first, then in sparseness, then in ids."""
+    found = list(table.regimes)
+    share = 1.0 if situation.stream_share is None else situation.stream_share
+    for is_like in (
+        lambda each: is_incomplete(each.completeness) == is_incomplete(situation.completeness),
+        lambda each: (each.stream_share < SPARSE) == (share < SPARSE),
+        lambda each: each.crowded == situation.crowded,
+    ):
+        found = [each for each in found if is_like(each)] or found
+    return found
+
+
+def situation_of(regime: Regime) -> Situation:
+    """What `forebay check` would find in the data of a regime."""
+    return Situation(regime.completeness, regime.stream_share, crowded=regime.crowded)
+
+
+def _narrowing(regimes: Sequence[Regime], completeness: float) -> Iterator[list[Regime]]:
+    """All regimes, then ever fewer of them: those whose completeness is farthest go first.
+
+    At last each of the nearest ones alone, since no variant may have been measured in all of them.
+    """
+    distances = {each.name: round(abs(each.completeness - completeness), 6) for each in regimes}
+    for farthest in sorted(set(distances.values()), reverse=True):
+        nearest = [each for each in regimes if distances[each.name] <= farthest]
+        yield nearest
+    yield from ([each] for each in nearest)
+
+
+def _are_nearest(regimes: Sequence[Regime]) -> bool:
+    """Whether narrowing on would tell apart regimes that are equally near."""
+    return len({each.completeness for each in regimes}) == 1
+
+
+def _losses(regimes: Sequence[Regime], situation: Situation) -> dict[str, float]:
+    """The greatest loss of AUC over regimes, of each variant that was measured in all of them."""
+    found: dict[str, float] = {}
+    names = [{each.name for each in _usable(regime, situation)} for regime in regimes]
+    for regime in regimes:
+        usable = {each.name: each.auc for each in _usable(regime, situation)}
+        for name in set.intersection(*names):
+            loss = max(usable.values()) - usable[name]
+            found[name] = max(found.get(name, 0.0), loss)
+    return dict(sorted(found.items()))
+
+
+def _usable(regime: Regime, situation: Situation) -> list[MeasuredVariant]:
+    """Variants that a pipeline with these feeds can declare."""
+    return [each for each in regime.variants if _can_learn(each.variant, situation)]
+
+
+def _can_learn(variant: str, situation: Situation) -> bool:
+    paradigm, _, delay = variant.partition("+")
+    corrects = situation.can_correct and situation.has_batch and situation.has_stream
+    return (
+        (situation.has_batch or paradigm not in _BATCH_READERS)
+        and (situation.has_stream or paradigm not in _STREAM_READERS)
+        and (corrects or not delay)
+    )
+
+
+def _recommendation(
+    like: Sequence[Regime],
+    best: str,
+    declared: str,
+    settings: Mapping[str, object],
+    table: RegimeTable,
+) -> Recommendation:
+    ours = [_as_declared(regime, declared, settings) for regime in like]
+    chosen = [next(each for each in regime.variants if each.name == best) for regime in like]
+    changes = any(
+        own is None or one.auc - own.auc > SAME for one, own in zip(chosen, ours, strict=True)
+    )
+    return Recommendation(
+        changes=changes,
+        variant=chosen[0].variant if changes else declared,
+        options=chosen[0].options if changes else {},
+        declared=declared,
+        gains=tuple(map(_gain, like, chosen, ours)),
+        measured=table.measured.isoformat(),
+    )
+
+
+def _as_declared(
+    regime: Regime, declared: str, settings: Mapping[str, object]
+) -> MeasuredVariant | None:
+    """What was measured with the declared settings; most of them named comes first."""
+    found = [
+        each
+        for each in regime.variants
+        if each.variant == declared and fits(each.options, settings)
+    ]
+    return max(found, key=lambda each: len(each.options), default=None)
+
+
+def _gain(regime: Regime, chosen: MeasuredVariant, own: MeasuredVariant | None) -> Gain:
+    auc, interval = (None, None) if own is None else difference_of(chosen, own)
+    return Gain(regime.name, regime.seeds, auc, interval)

@@ -1,0 +1,138 @@
+"""The table of measured regimes that advice is taken from, in the form that a benchmark writes.
+
+`regimes.json` beside this module holds one `RegimeTable`. Whoever measures anew writes the whole
+file with `RegimeTable.model_dump_json(indent=1)`; nothing else is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from forebay.errors import DataError
+from forebay.system.message import Message
+
+TABLE = Path(__file__).with_name("regimes.json")
+Setting = bool | int | float | str
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Auc = Annotated[float, Field(ge=0, le=1)]
+# Two-sided 95% quantiles of Student's t for 1 to 9 degrees of freedom; beyond, the normal one is
+# within 0.27 of it.
+_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+_NORMAL = 1.960
+
+
+class MeasuredVariant(Message):
+    """How a variant did in one regime, over all scored rows, by the label that is complete.
+
+    variant: paradigm and correction, such as `mixture+head`. options: settings of the pipeline's
+    YAML other than their defaults, by dotted key (`model.mixture.gain`). auc: the mean over seeds;
+    auc_by_seed: each seed's, in one order for all variants of the regime, empty where only the
+    mean is known. calibration: predicted positives for each that was there.
+    """
+
+    variant: str
+    options: dict[str, Setting] = Field(default_factory=dict)
+    auc: _Auc
+    auc_by_seed: tuple[_Auc, ...] = ()
+    normalised_entropy: float | None = None
+    calibration: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The variant with its options, as people read it."""
+        settings = ", ".join(f"{key}: {setting_text(value)}" for key, value in self.options.items())
+        return f"{self.variant} ({settings})" if settings else self.variant
+
+
+class Regime(Message):
+    """Data of one kind, and how each variant did on it.
+
+    data: where the rows come from, in words. completeness: share of complete positives that the
+    stream knew when it published them. stream_share: share of all events that the stream has.
+    crowded: an id feature has many times more values than its table has rows.
+    """
+
+    name: str
+    data: str
+    completeness: _Share
+    stream_share: _Share = 1.0
+    crowded: bool = False
+    seeds: int = Field(ge=1)
+    variants: tuple[MeasuredVariant, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [each.name for each in self.variants]
+        if len(set(names)) != len(names):
+            raise ValueError(f"regime {self.name!r} names one variant with the same options twice")
+        for each in self.variants:
+            if len(each.auc_by_seed) not in {0, self.seeds}:
+                raise ValueError(
+                    f"regime {self.name!r}, {each.name}: {len(each.auc_by_seed)} seeds, "
+                    f"not {self.seeds}"
+                )
+        return self
+
+    @property
+    def best(self) -> MeasuredVariant:
+        """The variant with the highest AUC."""
+        return max(self.variants, key=lambda each: each.auc)
+
+
+class RegimeTable(Message):
+    """What was measured, when, and by which command or from where."""
+
+    measured: date
+    origin: str
+    command: str = ""
+    regimes: tuple[Regime, ...] = Field(min_length=1)
+
+
+@cache
+def measured_regimes() -> RegimeTable:
+    """The table that comes with this version."""
+    return read_table(TABLE)
+
+
+def read_table(path: Path) -> RegimeTable:
+    """The table of a file.
+
+    Raises:
+        DataError: naming what of it is not in the form.
+    """
+    try:
+        return RegimeTable.model_validate_json(path.read_bytes())
+    except (ValidationError, OSError) as error:
+        raise DataError(f"{path} is no table of measured regimes: {error}") from error
+
+
+def difference_of(one: MeasuredVariant, other: MeasuredVariant) -> tuple[float, float | None]:
+    """AUC of the one minus the other, and the half of its 95% interval over seeds, if it is known.
+
+    Seeds are paired: both learnt the same rows in the same order.
+    """
+    seeds = len(one.auc_by_seed)
+    if seeds < 3 or seeds != len(other.auc_by_seed):
+        return one.auc - other.auc, None
+    apart = [a - b for a, b in zip(one.auc_by_seed, other.auc_by_seed, strict=True)]
+    mean = sum(apart) / seeds
+    variance = sum((each - mean) ** 2 for each in apart) / (seeds - 1)
+    quantile = _T[seeds - 2] if seeds - 2 < len(_T) else _NORMAL
+    return mean, quantile * math.sqrt(variance / seeds)
+
+
+def fits(options: Mapping[str, Setting], settings: Mapping[str, object]) -> bool:
+    """Whether a pipeline has these options. settings: of the pipeline, by dotted key."""
+    return all(settings.get(key) == value for key, value in options.items())
+
+
+def setting_text(value: Setting) -> str:
+    """A setting as YAML has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,74 @@
+"""Share: so many of so many, with an interval. Whoever only reads figures needs nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+_Z = 1.959963984540054  # of a 95% interval
+
+
+@dataclass(frozen=True)
+class Share:
+    """`part` of `whole`, a positive number, with the 95% interval of the share."""
+
+    part: int
+    whole: int
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """The share itself."""
+        return self.part / self.whole
+
+    @classmethod
+    def of(cls, parts: Sequence[int], wholes: Sequence[int]) -> Self | None:
+        """The share over groups of rows that were drawn together; None where there is no row.
+
+        The interval is Wilson's (1927, JASA 22), for as many rows as tell as much when each is
+        drawn alone: rows of one hour are alike, and the ratio estimator over groups (Cochran,
+        Sampling Techniques, 1977, eq. 6.13) says how alike.
+        """
+        part, whole = sum(parts), sum(wholes)
+        if not whole:
+            return None
+        rows = whole / _design_effect(parts, wholes)
+        share, square = part / whole, _Z * _Z
+        middle = (share + square / (2 * rows)) / (1 + square / rows)
+        half = _Z / (1 + square / rows) * math.sqrt(
+            share * (1 - share) / rows + square / (4 * rows * rows)
+        )  # fmt: skip
+        low, high = min(share, middle - half), max(share, middle + half)
+        return cls(part, whole, max(0.0, low), min(1.0, high))
+
+    @property
+    def words(self) -> str:
+        """`45% (43%-48%) of 1,204`; never rounded up to a figure that it does not reach."""
+        low, high = (f"{math.floor(100 * each)}%" for each in (self.low, self.high))
+        return f"{100 * self.part // self.whole}% ({low}-{high}) of {self.whole:,}"
+
+    def as_json(self) -> dict[str, float | int]:
+        """The figures as a JSON object."""
+        return {
+            "share": self.value,
+            "low": self.low,
+            "high": self.high,
+            "part": self.part,
+            "whole": self.whole,
+        }
+
+
+def _design_effect(parts: Sequence[int], wholes: Sequence[int]) -> float:
+    """How many times wider the variance is than that of rows drawn alone; at least 1."""
+    part, whole = sum(parts), sum(wholes)
+    groups = sum(1 for each in wholes if each)
+    share = part / whole
+    alone = share * (1 - share) / whole
+    if groups < 2 or not alone:
+        return 1.0
+    squares = sum((one - share * of) ** 2 for one, of in zip(parts, wholes, strict=True))
+    together = groups / (groups - 1) * squares / whole**2
+    return max(1.0, together / alone)

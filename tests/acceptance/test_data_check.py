@@ -1,0 +1,145 @@
+"""`forebay check --connect` on rows: late labels, lacking positives, vocabularies, nulls."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.late_labels import late_project
+from support.projects import Project, ads_project
+
+
+def checked(project: Project, *more: str) -> tuple[int, list[str], str]:
+    done = project.forebay("check", "--connect", *more, check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def place_of(project: Project, key: str) -> str:
+    """File, line and column of a key that the pipeline's file has once."""
+    lines = (project.root / "config/pipelines/ads.yaml").read_text().splitlines()
+    ((number, column),) = [
+        (index, line.index(key) + 1)
+        for index, line in enumerate(lines, 1)
+        if line.strip().startswith(key)
+    ]
+    return f"config/pipelines/ads.yaml:{number}:{column}: "
+
+
+def change_source(project: Project, name: str, **changes: Any) -> None:
+    path = project.root / "config/sources" / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes, sort_keys=False))
+
+
+def test_late_labels_are_an_error_at_the_paradigm(tmp_path: Path) -> None:
+    project = late_project(tmp_path, known=0.45)
+    code, lines, _ = checked(project)
+    assert code == 1
+    error, labels = lines
+    assert error.startswith(place_of(project, "paradigm:"))
+    share, low, high = map(int, re.findall(r"(\d+)%", error)[:3])
+    assert 40 <= low <= share <= high <= 50
+    assert "positives are known when the stream row is published; the others train as nega" in error
+    assert "train.delay: head is recommended: expected difference in AUC against mixture" in error
+    assert error.endswith("to train so, write `train.accept: [incomplete_labels]`")
+    assert labels.startswith(f"labels  ads, clicks: {share}% ({low}%-{high}%) of ")
+    (found,) = json.loads("\n".join(checked(project, "--output", "json")[1]))
+    assert found["code"] == "incomplete-labels"
+
+
+def test_accepted_late_labels_are_a_note(tmp_path: Path) -> None:
+    project = late_project(tmp_path, known=0.45, train={"accept": ["incomplete_labels"]})
+    code, lines, notes = checked(project)
+    assert (code, lines[-1]) == (0, "2 sources, 1 pipeline: no problems")
+    assert notes.startswith(place_of(project, "paradigm:") + "note: 4")
+    assert "train.accept" not in notes
+
+
+@pytest.mark.parametrize("paradigm", ["mixture", "stream"])
+def test_complete_labels_are_no_problem_and_no_note(tmp_path: Path, paradigm: str) -> None:
+    project = late_project(tmp_path, known=1.0, train={"paradigm": paradigm})
+    code, lines, notes = checked(project)
+    assert (code, notes, lines[-1]) == (0, "", "2 sources, 1 pipeline: no problems")
+    assert lines[0].startswith("labels  ads, clicks: 100% (")
+
+
+def test_a_batch_paradigm_does_not_mind_late_labels(tmp_path: Path) -> None:
+    code, _, notes = checked(late_project(tmp_path, known=0.2, train={"paradigm": "batch"}))
+    assert (code, notes) == (0, "")
+
+
+def test_events_without_twins_are_unknown(tmp_path: Path) -> None:
+    project = late_project(tmp_path, known=0.2)
+    for file in project.files.rglob("*.parquet"):
+        table = pq.read_table(file)
+        events = table.column("event").to_numpy() + 7 * 10**15
+        pq.write_table(table.set_column(0, "event", [events]), file)
+    code, lines, _ = checked(project)
+    assert code == 0
+    assert "unknown how many positives are known at publication: 0 of" in lines[0]
+    assert len(lines) == 2  # and nothing is recommended
+
+
+def test_a_stream_that_does_not_say_when_its_events_happened(tmp_path: Path) -> None:
+    project = late_project(tmp_path, known=0.5, source={"event_time": None})
+    code, lines, _ = checked(project)
+    assert code == 1
+    assert re.search(r": (4[5-9]|5[0-5])% \(", lines[0])
+    assert "after the event" not in lines[1]
+    assert "by age" not in lines[1]
+
+
+def test_a_positive_that_never_occurs_is_an_error_that_can_be_accepted(tmp_path: Path) -> None:
+    project = ads_project(tmp_path)
+    project.pipeline["dataset"]["label"]["positive"] = 2
+    project.write_pipeline()
+    code, lines, _ = checked(project)
+    assert code == 1
+    assert lines[0].startswith(
+        place_of(project, "positive:") + "label: positive: 2 never occurs in"
+    )
+    assert re.search(r"column 'clicked' has '0' \([\d,]+\), '1' \([\d,]+\)", lines[0])
+    project.pipeline["train"]["accept"] = ["no_positives"]
+    project.write_pipeline()
+    code, _, notes = checked(project)
+    assert code == 0
+    assert "note: label: positive: 2 never occurs" in notes
+
+
+def test_vocabularies_nulls_and_crowded_buckets_are_reported(tmp_path: Path) -> None:
+    project = ads_project(tmp_path)
+    project.pipeline["dataset"]["features"] |= {
+        "user": {"encode": "vocabulary", "values": ["u1", "u2"]},
+        "tags": {"encode": "hash", "buckets": 10},
+    }
+    project.write_pipeline()
+    for file in project.files.rglob("*.parquet"):
+        table = pq.read_table(file)
+        label = [None if row % 5 else 1 for row in range(table.num_rows)]
+        place = table.schema.get_field_index("clicked")
+        pq.write_table(table.set_column(place, "clicked", [label]), file)
+    code, _, notes = checked(project)
+    assert code == 0
+    assert "columns.clicked" not in notes
+    nulls, vocabulary, buckets = notes.splitlines()
+    assert nulls.startswith("config/sources/history.yaml:")
+    assert "column 'clicked' is null in 80% of" in nulls
+    assert "write `label_null: dead_letter`" in nulls
+    assert vocabulary.startswith(place_of(project, "values:") + "note: feature 'user': ")
+    assert re.search(r"column 'user' are outside the vocabulary .* 'u3' \(\d", vocabulary)
+    assert "feature 'tags': 50 different values in the sample share 10 buckets" in buckets
+
+
+def test_a_sample_that_cannot_be_read_is_named_and_checks_go_on(tmp_path: Path) -> None:
+    project = ads_project(tmp_path)
+    change_source(project, "history", options={"path": "data/history", "window_path": None})
+    (file, *_) = sorted(project.files.rglob("*.parquet"))
+    good = file.read_bytes()
+    file.write_bytes(good[:200] + bytes(len(good) - 600) + good[-400:])
+    done = project.forebay("check", "--connect", check=False)
+    assert done.returncode in {0, 1, 2, 3, 4, 5}
+    assert "Traceback" not in done.stderr

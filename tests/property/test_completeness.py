@@ -1,0 +1,95 @@
+"""Completeness of labels equals what a loop over rows finds, however rows are drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.mixture.advice.completeness import CompleteRows, FreshRows, measure_completeness
+from forebay.mixture.advice.decision import LOSS_MAX, SAME, Situation, recommend, regimes_like
+from forebay.mixture.advice.regimes import measured_regimes
+
+NAN = float("nan")
+EVENTS = st.integers(0, 12)
+LABELS = st.sampled_from([0.0, 1.0, NAN])
+FRESH = st.lists(st.tuples(EVENTS, LABELS, st.integers(0, 3)), max_size=40)
+COMPLETE = st.lists(st.tuples(EVENTS, LABELS), max_size=40)
+
+
+@given(FRESH, COMPLETE)
+def test_a_loop_over_rows_finds_the_same(
+    fresh: list[tuple[int, float, int]], complete: list[tuple[int, float]]
+) -> None:
+    found = measure_completeness(
+        FreshRows(
+            np.array([each[0] for each in fresh], np.int64),
+            np.array([each[1] for each in fresh], np.float32),
+            np.full(len(fresh), np.nan, np.float32),
+            np.array([each[2] for each in fresh], np.int32),
+        ),
+        CompleteRows(
+            np.array([each[0] for each in complete], np.int64),
+            np.array([each[1] for each in complete], np.float32),
+            np.full(len(complete), np.nan, np.float32),
+        ),
+    )
+    said: dict[int, float] = {}
+    for event, label, _ in fresh:
+        if label == label:  # noqa: PLR0124 - not NaN
+            said.setdefault(event, label)
+    true: dict[int, float] = {}
+    for event, label in complete:
+        if label == label:  # noqa: PLR0124 - not NaN
+            true.setdefault(event, label)
+    twins = [event for event in said if event in true]
+    positive = [event for event in twins if true[event] == 1]
+    known = [event for event in positive if said[event] == 1]
+    assert (found.events, found.twins) == (len(said), len(twins))
+    assert found.taken_back == sum(said[event] == 1 and true[event] == 0 for event in twins)
+    share = found.at_publication
+    assert (share is None) == (not positive)
+    if share is not None:
+        assert (share.part, share.whole) == (len(known), len(positive))
+        assert 0 <= share.low <= share.value <= share.high <= 1
+
+
+@given(
+    st.floats(0, 1),
+    st.none() | st.floats(0, 1),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["stream", "mixed", "mixture", "batch", "stream+head", "mixture+head"]),
+)
+def test_advice_can_be_followed_and_costs_nothing_where_it_was_measured(
+    completeness: float,
+    stream_share: float | None,
+    has_batch: bool,
+    can_correct: bool,
+    crowded: bool,
+    declared: str,
+) -> None:
+    situation = Situation(
+        completeness,
+        stream_share,
+        has_batch=has_batch,
+        can_correct=can_correct,
+        crowded=crowded,
+    )
+    table = measured_regimes()
+    found = recommend(situation, declared, {}, table)
+    if found is None:
+        assert not has_batch or not can_correct
+        return
+    assert {gain.regime for gain in found.gains} <= {
+        each.name for each in regimes_like(situation, table)
+    }
+    if not found.changes:
+        assert found.variant == declared
+        return
+    assert can_correct or "+" not in found.variant
+    assert has_batch or found.variant == "stream"
+    known = [gain.auc for gain in found.gains if gain.auc is not None]
+    assert all(auc >= -LOSS_MAX for auc in known)
+    assert not known or len(known) < len(found.gains) or max(known) > SAME

@@ -1,0 +1,140 @@
+"""What sampled values say: positives, nulls, vocabularies, crowded buckets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.learning import dataset
+
+from forebay.config.datasets import DatasetSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
+from forebay.datatasks.sampling import Sample
+from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.executors.advice.column_values import crowded_features, value_findings
+from forebay.executors.advice.samples import SourceSample
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def sampled(columns: dict[str, str], rows: dict[str, list[Any]], **more: Any) -> SourceSample:
+    spec = SourceSpec.model_validate(
+        {"name": "s", "kind": "memory", "columns": columns, "options": {"table": "t"}, **more}
+    )
+    arrays = {name: pa.array(rows[name], ARROW_TYPES[kind]) for name, kind in spec.columns.items()}
+    table = pa.table(arrays)
+    times = np.zeros(table.num_rows, np.int64)
+    sample = Sample(table, times, table.num_rows, None, is_whole=True)
+    over = Interval(START, START + timedelta(days=1))
+    return SourceSample(spec, "batch", timedelta(0), over, sample, None)
+
+
+def messages(data: DatasetSpec, *samples: SourceSample) -> list[tuple[str, str, str]]:
+    names = {f"s{number}": each for number, each in enumerate(samples)}
+    return [(each.severity, each.code, each.message) for each in value_findings("ads", data, names)]
+
+
+FEATURES = {"x": {"encode": "numeric"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "rule", "is_found"),
+    [
+        ("int", [0, 1], {}, True),
+        ("int", [0, 0], {}, False),
+        ("int", [1, 2], {"positive": 2}, True),
+        ("int", [1, 2], {"positive": 3}, False),
+        ("string", ["y", "n"], {"positive": "y"}, True),
+        ("string", ["Y", "n"], {"positive": "y"}, False),
+        ("bool", [True, False], {"positive": True}, True),
+        ("bool", [False, False], {"positive": True}, False),
+        ("float", [0.4, 0.6], {"greater_than": 0.5}, True),
+        ("float", [0.4, 0.5], {"greater_than": 0.5}, False),
+        ("float", [None, None], {"less_than": 0.5}, False),
+    ],
+)
+def test_positives_that_never_occur(
+    kind: str, values: list[Any], rule: dict[str, Any], is_found: bool
+) -> None:
+    data = dataset(FEATURES, label={"column": "y", **rule})
+    rows = {"e": ["a", "b"], "y": values, "x": [1.0, 2.0]}
+    each = sampled({"e": "string", "y": kind, "x": "float"}, rows, label_null="dead_letter")
+    errors = [found for found in messages(data, each) if found[0] == "error"]
+    assert len(errors) == (not is_found)
+    for _, code, message in errors:
+        assert code == "no_positives"
+        assert "never occurs in 2 sampled rows of s0: column 'y' has " in message
+
+
+def test_one_source_with_positives_is_enough() -> None:
+    columns = {"e": "string", "y": "int", "x": "float"}
+    none = sampled(columns, {"e": ["a"], "y": [0], "x": [1.0]})
+    some = sampled(columns, {"e": ["a"], "y": [1], "x": [1.0]})
+    assert messages(dataset(FEATURES), none, some) == []
+    assert messages(dataset(FEATURES)) == []
+
+
+def test_each_value_of_a_list_of_positives_is_looked_for() -> None:
+    data = dataset(FEATURES, label={"column": "y", "positive": ["buy", "rent", "lease"]})
+    columns = {"e": "string", "y": "string", "x": "float"}
+    rows = {"e": list("abc"), "y": ["buy", "no", "rent"], "x": [1.0] * 3}
+    (found,) = messages(data, sampled(columns, rows))
+    assert found[:2] == ("note", "rare-positive")
+    assert found[2] == (
+        "label: value 'lease' never occurs in 3 sampled rows: column 'y' has 'buy' (1), 'no' (1), "
+        "'rent' (1)"
+    )
+
+
+def test_columns_that_are_mostly_null() -> None:
+    columns = {"e": "string", "y": "int", "x": "float"}
+    rows: dict[str, list[Any]] = {
+        "e": list("abcd"),
+        "y": [1, None, None, None],
+        "x": [None, float("nan"), 1.0, 2.0],
+    }
+    label, feature = messages(dataset(FEATURES), sampled(columns, rows))
+    assert label[2] == (
+        "column 'y' is null in 75% of 4 sampled rows; the first of them ends a run: write "
+        "`label_null: dead_letter` to set them aside"
+    )
+    assert feature[2] == "column 'x' is null in 50% of 4 sampled rows"
+    rows |= {"y": [1, 0, 0, 0], "x": [None, 1.0, 1.0, 2.0]}
+    assert messages(dataset(FEATURES), sampled(columns, rows)) == []
+
+
+def test_frequent_values_outside_a_vocabulary() -> None:
+    features: dict[str, Any] = {
+        "city": {"encode": "vocabulary", "values": ["rome", "oslo"]},
+        "tags": {"encode": "vocabulary", "values": [1, 2]},
+        "weekday": {"encode": "vocabulary", "column": "at", "part": "weekday", "values": [6]},
+    }
+    columns = {"e": "string", "y": "int", "city": "string", "tags": "list<int>", "at": "timestamp"}
+    rows: dict[str, list[Any]] = {
+        "e": [f"e{n}" for n in range(200)],
+        "y": [1] * 200,
+        "city": ["rome"] * 180 + ["paris"] * 19 + [None],
+        "tags": [[1, 2], [3]] * 100,
+        "at": [START] * 200,
+    }
+    city, tags = messages(dataset(features), sampled(columns, rows))
+    assert city[2] == (
+        "feature 'city': 9.5% of 199 sampled values of column 'city' are outside the vocabulary "
+        "and share one id: 'paris' (9.5%); add the frequent ones, or use `encode: hash`"
+    )
+    assert "33% of 300 sampled values of column 'tags'" in tags[2]
+    rows["city"] = ["rome"] * 199 + ["nice"]
+    rows["tags"] = [[7]] * 200
+    (tags,) = messages(dataset(features), sampled(columns, rows))
+    assert "outside the vocabulary, which has none of them, and share one id: '7' (100%)" in tags[2]
+
+
+def test_more_values_than_buckets() -> None:
+    features = {"u": {"encode": "hash", "buckets": 3}, "v": {"encode": "hash", "buckets": 4}}
+    columns = {"e": "string", "y": "int", "u": "int", "v": "int"}
+    rows = {"e": list("abcd"), "y": [1] * 4, "u": [1, 2, 3, 4], "v": [1, 2, 3, 4]}
+    assert crowded_features(dataset(features), {"s": sampled(columns, rows)}) == {"u": (4, 3)}

@@ -1,0 +1,78 @@
+"""Advice from windows of a line: whose labels count, which rows, and when somebody is warned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.stages import pipeline
+
+from forebay.executors.advice.line import advice_on_windows, late_label_warnings, settings_of
+
+
+def window(fresh: int, complete: int, stream: int = 50, batch: int = 100) -> dict[str, Any]:
+    return {
+        "sources": {
+            "a": {"feed": "batch", "trained_rows": batch},
+            "ab": {"feed": "stream", "trained_rows": stream},
+        },
+        "label_completeness": {"fresh_positives": fresh, "complete_positives": complete},
+    }
+
+
+LATE = [window(40, 100), window(44, 100), window(0, 0)]
+
+
+def spec(**train: Any) -> Any:
+    return pipeline(("a", "ab"), train={"paradigm": "mixture", **train})
+
+
+def test_windows_are_added_up() -> None:
+    found = advice_on_windows(spec(), LATE)
+    assert found is not None
+    assert found.known is not None
+    assert (found.known.part, found.known.whole, found.is_late) == (84, 200, True)
+    assert found.stream_share == 0.5
+    value = found.as_json()
+    assert value["incomplete_labels"] is True
+    assert value["recommendation"]["variant"].endswith("+head")
+    assert value["words"] == found.words
+    assert found.words.startswith("42% (35%-48%) of 200 positives are known when the stream row is")
+    assert "the others train as negatives, and mixture does not correct that" in found.words
+
+
+def test_who_is_warned() -> None:
+    assert len(late_label_warnings(spec(), LATE)) == 1
+    assert late_label_warnings(spec(accept=["incomplete_labels"]), LATE) == []
+    assert late_label_warnings(spec(paradigm="batch"), LATE) == []
+    assert late_label_warnings(spec(), [window(95, 100)]) == []
+    assert late_label_warnings(spec(), [window(1, 10)]) == []  # too few to say
+    assert late_label_warnings(spec(), [window(0, 0)]) == []
+    assert late_label_warnings(spec(), []) == []
+
+
+def test_unknown_labels_are_said_to_be_unknown() -> None:
+    found = advice_on_windows(spec(), [window(0, 0)])
+    assert found is not None
+    assert found.words == (
+        "label completeness is unknown: no positive event of the stream was found among batch rows"
+    )
+    assert found.as_json()["label_completeness"] is None
+
+
+def test_counting_learns_no_labels() -> None:
+    assert advice_on_windows(pipeline(("a", "ab"), model={"kind": "count"}), LATE) is None
+
+
+@pytest.mark.parametrize(("batch", "share"), [(0, None), (10, 1.0), (1000, 0.05)])
+def test_the_share_of_events_in_the_stream(batch: int, share: float | None) -> None:
+    found = advice_on_windows(spec(), [window(100, 100, batch=batch)])
+    assert found is not None
+    assert found.stream_share == share
+
+
+def test_settings_by_dotted_key() -> None:
+    found = settings_of(spec())
+    assert found["train.paradigm"] == "mixture"
+    assert found["model.mixture.gain"] == 0.05
+    assert found["dataset.event_id"]

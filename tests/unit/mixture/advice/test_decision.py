@@ -1,0 +1,149 @@
+"""What is recommended where, against the table that comes with this version and small ones."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from forebay.mixture.advice.decision import (
+    LOSS_MAX,
+    Situation,
+    advise,
+    learns_late_labels,
+    recommend,
+    regimes_like,
+    situation_of,
+)
+from forebay.mixture.advice.recommendation import Recommendation
+from forebay.mixture.advice.regimes import Regime, RegimeTable, measured_regimes
+from forebay.mixture.advice.share import Share
+
+TABLE = measured_regimes()
+
+
+def table(*regimes: Regime) -> RegimeTable:
+    return RegimeTable(measured=date(2026, 11, 23), origin="a test", regimes=regimes)
+
+
+def regime(name: str, completeness: float, variants: dict[str, float], **more: Any) -> Regime:
+    measured = [{"variant": variant, "auc": auc} for variant, auc in variants.items()]
+    return Regime.model_validate(
+        {"name": name, "data": "-", "completeness": completeness, "seeds": 1, **more}
+        | {"variants": measured}
+    )
+
+
+def recommended(situation: Situation, *regimes: Regime, declared: str = "stream") -> Recommendation:
+    found = recommend(situation, declared, {}, table(*regimes))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("like", TABLE.regimes, ids=lambda like: like.name)
+def test_what_is_recommended_is_near_the_best_of_every_measured_regime(like: Regime) -> None:
+    found = recommend(situation_of(like), "none of them", {}, TABLE)
+    assert found is not None
+    (own,) = [
+        each
+        for each in like.variants
+        if (each.variant, each.options) == (found.variant, found.options)
+    ]
+    assert like.best.auc - own.auc <= LOSS_MAX
+
+
+@pytest.mark.parametrize("like", TABLE.regimes, ids=lambda like: like.name)
+def test_who_follows_the_advice_is_asked_for_nothing_more(like: Regime) -> None:
+    first = recommend(situation_of(like), "none of them", {}, TABLE)
+    assert first is not None
+    again = recommend(situation_of(like), first.variant, first.options, TABLE)
+    assert again is not None
+    assert (again.changes, again.variant) == (False, first.variant)
+    assert "nothing measured beats" in again.words
+
+
+def test_late_labels_are_corrected() -> None:
+    for completeness in (0.1, 0.3, 0.5, 0.7, 0.89):
+        found = recommend(Situation(completeness), "mixture", {}, TABLE)
+        assert found is not None
+        assert found.variant.endswith("+head")
+
+
+def test_what_cannot_be_declared_is_not_recommended() -> None:
+    late = regime("late", 0.5, {"stream+head": 0.8, "mixed": 0.7, "batch": 0.6, "stream": 0.5})
+    assert recommended(Situation(0.5), late).variant == "stream+head"
+    assert recommended(Situation(0.5, can_correct=False), late).variant == "mixed"
+    assert recommended(Situation(0.5, has_batch=False), late).variant == "stream"
+    assert recommend(Situation(0.5, has_stream=False), "batch", {}, table(late)) is None
+    assert recommend(Situation(None), "stream", {}, table(late)) is None
+
+
+def test_one_answer_has_to_do_for_regimes_that_cannot_be_told_apart() -> None:
+    calm = regime("calm", 1.0, {"stream": 0.8, "mixture": 0.799, "mixed": 0.7})
+    incident = regime("incident", 1.0, {"stream": 0.7, "mixture": 0.781, "mixed": 0.783})
+    found = recommended(Situation(1.0), calm, incident)
+    assert (found.variant, [gain.regime for gain in found.gains]) == (
+        "mixture",
+        ["calm", "incident"],
+    )
+    assert [round(gain.auc or 0.0, 3) for gain in found.gains] == [-0.001, 0.081]
+
+
+def test_the_nearest_completeness_decides_where_nothing_does_for_all() -> None:
+    early = regime("early", 0.3, {"batch": 0.7, "mixture+head": 0.6})
+    later = regime("later", 0.8, {"batch": 0.6, "mixture+head": 0.7})
+    assert recommended(Situation(0.35), early, later).variant == "batch"
+    assert recommended(Situation(0.75), early, later).variant == "mixture+head"
+
+
+def test_regimes_that_share_no_variant_are_taken_alone() -> None:
+    one, other = regime("one", 1.0, {"stream": 0.7}), regime("other", 1.0, {"mixed": 0.7})
+    assert recommended(Situation(1.0), one, other, declared="mixture").variant == "stream"
+
+
+def test_sparse_streams_and_crowded_ids_are_their_own() -> None:
+    assert [each.name for each in regimes_like(Situation(1.0, 0.1), TABLE)] == ["sparse stream"]
+    crowded = Situation(1.0, 1.0, crowded=True)
+    assert [each.name for each in regimes_like(crowded, TABLE)] == ["crowded ids"]
+    late = Situation(0.5, 0.1, crowded=True)
+    assert "late conversions" in [each.name for each in regimes_like(late, TABLE)]
+
+
+def test_a_difference_smaller_than_seeds_make_changes_nothing() -> None:
+    near = regime("near", 1.0, {"mixture": 0.8, "stream": 0.7995})
+    found = recommended(Situation(1.0), near)
+    assert (found.changes, found.variant) == (False, "stream")
+
+
+@pytest.mark.parametrize(
+    ("variant", "late"),
+    [
+        ("stream", True),
+        ("mixed", True),
+        ("mixture", True),
+        ("batch_then_stream", True),
+        ("batch", False),
+        ("mixture+head", False),
+        ("stream+fnw", False),
+    ],
+)
+def test_who_learns_late_labels_as_they_are(variant: str, late: bool) -> None:
+    assert learns_late_labels(variant) is late
+
+
+def test_few_positives_say_nothing() -> None:
+    few, enough = Share.of([5], [29]), Share.of([5], [30])
+    for known, is_late in ((few, False), (enough, True)):
+        assert known is not None
+        found = advise(known, Situation(known.value), "mixture", {}, TABLE)
+        assert (found.is_late, found.recommendation is not None) == (is_late, is_late)
+    assert "too little to recommend" in advise(few, Situation(0.17), "mixture", {}, TABLE).words
+
+
+def test_the_limit_is_nine_of_ten() -> None:
+    for part, is_late in ((899, True), (900, False)):
+        known = Share.of([part], [1000])
+        assert known is not None
+        assert advise(known, Situation(known.value), "mixed", {}, TABLE).is_late is is_late
+        assert not advise(known, Situation(known.value), "mixed+head", {}, TABLE).is_late

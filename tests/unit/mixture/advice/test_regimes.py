@@ -1,0 +1,86 @@
+"""The table of measured regimes: its form, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.errors import DataError
+from forebay.mixture.advice.regimes import (
+    TABLE,
+    MeasuredVariant,
+    difference_of,
+    fits,
+    measured_regimes,
+    read_table,
+)
+
+
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(TABLE.read_text())
+    return found
+
+
+def written(folder: Path, value: dict[str, Any]) -> Path:
+    path = folder / "regimes.json"
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "regimes.json"
+    path.write_text(measured_regimes().model_dump_json(indent=1))
+    assert read_table(path) == measured_regimes()
+
+
+def test_another_form_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"regimes\.json is no table of measured regimes"):
+        read_table(tmp_path / "regimes.json")
+    for key, value in (("completeness", 1.5), ("seeds", 0), ("variants", []), ("aucs", 1)):
+        wrong = document()
+        wrong["regimes"][0][key] = value
+        with pytest.raises(DataError, match=key):
+            read_table(written(tmp_path, wrong))
+
+
+def test_a_variant_is_measured_once_over_all_seeds(tmp_path: Path) -> None:
+    wrong = document()
+    wrong["regimes"][0]["variants"].append(wrong["regimes"][0]["variants"][0])
+    with pytest.raises(DataError, match="names one variant with the same options twice"):
+        read_table(written(tmp_path, wrong))
+    wrong = document()
+    wrong["regimes"][0]["variants"][0]["auc_by_seed"] = [0.7]
+    with pytest.raises(DataError, match="'late conversions', mixed: 1 seeds, not 5"):
+        read_table(written(tmp_path, wrong))
+
+
+def variant(*aucs: float) -> MeasuredVariant:
+    return MeasuredVariant(variant="stream", auc=sum(aucs) / len(aucs), auc_by_seed=aucs)
+
+
+def test_differences_are_paired_by_seed() -> None:
+    mean, half = difference_of(variant(0.71, 0.72, 0.73), variant(0.70, 0.70, 0.70))
+    assert mean == pytest.approx(0.02)
+    assert half == pytest.approx(4.303 * 0.01 / 3**0.5)
+    assert difference_of(variant(0.7, 0.7), variant(0.6, 0.6))[1] is None
+    one = MeasuredVariant(variant="mixed", auc=0.6)
+    assert difference_of(variant(0.7, 0.7, 0.7), one) == (pytest.approx(0.1), None)
+
+
+def test_options_are_those_of_the_pipeline() -> None:
+    settings: dict[str, object] = {"model.mixture.gain": 0.3, "train.seeds": 1}
+    assert fits({"model.mixture.gain": 0.3}, settings)
+    assert fits({}, settings)
+    assert not fits({"model.mixture.gain": 0.2}, settings)
+    assert not fits({"model.mixture.embeddings": "shared"}, settings)
+
+
+def test_a_name_says_the_options_as_yaml_has_them() -> None:
+    options: dict[str, Any] = {"model.mixture.gain": 0.3, "model.mixture.memory_embeddings": True}
+    found = MeasuredVariant(variant="mixture+head", options=options, auc=0.7)
+    assert found.name == (
+        "mixture+head (model.mixture.gain: 0.3, model.mixture.memory_embeddings: true)"
+    )
