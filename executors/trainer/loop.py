@@ -222,7 +222,8 @@ class WindowTrainer:
         self._learner.set_phase(warm_start=window.warm_start)
         scores = None
         if not window.warm_start:
-            scores = ScoreWriter(folder / SCORES_FOLDER, self._learner.paradigms)
+            names = [column.name for column in self._learner.columns]
+            scores = ScoreWriter(folder / SCORES_FOLDER, names)
             scores.restore(seal.scores if seal else [])
         opened = _Open(
             request=window,

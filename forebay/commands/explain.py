@@ -91,7 +91,8 @@ def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows:
 def _head(printer: Output, spec: PipelineSpec) -> None:
     dataset, train, job = spec.dataset, spec.train, spec.job
     end = f" to {instant(dataset.end)}" if dataset.end else ", no end"
-    compared = f", compared with {', '.join(train.compare)}" if train.compare else ""
+    names = train.paradigms
+    compared = f", compared with {', '.join(names[1:])}" if names[1:] else ""
     label = dataset.label
     rules = {
         "is": label.positive,
@@ -105,9 +106,7 @@ def _head(printer: Output, spec: PipelineSpec) -> None:
     )
     printer.line(f"event      {', '.join(dataset.event_id_columns)}")
     printer.line(f"label      {label.column} {rule}".rstrip())
-    printer.line(
-        f"learns     {train.paradigm}{compared}; minibatches of {train.minibatch_rows} rows"
-    )
+    printer.line(f"learns     {names[0]}{compared}; minibatches of {train.minibatch_rows} rows")
     printer.line(
         f"runs       {job.plane}: {job.roles.data.count} data, {job.roles.trainer.count} trainer; "
         f"checkpoint every {job.checkpoint.every_steps} steps; publish {job.publish.when}"

@@ -10,7 +10,8 @@ import tensorflow as tf
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.tensors import RawEncoder, input_spec
 from forebay.mixture.models.embeddings import Stack, locate
-from forebay.mixture.models.paradigm import Inputs, ParadigmModel
+from forebay.mixture.models.paradigm import Inputs
+from forebay.mixture.models.seed_models import SeedModels
 from forebay.mixture.models.step import AUTOGRAPH
 from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedFeatures
 
@@ -18,13 +19,11 @@ from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedF
 class Exporter:
     """Writes SavedModels of one learner: the graph is traced once, at the first export."""
 
-    def __init__(
-        self, layout: FeatureLayout, stacks: Sequence[Stack], model: ParadigmModel
-    ) -> None:
-        """Keep what is served; nothing is traced yet."""
+    def __init__(self, layout: FeatureLayout, stacks: Sequence[Stack], models: SeedModels) -> None:
+        """Keep what is served, the first of the models; nothing is traced yet."""
         self._layout = layout
         self._stacks = stacks
-        self._model = model
+        self._models = models
         self._module: tf.Module | None = None
         self._features: ServedFeatures | None = None
 
@@ -38,20 +37,20 @@ class Exporter:
         (directory / FEATURES).write_text(self._features.model_dump_json(indent=1))
 
     def _build(self) -> tuple[tf.Module, ServedFeatures]:
-        features = ServedFeatures.of(self._model.name, self._layout.types, [])
+        features = ServedFeatures.of(self._models.models[0].name, self._layout.types, [])
         encoder = RawEncoder(self._layout)
 
         def serve(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
             columns = {name: raw[column.input] for name, column in features.columns.items()}
             dense, ids, lists = encoder.encode(columns)
             inputs = Inputs(dense, locate(self._stacks, ids, lists, distinct=False))
-            logits = self._model.logits(inputs)
+            logits = self._models.answers(inputs, 1)[0]
             return {name: tf.sigmoid(logit) for name, logit in logits.items()}
 
         specs = [input_spec(column.type, column.input) for column in features.columns.values()]
         module = tf.Module()
         # Variables and tables that the function captures are saved only where they are tracked.
-        module.served = self._model.served
+        module.served = self._models.served()
         module.vocabularies = encoder.vocabularies
         module.serve = tf.function(serve, autograph=AUTOGRAPH).get_concrete_function(
             **{spec.name: spec for spec in specs}

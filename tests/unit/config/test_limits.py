@@ -47,6 +47,8 @@ NUMBERS = {
     "DatasetSpec.queue_unit": "default 1.0, > 0",
     "DatasetSpec.streams": "keys >= 1",
     "DatasetSpec.window": "default 1d",
+    "DelayHeadSpec.hidden": "default [16], >= 1, <= 65536",
+    "DelayHeadSpec.q_min": "default 0.2, >= 0, < 1",
     "FailoverSpec.heartbeat_timeout": "default 10s",
     "FailoverSpec.restarts_max": "default 8, >= 0",
     "FailoverSpec.task_attempts_max": "default 3, >= 1",
@@ -101,6 +103,7 @@ NUMBERS = {
     "StreamSpec.weight": "default 1.0, > 0",
     "TowerSpec.hidden": "default [64, 32], >= 1, <= 65536",
     "TrainSpec.minibatch_rows": "default 512, >= 1, <= 65536",
+    "TrainSpec.seeds": "default 1, >= 1, <= 16",
     "VocabularyFeature.dimension": "default 8, >= 1, <= 1024",
     "VocabularyFeature.values": "items >= 1",
 }
