@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from learning_figures import pooled_auc
-from replay import ROWS, Feeds, Replayed, encoded, replay
+from replay import ROWS, Feeds, Replayed, Span, encoded, replay
 from variants import train_of, variants
 
 from forebay.config.load import load_project
@@ -33,7 +33,8 @@ from forebay.mixture.metrics.probabilities import calibration, normalised_entrop
 
 DAY_US = 86_400_000_000
 FIRST_DAY = int(datetime(2013, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-DAYS, WARM_DAYS, HISTORY_DAYS = 365, 31, 1
+SPAN = Span(windows=365, warm=31, judged_from=31)
+HISTORY_DAYS = 1
 BARE = ("batch", "stream", "mixed")
 
 
@@ -54,7 +55,7 @@ def main() -> None:
     layout = FeatureLayout.of(pipeline.dataset, source.columns)
     learner = make_learner(pipeline, source.columns, 2, 1)
     feeds = feeds_of(flights, wait, Encoder(pipeline.dataset, source, layout), layout)
-    found = replay(learner, feeds, DAYS, WARM_DAYS)
+    found = replay(learner, feeds, SPAN)
     known = int(100 * flights.share_known(wait))
     print(f"{known}% of late flights known after {arguments.wait} h, seed {arguments.seed}")
     show(found)
@@ -63,7 +64,7 @@ def main() -> None:
 
         for name in BARE:
             began = time.monotonic()
-            again = replay(BareTower(name, layout, arguments.seed), feeds, DAYS, WARM_DAYS)
+            again = replay(BareTower(name, layout, arguments.seed), feeds, SPAN)
             print(f"bare: {time.monotonic() - began:.0f} s")
             show(again)
 

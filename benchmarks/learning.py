@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 
 from learning_figures import Run, figures_of, summarised
 from learning_page import page_text, write_page
-from market_replay import DAYS, WARM_DAYS, replay_market
-from replay import Window
+from market_replay import DAYS, SPAN, replay_market
+from replay import Span, Window
 from variants import train_of, variants
 
 from forebay.demo.ad_market import MARKETS, generate
@@ -37,9 +37,10 @@ SEEDS = (1, 2, 3, 4, 5)
 PAGE = Path("docs/learning.md")
 FIGURES = Path("mixture/metrics/learning.json")
 HOURLY = 2_000
-QUICK = (4, 2, 250)
-# What a variant costs is measured in the hours from this one to the end of so many days.
+QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24), 250)
+# What a variant costs is measured after so many hours, when its functions are traced.
 COST_FROM, COST_DAYS = 30, 3
+COST_SPAN = Span(COST_DAYS * 24, 0, COST_FROM)
 
 
 class Task(NamedTuple):
@@ -49,7 +50,7 @@ class Task(NamedTuple):
     seed: int
     guard: bool
     days: int = DAYS
-    warm_days: int = WARM_DAYS
+    span: Span = SPAN
     hourly: int = HOURLY
 
     @property
@@ -64,7 +65,7 @@ def run(task: Task, options: dict[str, Any]) -> Run:
     events = generate(market, task.seed, days=task.days, hourly=task.hourly)
     train = train_of(variants(), guard=task.guard)
     model = {"seed": task.seed, **options}
-    found = replay_market(market, events, train, model, days=task.days, warm_days=task.warm_days)
+    found = replay_market(market, events, train, model, span=task.span)
     return figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
 
 
@@ -78,7 +79,7 @@ def cost(wanted: dict[str, str]) -> float:
     market = MARKETS["late conversions"]
     events = generate(market, 1, days=COST_DAYS)
     train = train_of([wanted], guard=False)
-    replay_market(market, events, train, {}, days=COST_DAYS, warm_days=1, after_window=mark)
+    replay_market(market, events, train, {}, span=COST_SPAN, after_window=mark)
     (began, before), (ended, after) = marks[COST_FROM], marks[-1]
     return 1e3 * (ended - began) / (after - before)
 

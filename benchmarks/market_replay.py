@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from replay import ROWS, Feeds, Replayed, Window, encoded, replay
+from replay import ROWS, Feeds, Replayed, Span, Window, encoded, replay
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import ColumnType, SourceSpec
@@ -21,7 +21,9 @@ HOUR_US = 3_600_000_000
 START_US = int(START.timestamp() * 1e6)
 HISTORY_HOURS = HORIZON // timedelta(hours=1)
 THREADS = 1
-WARM_DAYS, DAYS = 6, 12
+DAYS = 12
+# After five days of warm start the sixth lets all variants settle: some change feeds then.
+SPAN = Span(windows=DAYS * 24, warm=5 * 24, judged_from=6 * 24)
 
 
 def pipeline_of(market: Market, train: dict[str, Any], model: dict[str, Any]) -> PipelineSpec:
@@ -52,17 +54,16 @@ def replay_market(
     train: dict[str, Any],
     model: dict[str, Any],
     *,
-    days: int = DAYS,
-    warm_days: int = WARM_DAYS,
+    span: Span = SPAN,
     after_window: Callable[[Window], None] | None = None,
 ) -> Replayed:
-    """Train all variants on a market's events, score every event after the warm start."""
+    """Train all variants on a market's events, score the judged events."""
     pipeline = pipeline_of(market, train, model)
     source = _source()
     layout = FeatureLayout.of(pipeline.dataset, source.columns)
     learner = make_learner(pipeline, source.columns, 2, THREADS)
     feeds = _feeds(events, Encoder(pipeline.dataset, source, layout), layout)
-    return replay(learner, feeds, days * 24, warm_days * 24, after_window)
+    return replay(learner, feeds, span, after_window)
 
 
 def _source() -> SourceSpec:

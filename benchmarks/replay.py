@@ -47,7 +47,7 @@ class Feeds:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the models answered: scores float32[N, columns] of the N events after the warm start.
+    """What the models answered: scores float32[N, columns] of the N events that are judged.
 
     windows: int64[N], the window of each event. converted: its complete label. learnt: rows that
     each variant has learnt from, by source. pauses: (guarded variant, from, to) in windows.
@@ -61,6 +61,17 @@ class Replayed:
     learnt: dict[str, list[int]]
     pauses: list[tuple[str, float, float]]
     cpu_seconds: float
+
+
+class Span(NamedTuple):
+    """What is replayed: `windows` in all, of which the first `warm` are one warm start.
+
+    judged_from: the first window whose events are judged.
+    """
+
+    windows: int
+    warm: int
+    judged_from: int
 
 
 class Window(NamedTuple):
@@ -81,16 +92,15 @@ def encoded(rows: pa.Table, encoder: Encoder, feed: Feed, layout: FeatureLayout)
 def replay(
     learner: Learner,
     feeds: Feeds,
-    windows: int,
-    warm_windows: int,
+    span: Span,
     after_window: Callable[[Window], None] | None = None,
 ) -> Replayed:
-    """Learn all windows, and score every event after the warm start before it is learnt."""
+    """Learn all windows, and score every judged event before it is learnt."""
     scores, steps, pauses = [], 0, Pauses()
     began = time.process_time()
-    for number in range(windows):
-        learner.set_phase(warm_start=number < warm_windows)
-        if number >= warm_windows:
+    for number in range(span.windows):
+        learner.set_phase(warm_start=number < span.warm)
+        if number >= span.judged_from:
             first, last = np.searchsorted(feeds.event_windows, [number, number + 1]).tolist()
             scores.append(learner.score(part(feeds.events, first, last)))
         for done, minibatch in minibatches(feeds, number):
@@ -99,14 +109,14 @@ def replay(
             pauses.note(number + done, learner)
         if after_window is not None:
             after_window(Window(number, steps))
-    judged = (feeds.event_windows >= warm_windows) & (feeds.event_windows < windows)
+    judged = (feeds.event_windows >= span.judged_from) & (feeds.event_windows < span.windows)
     return Replayed(
         columns=tuple(column.name for column in learner.columns),
         windows=feeds.event_windows[judged],
         converted=feeds.converted[judged],
         scores=np.concatenate(scores),
         learnt=learner.learnt(),
-        pauses=pauses.ended(windows),
+        pauses=pauses.ended(span.windows),
         cpu_seconds=time.process_time() - began,
     )
 
