@@ -11,6 +11,7 @@ from itertools import chain, islice
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
 from forebay.config.datasets import DatasetSpec
 from forebay.config.features import CrossFeature, feature_columns
+from forebay.config.label_check import check_labels
 from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
 from forebay.config.pipelines import PipelineSpec
@@ -75,6 +76,8 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     if whole:
         columns = _Columns(pipeline.document, spec.dataset, sound).problems()
         problems += islice(columns, PROBLEMS_MAX + 1)
+        if not any(problem.code == "feed" for problem in problems):
+            problems += islice(check_labels(pipeline.document, spec, sound), PROBLEMS_MAX + 1)
     return problems
 
 

@@ -11,11 +11,34 @@ Json = dict[str, Any]
 
 
 def row_notes(windows: Collection[Json]) -> list[str]:
-    """Notes on rows out of their time, on rows that nobody learns from, and on silent windows.
+    """Notes on rows out of their time, rows that nobody learns from, and silent windows.
 
     windows: as in the summary.
     """
-    return [*_outside_notes(windows), *_idle_notes(windows), *_silent_notes(windows)]
+    return [
+        *_outside_notes(windows),
+        *_not_known_notes(windows),
+        *_idle_notes(windows),
+        *_silent_notes(windows),
+    ]
+
+
+def _not_known_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source with rows whose label came after their run's window."""
+    left_out: dict[str, int] = {}
+    counted: dict[str, int] = {}
+    for window in windows:
+        for name, source in window["sources"].items():
+            # Judgements of earlier versions do not have it.
+            if rows := source.get("label_not_known_rows", 0):
+                left_out[name] = left_out.get(name, 0) + rows
+                counted[name] = counted.get(name, 0) + source["served_rows"]
+    return [
+        f"source {name}: {rows:,} of {counted[name]:,} rows of such windows were not learnt: their "
+        "label was not known when the window ended (known_at); a larger offset of their stream "
+        "waits for it"
+        for name, rows in left_out.items()
+    ]
 
 
 def _outside_notes(windows: Collection[Json]) -> list[str]:

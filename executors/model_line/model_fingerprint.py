@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from forebay.config.datasets import LabelSpec
 from forebay.config.features import feature_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
@@ -34,10 +35,15 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
         "features": {
             name: feature.model_dump(mode="json") for name, feature in dataset.features.items()
         },
-        "label": dataset.label.model_dump(mode="json"),
+        "label": dataset.label.model_dump(mode="json", exclude=_unwritten(dataset.label)),
         "types": {column: str(kind) for column, kind in sorted(types.items())},
         "paradigms": pipeline.train.paradigms,
         "model": pipeline.model.model_dump(mode="json", exclude=_TUNABLE),
         "sources": pipeline.source_names,
     }
     return hashlib.sha256(json.dumps(meaning, sort_keys=False).encode()).hexdigest()[:16]
+
+
+def _unwritten(label: LabelSpec) -> set[str]:
+    """Keys that a label did not always have: where they are not written, nothing changed."""
+    return {name for name in ("negative", "known_at") if getattr(label, name) is None}

@@ -48,6 +48,9 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         window=key,
         generation=link.generation,
         rows={name: link.trained(name).rows for name in link.seen},
+        label_not_known={
+            name: read.label_not_known for name, read in link.read.items() if read.label_not_known
+        },
         rows_line=rows_line,
         metrics={name: _figures(found) for name, found in document["metrics"].items()},
     )

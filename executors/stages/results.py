@@ -89,11 +89,16 @@ class SubmitResult(Message):
 
 
 class EvaluateResult(Message):
-    """Metrics of one window by paradigm and name."""
+    """Metrics of one window by paradigm and name.
+
+    rows: that were learnt, by source. label_not_known: rows that were left out since their label
+    was not known when the window ended, by source; those that have some.
+    """
 
     window: str
     generation: int
     rows: dict[str, int] = Field(default_factory=dict)
+    label_not_known: dict[str, int] = Field(default_factory=dict)
     rows_line: str = ""
     metrics: dict[str, dict[str, float]] = Field(default_factory=dict)
 

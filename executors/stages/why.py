@@ -105,7 +105,7 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             generation=link.generation,
         )
     skipped = _skipped_text(plan)
-    reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "")
+    reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "") + _not_known_text(link)
     project, pipeline = target.project, target.pipeline
     since = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
     return Why(
@@ -247,6 +247,18 @@ def _plan_text(plan: WindowPlan) -> str:
         reason = f" ({source.reason})" if source.reason else ""
         parts.append(f"{source.source} {rows} rows{reason}")
     return f"generation {plan.generation}: " + ", ".join(parts)
+
+
+def _not_known_text(link: Link) -> str:
+    """Rows that were left out since their label came late; an empty text when there are none."""
+    left_out = [
+        f"{name} {read.label_not_known:,} of {read.rows:,}"
+        for name, read in link.read.items()
+        if read.label_not_known
+    ]
+    if not left_out:
+        return ""
+    return f"; rows not learnt, their label was not known in time: {', '.join(left_out)}"
 
 
 def _skipped_text(plan: WindowPlan) -> str:

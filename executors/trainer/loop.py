@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from forebay.config.feeds import has_stream
+from forebay.config.label_join import joins_labels
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -113,6 +115,8 @@ class WindowTrainer:
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
+        join = joins_labels(pipeline) and len(learner.paradigms) > 0
+        self._join = LabelJoin(self._chain, pipeline, self._sources) if join else None
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
         self._copier = SealCopier(self._chain, self._archive, self._model_fingerprint)
         self._runtime = runtime_of(home)
@@ -219,12 +223,16 @@ class WindowTrainer:
             if seal is None:
                 remove_tree(folder / DEAD_FOLDER)  # all rows are read again
                 self._load_parent(parent)
+            if self._join is not None:
+                self._join.begin(plan, parent)
         self._learner.set_phase(warm_start=window.warm_start)
         scores = None
         if not window.warm_start:
             names = [column.name for column in self._learner.columns]
             scores = ScoreWriter(folder / SCORES_FOLDER, names)
             scores.restore(seal.scores if seal else [])
+            if self._join is not None:
+                self._join.resume(plan, folder / SCORES_FOLDER)
         opened = _Open(
             request=window,
             plan=plan,
@@ -320,6 +328,8 @@ class WindowTrainer:
         """Score, write the scores, then learn: the order is what makes metrics progressive."""
         minibatch = frame.minibatch
         if minibatch is not None and len(minibatch):
+            if self._join is not None and minibatch.feed == "batch":
+                minibatch = self._join.joined(minibatch)
             if opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
             self._learn(opened, minibatch)
@@ -351,6 +361,8 @@ class WindowTrainer:
             scores.append(minibatch, self._learner.score(minibatch))
         if minibatch.feed == "batch":
             scores.append(minibatch, None)
+        elif self._join is not None:
+            self._join.add(minibatch)
 
     def _seal(self, opened: _Open, *, final: bool) -> Seal:
         with self._progress.phase("seal"):
@@ -436,6 +448,7 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
             late=before.late + at.late_rows,
             odd_timestamps=before.odd_timestamps + at.odd_timestamps,
             first_odd=before.first_odd or at.first_odd,
+            label_not_known=before.label_not_known + at.label_not_known,
             offsets=before.offsets.plus(at.offsets),
         )
     return found

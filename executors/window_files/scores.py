@@ -1,13 +1,14 @@
 """Scores and labels on disk: append-only Arrow IPC segments, sealed together with a checkpoint.
 
 Rows of a stream are written with the scores they got before the step that used them, rows of
-batch sources with their complete label. A segment that no checkpoint sealed is dropped at restore,
-as the steps after it are, so scores and model always cover the same rows.
+batch sources with their complete label, both with when they happened and whose they are. A segment
+that no checkpoint sealed is dropped at restore, as the steps after it are, so scores and model
+always cover the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,17 @@ from forebay.errors import DataError
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.files import make_folder, sync, writing
 
+_Columns = Mapping[str, tuple[pa.DataType, float]]
 SCORES_FOLDER = "scores"
 _SCORES, _LABELS = "scores", "labels"
 _ROWS_IN_MEMORY = 8_192
 _PREFIX = "score:"
+# What a segment says of each row beside ids, labels and scores; segments of earlier versions do
+# not, and are read as if nobody knew: the type of each column, and the value that says so.
+_TIME: _Columns = {"event_time": (pa.int64(), np.iinfo(np.int64).min)}
+_WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
+_SOURCE: _Columns = {"source": (pa.int32(), -1)}
+_ADDED = {_SCORES: {**_TIME, **_WAIT, **_SOURCE}, _LABELS: {**_TIME, **_SOURCE}}
 
 
 class _Segment:
@@ -70,10 +78,12 @@ class ScoreWriter:
         self._folder = folder
         self._schemas = {
             _SCORES: pa.schema(
-                [("event_id", pa.int64()), ("fresh", pa.float32())]
+                [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_SCORES)]
                 + [(_PREFIX + name, pa.float32()) for name in paradigms]
             ),
-            _LABELS: pa.schema([("event_id", pa.int64()), ("complete", pa.float32())]),
+            _LABELS: pa.schema(
+                [("event_id", pa.int64()), ("complete", pa.float32()), *_fields(_LABELS)]
+            ),
         }
         self._paradigms = len(paradigms)
         self._open: dict[str, _Segment] = {}
@@ -87,13 +97,17 @@ class ScoreWriter:
         Raises:
             ValueError: when the scores' shape does not fit.
         """
-        ids, labels = minibatch.event_ids, minibatch.labels
+        known: list[npt.NDArray[Any]] = [minibatch.event_ids, minibatch.labels]
+        times = _or_unknown(minibatch.event_times, len(minibatch), _TIME)
         if scores is None:
-            self._segment(_LABELS).append([ids, labels])
+            self._segment(_LABELS).append([*known, times, minibatch.sources])
             return
         if scores.shape != (len(minibatch), self._paradigms):
             raise ValueError(f"scores of shape {scores.shape} for {len(minibatch)} rows")
-        self._segment(_SCORES).append([ids, labels, *np.ascontiguousarray(scores.T)])
+        waits = _or_unknown(minibatch.waits, len(minibatch), _WAIT)
+        self._segment(_SCORES).append(
+            [*known, times, waits, minibatch.sources, *np.ascontiguousarray(scores.T)]
+        )
 
     def seal(self) -> list[str]:
         """Make everything appended so far durable; the names of all sealed segments."""
@@ -139,15 +153,24 @@ class Segments:
     folder: Path | None
 
     def scores(self) -> pa.Table | None:
-        """Event ids, fresh labels and scores in the order written; None when there are none."""
+        """Event ids, fresh labels, times, waits, sources and scores in the order written.
+
+        None when there are none.
+        """
         return self._read(_SCORES)
 
+    def published(self) -> pa.Table | None:
+        """As `scores`, without the scores."""
+        return self._read(_SCORES, ["event_id", "fresh", *_ADDED[_SCORES]])
+
     def labels(self) -> pa.Table | None:
-        """Event ids and complete labels in the order written; None when there are none."""
+        """Event ids, complete labels, times and sources in the order written; None without any."""
         return self._read(_LABELS)
 
-    def _read(self, kind: str) -> pa.Table | None:
-        tables = [_read_segment(path) for path in self._paths(kind)]
+    def _read(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
+        tables = [_read_segment(path, kind) for path in self._paths(kind)]
+        if columns is not None:
+            tables = [table.select(columns) for table in tables]
         return pa.concat_tables(tables).combine_chunks() if tables else None
 
     def _paths(self, kind: str) -> Iterator[Path]:
@@ -169,9 +192,25 @@ def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
     return matrix
 
 
-def _read_segment(path: Path) -> pa.Table:
+def _fields(kind: str) -> list[tuple[str, pa.DataType]]:
+    return [(name, kind_of) for name, (kind_of, _) in _ADDED[kind].items()]
+
+
+def _or_unknown(values: npt.NDArray[Any] | None, rows: int, column: _Columns) -> npt.NDArray[Any]:
+    if values is not None:
+        return values
+    ((stored, unknown),) = column.values()
+    return np.full(rows, unknown, stored.to_pandas_dtype())
+
+
+def _read_segment(path: Path, kind: str) -> pa.Table:
     with _reading(path) as segment:
-        return segment.read_all()
+        found = segment.read_all()
+    for place, (name, column) in enumerate(_ADDED[kind].items(), start=2):
+        if name not in found.column_names:
+            values = _or_unknown(None, found.num_rows, {name: column})
+            found = found.add_column(place, pa.field(name, column[0]), [values])
+    return found
 
 
 @contextmanager

@@ -28,7 +28,10 @@ class Series:
 
 @dataclass(frozen=True)
 class WindowFacts:
-    """One window: rows by feed and by source, dead letters, AUCs by paradigm."""
+    """One window: rows by feed and by source, dead letters, AUCs by paradigm.
+
+    not_known: rows that were not learnt, as their label was not known in time.
+    """
 
     window: str
     generation: int
@@ -37,6 +40,7 @@ class WindowFacts:
     rows: dict[Feed, int]
     source_rows: dict[str, int]
     dead: int
+    not_known: int
     reasons: list[str]
     auc_true: dict[str, Estimate | None]
     auc_fresh: dict[str, Estimate | None]
@@ -68,6 +72,12 @@ class Facts:
     def sources(self) -> list[str]:
         """Every source of the run, in declared order."""
         return list(dict.fromkeys(name for window in self.windows for name in window.source_rows))
+
+    @property
+    def has_not_known(self) -> bool:
+        """Whether a window has rows whose label was not known in time."""
+        first = [] if self.warm_start is None else [self.warm_start]
+        return any(window.not_known for window in [*first, *self.windows])
 
 
 def read_facts(path: Path) -> Facts:
@@ -134,6 +144,8 @@ def _window(window: Json) -> WindowFacts:
         rows=rows,
         source_rows={name: source["trained_rows"] for name, source in sources.items()},
         dead=sum(source["dead_letter_rows"] for source in sources.values()),
+        # Judgements of earlier versions do not have it.
+        not_known=sum(source.get("label_not_known_rows", 0) for source in sources.values()),
         reasons=[
             f"{name}: {source['reason']}"
             for name, source in sources.items()

@@ -24,7 +24,7 @@ COLUMNS = {
 }
 _SOURCE: Value = {
     "description": "text",
-    "columns": COLUMNS,
+    "columns": {**COLUMNS, "known": "timestamp"},
     "event_time": "at",
     "starts": "2026-01-01",
     "ends": "2026-06-01",
@@ -59,7 +59,8 @@ _PIPELINE: Value = {
         "start": "2026-03-01",
         "end": "2026-04-01",
         "event_id": ["event", "user"],
-        "label": {"column": "clicked", "positive": 1},
+        "label": {"column": "clicked", "positive": 1, "negative": 0, "known_at": "known"},
+        "label_join": "36h",
         "streams": {
             "history": {
                 "sources": ["parquet", "iceberg", "memory"],

@@ -24,6 +24,14 @@ def test_each_source_with_late_rows_has_its_notes() -> None:
     assert row_notes(windows) == [place + late, place + odd]
 
 
+def test_rows_whose_label_came_late_are_added_up() -> None:
+    late = source(label_not_known_rows=1200, served_rows=5000)
+    windows = [{"window": key, "sources": {"a": late, "b": source()}} for key in ("1", "2")]
+    (note,) = row_notes(windows)
+    assert note.startswith("source a: 2,400 of 10,000 rows of such windows were not learnt")
+    assert "(known_at)" in note
+
+
 def test_rows_that_nobody_learns_are_added_up() -> None:
     idle = source(trained_rows=1000, learnt_rows={"stream": 0, "batch_then_stream": 0})
     used = source(trained_rows=7, learnt_rows={"stream": 0, "mixture": 7})
