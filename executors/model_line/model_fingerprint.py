@@ -59,11 +59,6 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
     return hashlib.sha256(json.dumps(meaning, sort_keys=False).encode()).hexdigest()[:16]
 
 
-def _unwritten(label: LabelSpec) -> set[str]:
-    """Keys that a label did not always have: where they are not written, nothing changed."""
-    return {name for name in ("negative", "known_at") if getattr(label, name) is None}
-
-
 def _model(model: ModelSpec) -> dict[str, Any]:
     found = model.model_dump(mode="json", exclude=_TUNABLE)
     mixture = found["mixture"]
@@ -71,3 +66,8 @@ def _model(model: ModelSpec) -> dict[str, Any]:
         key: value for key, value in mixture.items() if key not in _UNSAID or _UNSAID[key] != value
     }
     return found
+
+
+def _unwritten(label: LabelSpec) -> set[str]:
+    """Keys that a label did not always have: where they are not written, nothing changed."""
+    return {name for name in ("negative", "known_at") if getattr(label, name) is None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
-from forebay.config.line_defaults import earlier_defaults
+from forebay.config.line_defaults import NEWEST, earlier_defaults, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 
@@ -60,7 +60,9 @@ def explain(
 
 
 def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
-    project, spec, kept = target.project, target.pipeline, _kept_defaults(target)
+    version, project = _defaults(target), target.project
+    kept = earlier_defaults(target.pipeline, version)
+    spec = with_defaults(target.pipeline, version)
     sources = {name: project.source(name) for name in spec.source_names}
     streams, features = stream_rows(spec, sources), feature_rows(spec, sources)
     spans = window_rows(spec, sources, first_windows(spec, windows))
@@ -93,14 +95,13 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
             note(str(problem))
 
 
-def _kept_defaults(target: LineTarget) -> dict[str, Any]:
-    """Defaults of the line that are not the newest ones, by their key."""
+def _defaults(target: LineTarget) -> int:
+    """The version of the line's defaults; a note where the line cannot continue as declared."""
     try:
-        version = target.defaults
+        return target.defaults
     except ConfigError as error:
         note(str(error))
-        return {}
-    return earlier_defaults(target.pipeline, version)
+        return NEWEST
 
 
 def _head(printer: Output, spec: PipelineSpec) -> None:
