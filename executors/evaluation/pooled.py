@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from forebay.executors.evaluation.scoreboard import Scored, label_completeness, pooled_aucs
+from forebay.executors.evaluation.scoreboard import (
+    Scored,
+    label_ages,
+    label_completeness,
+    pooled_aucs,
+)
 from forebay.executors.judging.event_figures import EventFigures, counted_windows, pooled_block
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.verdict import completeness_words, difference_words
@@ -45,6 +50,7 @@ def summarise_scores(boards: Sequence[Scored], events: Sequence[EventFigures] = 
         if event
         else _differences(columns, true or fresh),
         "label_completeness": completeness,
+        "label_ages": label_ages(boards),
         "warnings": [warning] if warning else [],
     }
 

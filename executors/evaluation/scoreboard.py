@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.executors.window_files.scores import Segments, paradigms_of, score_matrix
+from forebay.mixture.advice.completeness import AGES_SECONDS
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.probabilities import (
     calibration,
@@ -39,6 +40,7 @@ class Scored:
     fresh: the label as known when the row was published. complete: NaN where no complete label
     has arrived. scores: float32[N, P]. duplicates: rows left out because their event id had been
     scored before. all_here: whether every window is trained that brings complete labels.
+    waits: seconds from event to publication, NaN where they are not known.
     """
 
     window: str
@@ -49,6 +51,7 @@ class Scored:
     scores: Values
     duplicates: int = 0
     all_here: bool = True
+    waits: Values | None = None
 
     @property
     def joined(self) -> npt.NDArray[np.bool_]:
@@ -136,6 +139,26 @@ def label_completeness(boards: Sequence[Scored]) -> Json:
     }
 
 
+def label_ages(boards: Sequence[Scored]) -> list[Json]:
+    """The same counts by how long rows had waited when they were published; ages without are left.
+
+    until_seconds: the longest wait; of the last age null, as it has none.
+    """
+    counts = np.zeros((len(AGES_SECONDS) + 1, 2), np.int64)
+    for board in boards:
+        if board.waits is None:
+            continue
+        here = (board.complete > 0.5) & ~np.isnan(board.waits)
+        ages = np.searchsorted(AGES_SECONDS, board.waits[here])
+        counts[:, 0] += np.bincount(ages[board.fresh[here] > 0.5], minlength=len(counts))
+        counts[:, 1] += np.bincount(ages, minlength=len(counts))
+    return [
+        {"until_seconds": until, "fresh_positives": fresh, "complete_positives": complete}
+        for until, (fresh, complete) in zip((*AGES_SECONDS, None), counts.tolist(), strict=True)
+        if complete
+    ]
+
+
 def pooled_aucs(
     boards: Sequence[Scored],
 ) -> tuple[Sequence[str], AucEstimate | None, AucEstimate | None]:
@@ -192,6 +215,7 @@ def _join(window: Segments, paradigms: tuple[str, ...], labels: Sequence[_Labels
         fresh=table.column("fresh").to_numpy()[first],
         complete=_look_up(event_ids, labels),
         scores=score_matrix(table)[first],
+        waits=table.column("wait").to_numpy()[first],
         duplicates=len(all_ids) - len(first),
     )
 

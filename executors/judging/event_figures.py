@@ -13,6 +13,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.executors.judging.event_rows import EventRows
 from forebay.executors.judging.slice_names import slice_name
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
+from forebay.mixture.metrics.calibration_curve import CalibrationCurve, added
 from forebay.mixture.metrics.losses import LossEstimate, estimate_losses, pool_losses
 from forebay.mixture.metrics.probabilities import (
     calibration,
@@ -37,6 +38,7 @@ class EventFigures:
 
     columns: names of the C scores. auc, losses: of all columns; None with one class only.
     positives: among the judged rows. expected: float64[C], how many each column expected.
+    curves: of each column.
     block: the window's `event` in a summary.
     """
 
@@ -47,6 +49,7 @@ class EventFigures:
     losses: LossEstimate | None
     positives: int
     expected: Floats
+    curves: tuple[CalibrationCurve, ...]
     block: Json
 
     @classmethod
@@ -61,6 +64,7 @@ class EventFigures:
             losses=estimate_losses(rows.labels, rows.scores) if rows.columns else None,
             positives=int((rows.labels > 0.5).sum()),
             expected=rows.scores.sum(axis=0, dtype=np.float64),
+            curves=tuple(CalibrationCurve.of(rows.labels, one) for one in rows.scores.T),
             block=_block(rows, pipeline, auc),
         )
 
@@ -94,10 +98,20 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
                 "log_loss": losses.interval(places).as_json(),
                 "normalised_entropy": losses.normalised().interval(places).as_json(),
                 "calibration": float(expected[list(places)].mean()) / positives,
+                "curve": _curve(counted, places[0]),
             }
             for column, places in over_seeds(counted[0].columns).items()
         },
     }
+
+
+def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
+    """What a column expected of like rows, and what came."""
+    points = added(one.curves[column] for one in windows).points()
+    return [
+        {"expected": expected, "observed": observed.as_json(), "rows": rows}
+        for expected, observed, rows in points
+    ]
 
 
 def _block(rows: EventRows, pipeline: PipelineSpec, auc: AucEstimate | None) -> Json:

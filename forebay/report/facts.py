@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from forebay.config.datasets import Feed
 from forebay.errors import UsageError
@@ -32,7 +32,8 @@ class Series:
 class WindowFacts:
     """One window: rows by feed and by source, dead letters, AUCs by paradigm.
 
-    not_known: rows that were not learnt, as their label was not known in time.
+    not_known: rows that were not learnt, as their label was not known in time. event: AUCs of its
+    events, scored when they happened, and `judged` of `events` so far; `partial`: more will be.
     """
 
     window: str
@@ -46,19 +47,53 @@ class WindowFacts:
     reasons: list[str]
     auc_true: dict[str, Estimate | None]
     auc_fresh: dict[str, Estimate | None]
+    event: dict[str, Estimate | None]
+    judged: int
+    events: int
+    partial: bool
     positives_known: float | None
     series: Series | None
 
 
+class EventFacts(NamedTuple):
+    """Pooled figures of one variant or tower by the events' own time. calibration: 1 is right."""
+
+    auc: Estimate
+    normalised_entropy: Estimate
+    calibration: float
+
+
+class CurvePoint(NamedTuple):
+    """Rows with like scores: the mean score, and the share of positives among them."""
+
+    expected: float
+    observed: Estimate
+    rows: int
+
+
+class AgePoint(NamedTuple):
+    """Positives by how long their row had waited when it was published. until_hours: at most."""
+
+    until_hours: float | None
+    fresh: int
+    complete: int
+
+
 @dataclass(frozen=True)
 class Facts:
-    """Everything that a report shows."""
+    """Everything that a report shows.
+
+    pooled_event, curves: of event scores, by variant or tower; empty where there are none.
+    """
 
     pipeline: str
     paradigms: list[str]
     warm_start: WindowFacts | None
     windows: list[WindowFacts]
     pooled: dict[str, dict[str, Estimate | None]]
+    pooled_event: dict[str, EventFacts]
+    curves: dict[str, list[CurvePoint]]
+    ages: list[AgePoint]
     differences: list[str]
     warnings: list[str]
     advice: str
@@ -107,6 +142,7 @@ def facts_of(summary: Json) -> Facts:
     """
     windows = [_window(window) for window in summary["windows"]]
     pooled = summary.get("pooled") or {}
+    event = pooled.get("event") or {}
     warm = summary.get("warm_start")
     return Facts(
         pipeline=summary.get("pipeline", ""),
@@ -120,6 +156,20 @@ def facts_of(summary: Json) -> Facts:
             name: {label: _estimate(block.get(label)) for label in ("auc_true", "auc_fresh")}
             for name, block in pooled.get("paradigms", {}).items()
         },
+        pooled_event={
+            name: EventFacts(
+                _sure(answer["auc"]), _sure(answer["normalised_entropy"]), answer["calibration"]
+            )
+            for name, answer in event.get("answers", {}).items()
+        },
+        curves={
+            name: [
+                CurvePoint(one["expected"], _sure(one["observed"]), one["rows"])
+                for one in answer.get("curve", [])
+            ]
+            for name, answer in event.get("answers", {}).items()
+        },
+        ages=[_age(one) for one in pooled.get("label_ages", [])],
         differences=[row["words"] for row in pooled.get("differences", [])],
         warnings=list(pooled.get("warnings", [])),
         advice=(summary.get("advice") or {}).get("words", ""),
@@ -140,6 +190,7 @@ def _window(window: Json) -> WindowFacts:
     for source in sources.values():
         rows[source.get("feed", "batch")] += source["trained_rows"]
     metrics: Json = window.get("metrics") or {}
+    event: Json = window.get("event") or {}
     return WindowFacts(
         window=window["window"],
         generation=window["generation"],
@@ -157,6 +208,10 @@ def _window(window: Json) -> WindowFacts:
         ],
         auc_true={name: _figure(one, "auc_true") for name, one in metrics.items()},
         auc_fresh={name: _figure(one, "auc_fresh") for name, one in metrics.items()},
+        event={name: _figure(one, "auc") for name, one in event.get("answers", {}).items()},
+        judged=event.get("judged", 0),
+        events=event.get("rows", 0),
+        partial=not event.get("complete", True),
         positives_known=(window.get("label_completeness") or {}).get("share"),
         series=_series(window.get("series")),
     )
@@ -173,5 +228,15 @@ def _figure(metrics: Json, name: str) -> Estimate | None:
     return None if value is None or interval is None else Estimate(value, *interval)
 
 
+def _age(value: Json) -> AgePoint:
+    until = value["until_seconds"]
+    hours = None if until is None else until / 3600
+    return AgePoint(hours, value["fresh_positives"], value["complete_positives"])
+
+
+def _sure(value: Json) -> Estimate:
+    return Estimate(value["value"], value["low"], value["high"])
+
+
 def _estimate(value: Json | None) -> Estimate | None:
-    return None if value is None else Estimate(value["value"], value["low"], value["high"])
+    return None if value is None else _sure(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forebay import __version__
 from forebay.report.facts import Facts
+from forebay.report.label_plots import age_plot, calibration_plot, event_plot
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
 from forebay.report.step_plots import lag_plot, loss_plot, step_rows_plot
 from forebay.report.text import estimate_text, share_words
@@ -29,7 +30,10 @@ def render_html(facts: Facts) -> str:
     environment.filters["estimate"] = estimate_text
     environment.filters["share"] = share_words
     plots = {
-        "AUC by window": auc_plot(facts),
+        "AUC by window, scored at the event": event_plot(facts),
+        "AUC by window, scored at publication": auc_plot(facts),
+        "Calibration": calibration_plot(facts),
+        "Labels known at publication": age_plot(facts),
         "Rows by window and source": rows_plot(facts),
         "Rows of each source over steps": step_rows_plot(facts),
         "Loss over steps": loss_plot(facts),

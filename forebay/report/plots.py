@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from forebay.mixture.metrics.estimate import Estimate
 from forebay.report.drawing import (
     FAINT,
     Plot,
@@ -32,33 +34,37 @@ def auc_plot(facts: Facts) -> Plot | None:
     def draw(axes: Axes) -> None:
         for index, name in enumerate(drawn):
             estimates = [window.auc_true.get(name) for window in facts.windows]
-            points = [(place, one) for place, one in enumerate(estimates) if one is not None]
-            shift = (index - (len(drawn) - 1) / 2) * 0.5 / len(drawn)
-            values = [one.value for _, one in points]
-            reach = (
-                [max(0.0, one.value - one.low) for _, one in points],
-                [max(0.0, one.high - one.value) for _, one in points],
-            )
-            places = [place + shift for place, _ in points]
-            size = 4 if len(facts.windows) <= 30 else 2
-            axes.errorbar(
-                places,
-                values,
-                reach,
-                fmt=mark(index),
-                ms=size,
-                lw=1.2,
-                color=colour(index),
-                label=name,
-            )
+            draw_estimates(axes, estimates, index, len(drawn), name)
         axes.axhline(0.5, color=FAINT, lw=0.8, ls="--")
         axes.set_ylabel("AUC, complete labels")
-        _window_axis(axes, facts)
+        window_axis(axes, facts)
         legend_above(axes, len(drawn))
 
     pooled = {name: facts.pooled.get(name, {}).get("auc_true") for name in drawn}
     said = [f"{name} {estimate_text(one)}" for name, one in pooled.items()]
-    return plot(draw, f"AUC on complete labels of {_windows(facts)}; pooled: {listed(said)}")
+    return plot(draw, f"AUC on complete labels of {window_words(facts)}; pooled: {listed(said)}")
+
+
+def draw_estimates(
+    axes: Axes, estimates: Sequence[Estimate | None], index: int, beside: int, name: str
+) -> None:
+    """Figures by window with their intervals. index: of several that are beside each other."""
+    points = [(place, one) for place, one in enumerate(estimates) if one is not None]
+    shift = (index - (beside - 1) / 2) * 0.5 / beside
+    reach = (
+        [max(0.0, one.value - one.low) for _, one in points],
+        [max(0.0, one.high - one.value) for _, one in points],
+    )
+    axes.errorbar(
+        [place + shift for place, _ in points],
+        [one.value for _, one in points],
+        reach,
+        fmt=mark(index),
+        ms=4 if len(estimates) <= 30 else 2,
+        lw=1.2,
+        color=colour(index),
+        label=name,
+    )
 
 
 def rows_plot(facts: Facts) -> Plot | None:
@@ -75,7 +81,7 @@ def rows_plot(facts: Facts) -> Plot | None:
                 bar.set(hatch=filling(index), edgecolor=FAINT, linewidth=0)
             below = [low + more for low, more in zip(below, rows, strict=True)]
         axes.set_ylabel("rows trained")
-        _window_axis(axes, facts)
+        window_axis(axes, facts)
         axes.set_ylim(0, 1.05 * max(1, *below))
         whole_numbers(axes)
         legend_above(axes, len(facts.sources))
@@ -86,7 +92,7 @@ def rows_plot(facts: Facts) -> Plot | None:
     }
     total = max(1, sum(counts.values()))
     said = [f"{name} {rows:,} ({rows / total:.0%})" for name, rows in counts.items()]
-    return plot(draw, f"Rows trained in {_windows(facts)} by source: {listed(said)}")
+    return plot(draw, f"Rows trained in {window_words(facts)} by source: {listed(said)}")
 
 
 def phases_plot(facts: Facts) -> Plot | None:
@@ -109,7 +115,8 @@ def phases_plot(facts: Facts) -> Plot | None:
     return plot(draw, f"Seconds by phase: {listed(said, most=20)}", height)
 
 
-def _windows(facts: Facts) -> str:
+def window_words(facts: Facts) -> str:
+    """Which windows a drawing shows."""
     keys = [window.window for window in facts.windows]
     return (
         f"window {keys[0]}" if len(keys) == 1 else f"{len(keys)} windows, {keys[0]} to {keys[-1]}"
@@ -120,7 +127,8 @@ def _has_auc(facts: Facts, name: str) -> list[bool]:
     return [window.auc_true.get(name) is not None for window in facts.windows]
 
 
-def _window_axis(axes: Axes, facts: Facts) -> None:
+def window_axis(axes: Axes, facts: Facts) -> None:
+    """Name the windows below a drawing."""
     keys = [window.window for window in facts.windows]
     places = range(0, len(keys), label_every(len(keys)))
     axes.set_xticks(list(places), [keys[place] for place in places], rotation=35, ha="right")

@@ -40,6 +40,9 @@ def plain_lines(facts: Facts) -> Iterator[str]:
                 f"auc {window.window}  {name}  true {estimate_text(true)}  "
                 f"fresh {estimate_text(fresh)}"
             )
+        partial = f"  so far, {partial_text(window)}" if window.partial else ""
+        for name, estimate in window.event.items():
+            yield f"event {window.window}  {name}  auc {estimate_text(estimate)}{partial}"
     yield from closing_lines(facts)
 
 
@@ -52,11 +55,7 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         if window.data_changed:
             yield f"note  window {window.window}: {window.data_changed}"
     yield from (f"note  {note}" for note in facts.notes)
-    for name, labels in facts.pooled.items():
-        yield (
-            f"pooled  {name}  auc_true {estimate_text(labels['auc_true'])}  "
-            f"auc_fresh {estimate_text(labels['auc_fresh'])}"
-        )
+    yield from _pooled_lines(facts)
     judged = "" if facts.label == "complete" else " (fresh labels)"
     yield from (f"verdict  {words}{judged}" for words in facts.differences)
     if facts.positives_known is not None:
@@ -73,6 +72,25 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         )
     if facts.model:
         yield f"model  {facts.model}"
+
+
+def _pooled_lines(facts: Facts) -> Iterator[str]:
+    for name, labels in facts.pooled.items():
+        yield (
+            f"pooled  {name}  auc_true {estimate_text(labels['auc_true'])}  "
+            f"auc_fresh {estimate_text(labels['auc_fresh'])}"
+        )
+    for name, event in facts.pooled_event.items():
+        yield (
+            f"pooled  {name}  event auc {estimate_text(event.auc)}  "
+            f"normalised entropy {estimate_text(event.normalised_entropy)}  "
+            f"calibration {event.calibration:.2f}"
+        )
+
+
+def partial_text(window: WindowFacts) -> str:
+    """How much of a window is judged while complete labels of its events are still to come."""
+    return f"{window.judged:,} of {window.events:,} rows judged"
 
 
 def share_words(share: float) -> str:

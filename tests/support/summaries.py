@@ -42,6 +42,34 @@ def series(steps: int = 14) -> dict[str, Any]:
     }
 
 
+def event(*, judged: int = 900, complete: bool = True) -> dict[str, Any]:
+    """What is said of the events of a window."""
+    answers = {
+        name: {"auc": 0.66, "auc_interval": [0.63, 0.69], "rows": judged, "words": ""}
+        for name in (*PARADIGMS, "mixture/memory")
+    }
+    return {"rows": 919, "judged": judged, "complete": complete, "answers": answers}
+
+
+def pooled_event() -> dict[str, Any]:
+    return {
+        "windows": 2,
+        "judged": 1800,
+        "answers": {
+            name: {
+                "auc": estimate(0.66),
+                "normalised_entropy": estimate(0.94, 0.01),
+                "calibration": 1.02,
+                "curve": [
+                    {"expected": 0.05, "observed": estimate(0.06, 0.02), "rows": 900},
+                    {"expected": 0.30, "observed": estimate(0.28, 0.05), "rows": 900},
+                ],
+            }
+            for name in (*PARADIGMS, "mixture/memory")
+        },
+    }
+
+
 def window(key: str, *, auc_fresh: float | None = 0.66) -> dict[str, Any]:
     return {
         "window": key,
@@ -65,6 +93,7 @@ def window(key: str, *, auc_fresh: float | None = 0.66) -> dict[str, Any]:
             }
             for name in PARADIGMS
         },
+        "event": event(),
         "label_completeness": {"fresh_positives": 31, "complete_positives": 100, "share": 0.31},
         "series": series(),
     }
@@ -87,6 +116,12 @@ def summary() -> dict[str, Any]:
             "paradigms": {
                 name: {"auc_true": estimate(0.68, 0.005), "auc_fresh": None} for name in PARADIGMS
             },
+            "event": pooled_event(),
+            "label_ages": [
+                {"until_seconds": 900, "fresh_positives": 1, "complete_positives": 100},
+                {"until_seconds": 3600, "fresh_positives": 318, "complete_positives": 900},
+                {"until_seconds": None, "fresh_positives": 10, "complete_positives": 10},
+            ],
             "label": "complete",
             "label_completeness": {
                 "fresh_positives": 319,

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
-from support.summaries import PARADIGMS, series, summary, window
+from support.summaries import PARADIGMS, event, series, summary, window
 
 from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
 from forebay.report.facts import facts_of
@@ -83,7 +83,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
     assert "script" not in seen.tags
     assert "link" not in seen.tags
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)", page)
-    assert seen.tags.count("svg") == 6
+    assert seen.tags.count("svg") == 9
     assert "/models/&lt;flights&gt;/saved_model" in page
     text = " ".join(seen.text)
     assert "mixture and mixed do not differ" in text
@@ -99,11 +99,14 @@ def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour() -> Non
     drawn = re.findall(r"<svg ([^>]*)>", page)
     assert all('role="img"' in each for each in drawn)
     told = [found.group(1) for each in drawn if (found := re.search('aria-label="([^"]+)"', each))]
-    assert len(told) == len(drawn) == 6
+    assert len(told) == len(drawn) == 9
     assert all(f"<figcaption>{words}</figcaption>" in page for words in told)
-    assert "mixed 0.680 (0.675-0.685)" in told[0]
-    assert "flights_table 1,200 (33%); flights_files 600 (17%); departures 1,800 (50%)" in told[1]
-    assert "at the end: mixture batch 0.5000; mixture stream 0.5900" in told[3]
+    assert "mixed 0.680 (0.675-0.685)" in told[1]
+    assert "flights_table 1,200 (33%); flights_files 600 (17%); departures 1,800 (50%)" in told[4]
+    assert "at the end: mixture batch 0.5000; mixture stream 0.5900" in told[6]
+    assert "mixture/memory 0.660 (0.630-0.690); 1,800 of 1,838 events judged" in told[0]
+    assert "mixture 1.02" in told[2]
+    assert "≤ 15 min 1% of 100; ≤ 1 h 35% of 900; longer 100% of 10" in told[3]
     marks = {mark(index) for index in range(len(COLOURS))}
     lines = {str(line(index)) for index in range(len(COLOURS))}
     fillings = {filling(index) for index in range(len(COLOURS))}
@@ -119,6 +122,30 @@ def test_every_colour_is_the_pages_own_where_it_is_light_and_where_it_is_dark() 
     for name in used:
         assert f"{name}: #" in light, name
         assert f"{name}: #" in dark, name
+
+
+def test_what_is_judged_in_part_says_how_much_of_it() -> None:
+    data = summary()
+    data["windows"][1]["event"] = event(judged=378, complete=False)
+    facts = facts_of(data)
+    lines = list(plain_lines(facts))
+    partial = "so far, 378 of 919 rows judged"
+    assert f"event 2013-06-02  stream  auc 0.660 (0.630-0.690)  {partial}" in lines
+    assert "event 2013-06-01  stream  auc 0.660 (0.630-0.690)" in lines
+    figures = "normalised entropy 0.940 (0.930-0.950)  calibration 1.02"
+    assert f"pooled  stream  event auc 0.660 (0.630-0.690)  {figures}" in lines
+    grey = "grey, as labels are still to come: 2013-06-02 (378 of 919 rows judged)"
+    assert grey in render_html(facts)
+
+
+def test_a_summary_of_before_events_were_scored_is_still_read() -> None:
+    data = summary()
+    del data["pooled"]["event"], data["pooled"]["label_ages"]
+    for one in [data["warm_start"], *data["windows"]]:
+        del one["event"]
+    facts = facts_of(data)
+    assert facts.pooled_event == {}
+    assert render_html(facts).count("<svg") == 6
 
 
 def headings(page: str) -> list[str]:
@@ -140,7 +167,7 @@ def test_a_page_of_one_window_or_many(windows: int) -> None:
     data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
     data["windows"][0]["series"] = series(1)
     page = render_html(facts_of(data))
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 9
     rows = step_rows_plot(facts_of(data))
     assert rows is not None
     assert rows.svg.count("2013-06-") <= LABELS_MAX
