@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
+
+# How counts of rows call those of a variant that its guard held: `stream/paused`.
+PAUSED = "/paused"
 
 
 class LeftOut(NamedTuple):
@@ -10,3 +14,13 @@ class LeftOut(NamedTuple):
 
     masked: list[int]
     paused: list[int]
+
+
+def learnt_and_left_out(
+    learnt: Mapping[str, list[int]], left_out: Mapping[str, LeftOut]
+) -> dict[str, list[int]]:
+    """Rows by variant and source; those left out as `stream+head/masked` and `stream/paused`."""
+    found = dict(learnt)
+    for variant, rows in left_out.items():
+        found |= {f"{variant}/{reason}": each for reason, each in rows._asdict().items()}
+    return found

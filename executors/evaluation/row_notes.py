@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from forebay.datatasks.plans import NO_ROWS
+from forebay.mixture.left_out import PAUSED
 
 Json = dict[str, Any]
 
@@ -18,6 +19,7 @@ def row_notes(windows: Collection[Json]) -> list[str]:
     return [
         *_outside_notes(windows),
         *_not_known_notes(windows),
+        *_left_out_notes(windows),
         *_idle_notes(windows),
         *_silent_notes(windows),
     ]
@@ -39,6 +41,27 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
         "waits for it"
         for name, rows in left_out.items()
     ]
+
+
+def _left_out_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source of a window with rows that the guard held."""
+    notes: list[str] = []
+    for window in windows:
+        for name, source in window["sources"].items():
+            held = {
+                variant.removesuffix(PAUSED): rows
+                for variant, rows in source["learnt_rows"].items()
+                if variant.endswith(PAUSED) and rows
+            }
+            if held:
+                place = f"window {window['window']}, source {name}"
+                notes.append(
+                    f"{place}: {max(held.values()):,} rows were not"
+                    f" learnt by {', '.join(held)}: far fewer of them were positive than their"
+                    " features let expect, as if labels had stopped coming (train.guard). Memory"
+                    " answered meanwhile"
+                )
+    return notes
 
 
 def _outside_notes(windows: Collection[Json]) -> list[str]:
@@ -66,7 +89,9 @@ def _idle_notes(windows: Collection[Json]) -> list[str]:
     for window in windows:
         for name, source in window["sources"].items():
             learnt = source["learnt_rows"]
-            if learnt and not any(learnt.values()):
+            # A delay head learns from batch rows, whatever its variant takes.
+            heads = any("+head" in variant for variant in learnt)
+            if learnt and not heads and not any(learnt.values()):
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
         f"source {name}: {count:,} rows that no paradigm learns from"

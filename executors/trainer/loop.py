@@ -48,7 +48,9 @@ from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 from forebay.home.store import Stored, store_of
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.guard_alarm import GuardAlarm
 from forebay.mixture.learner import Learner
+from forebay.mixture.left_out import learnt_and_left_out
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 from forebay.system.trees import remove_tree
@@ -120,6 +122,7 @@ class WindowTrainer:
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
         self._copier = SealCopier(self._chain, self._archive, self._model_fingerprint)
         self._runtime = runtime_of(home)
+        self._alarm = GuardAlarm(learner)
         self._standing: Parent | None = None  # the link that the learner's variables are at
 
     def train(self, window: WindowRequest, position: int) -> None:
@@ -239,7 +242,7 @@ class WindowTrainer:
             parent=parent,
             base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
             base_seen=seal.base_seen if seal else self._learner.seen(),
-            base_learnt=seal.base_learnt if seal else self._learner.learnt(),
+            base_learnt=seal.base_learnt if seal else self._learnt(),
             store=store,
             scores=scores,
             counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
@@ -354,6 +357,9 @@ class WindowTrainer:
                 "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
             ) from error
 
+    def _learnt(self) -> dict[str, list[int]]:
+        return learnt_and_left_out(self._learner.learnt(), self._learner.left_out())
+
     def _keep_scores(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
         """Stream rows are judged; without any stream, batch rows are, their labels complete."""
         judged = minibatch.feed == "stream" or not self._has_stream
@@ -368,6 +374,7 @@ class WindowTrainer:
         with self._progress.phase("seal"):
             opened.series.write(final=final)
             opened.counters.sync()
+            self._alarm.look(opened.request.key, opened.window_step)
             seal = Seal(
                 window=opened.request.key,
                 generation=opened.request.generation,
@@ -381,7 +388,7 @@ class WindowTrainer:
                 base_seen=opened.base_seen,
                 seen=self._learner.seen(),
                 base_learnt=opened.base_learnt,
-                learnt=self._learner.learnt(),
+                learnt=self._learnt(),
                 scores=opened.scores.seal() if opened.scores is not None else [],
                 sealed_at=datetime.now(UTC),
                 runtime=self._runtime,
@@ -455,10 +462,11 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
 
 
 def _learnt_rows(names: Sequence[str], seal: Seal) -> dict[str, dict[str, int]]:
-    """Rows of the window that each paradigm learnt, by source and paradigm."""
+    """Rows of the window that each variant learnt or left out, by source and variant."""
+    none = [0] * len(names)  # of a line whose windows did not count it yet
     return {
         name: {
-            paradigm: rows[at] - seal.base_learnt[paradigm][at]
+            paradigm: rows[at] - seal.base_learnt.get(paradigm, none)[at]
             for paradigm, rows in seal.learnt.items()
         }
         for at, name in enumerate(names)

@@ -10,6 +10,8 @@ from forebay.errors import ConfigError
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.message import Message
 
+IDENTITY = "identity.json"
+
 
 class ModelIdentity(Message):
     """Written beside a checkpoint; two learners with one identity can load each other's."""
@@ -55,13 +57,17 @@ class ModelIdentity(Message):
             paradigms=train.paradigms, sources=source_count, shapes=shapes, features=features
         )
 
+    def differences(self, found: ModelIdentity) -> list[str]:
+        """What differs in another one, called `there`."""
+        return _differences(self, found)
+
     def require(self, found: ModelIdentity) -> None:
         """Refuse a checkpoint of another model.
 
         Raises:
             ConfigError: naming what differs.
         """
-        if differences := list(_differences(self, found)):
+        if differences := self.differences(found):
             raise ConfigError(
                 f"the checkpoint is of another model: {'; '.join(differences)}. Undo the change,"
                 " or train it from the first window on another line"

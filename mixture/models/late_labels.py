@@ -40,20 +40,24 @@ class RowLoss(NamedTuple):
     """What a model has to learn from a minibatch.
 
     rows: (logit float32[N]) -> loss of each row, float32[N]. part: bool[N], which rows take part;
-    None for all of them.
+    None for all of them. whole: the sum is divided by all rows, not by those that take part, so
+    that few rows weigh as much as among others.
     """
 
     rows: Callable[[tf.Tensor], tf.Tensor]
     part: tf.Tensor | None = None
+    whole: bool = False
 
     def mean(self, logit: tf.Tensor) -> tf.Tensor:
         """Mean loss of the rows that take part."""
         if self.part is None:
             return tf.reduce_mean(self.rows(logit))
-        part = tf.cast(self.part, tf.float32)
         # A row that takes no part may have any loss, and infinity times 0 is none.
         losses = tf.where(self.part, self.rows(logit), tf.zeros_like(logit))
-        return tf.reduce_sum(losses) / tf.maximum(tf.reduce_sum(part), 1.0)
+        if self.whole:
+            return tf.reduce_mean(losses)
+        count = tf.reduce_sum(tf.cast(self.part, tf.float32))
+        return tf.reduce_sum(losses) / tf.maximum(count, 1.0)
 
 
 def label_loss(labels: tf.Tensor) -> RowLoss:
@@ -101,7 +105,7 @@ def late_positive_loss(labels: tf.Tensor, known: tf.Tensor) -> RowLoss:
         f = tf.stop_gradient(tf.sigmoid(logit))
         return (1.0 + f) * tf.nn.softplus(-logit)
 
-    return RowLoss(rows, (labels > 0.5) & tf.equal(known, 0.0))
+    return RowLoss(rows, (labels > 0.5) & tf.equal(known, 0.0), whole=True)
 
 
 def added(first: RowLoss, second: RowLoss) -> RowLoss:

@@ -55,6 +55,7 @@ class Mixture(ParadigmModel):
         self._dense, self._extra = dense, extra
         self._adapt_tables = Tables(stacks, seed, model.embedding_learning_rate)
         self._memory_tables = self._adapt_tables
+        self._apart = spec.mode == "measured" and spec.embeddings in {"separate", "memory_only"}
         if spec.embeddings == "separate":
             self._memory_tables = Tables(stacks, seed, model.embedding_learning_rate)
 
@@ -106,6 +107,18 @@ class Mixture(ParadigmModel):
         side = self._side(remembered)
         adapt = self._adapting(self._adapt.weights, self._inputs.weights, features, side)
         return {"score": adapt, "memory": remembered.output.logit}
+
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        """The memory tower's, where no stream gradient moves its rows."""
+        if not self._apart:
+            return None
+        features = inputs.features(self._memory_tables.read(inputs.places))
+        return self._memory.forward(self._memory.weights, features).logit
+
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        """The memory tower and its tables."""
+        return [*self._memory_tables.tables, self._memory.weights] if self._apart else []
 
     def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
         """Move what has a loss: the adapt tower first, as memory would know the rows by then."""

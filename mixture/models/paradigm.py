@@ -76,6 +76,16 @@ class ParadigmModel(ABC):
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
         """The answer as `score`; further towers under their own names."""
 
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        """The logit of a tower that batch rows alone move; None where there is none."""
+        del inputs
+        return None
+
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        """The variables that `reference_logit` reads."""
+        return []
+
     @abstractmethod
     def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
         """One step of these parts, by their losses. Returns the mean loss of the first before."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
-from forebay.config.models import MixtureSpec, ModelSpec, Variant
+from forebay.config.models import ModelSpec, Variant
 from forebay.mixture.models.delay_head import DelayHead, DelayRows
 from forebay.mixture.models.embeddings import Stack
 from forebay.mixture.models.guard import Guard
@@ -57,10 +57,9 @@ class SeedModels:
         self.models = [make_paradigm(each, dense, stacks, model) for each in variants]
         heads = any(each.delay == "head" for each in variants)
         self.head = DelayHead(dense, stacks, model) if heads else None
-        self._reference = _reference(self.models, model.mixture)
-        self.guarded = [_reads_stream(each) and self._reference is not None for each in variants]
-        if not guard:
-            self.guarded = [False for _ in variants]
+        self._reference = _reference(self.models)
+        watched = guard and self._reference is not None
+        self.guarded = [watched and each.paradigm != "batch" for each in variants]
         self.guard = Guard() if any(self.guarded) else None
 
     @property
@@ -78,13 +77,10 @@ class SeedModels:
 
     def served(self) -> list[tf.Variable]:
         """The variables that `answers` of the first variant reads; the delay head's are none."""
-        first, reference = self.models[0], self._reference
-        served = list(first.served)
-        if self.guard is not None and self.guarded[0]:
-            served.append(self.guard.paused)
-            if reference is not None and reference[0] is not first:
-                served += reference[0].served
-        return served
+        served = list(self.models[0].served)
+        if self.guard is not None and self._reference is not None and self.guarded[0]:
+            served += [self.guard.paused, *self._reference.reference_served]
+        return list({id(each): each for each in served}.values())
 
     def parts(self, feed: Feed, *, warm_start: bool) -> tuple[Parts, ...]:
         """What a minibatch moves of each variant."""
@@ -96,11 +92,10 @@ class SeedModels:
         found = [model.logits(inputs) for model in models]
         if self.guard is None or self._reference is None:
             return found
-        model, tower = self._reference
-        known = found[self.models.index(model)] if model in models else model.logits(inputs)
+        known = self._reference.reference_logit(inputs)
         for logits, guarded in zip(found, self.guarded, strict=False):
             if guarded:
-                logits["score"] = tf.where(self.guard.paused, known[tower], logits["score"])
+                logits["score"] = tf.where(self.guard.paused, known, logits["score"])
         return found
 
     def learn(
@@ -157,8 +152,7 @@ class SeedModels:
     def _observe(self, inputs: Inputs, labels: tf.Tensor, q: tf.Tensor | None) -> tf.Tensor | None:
         if self.guard is None or self._reference is None:
             return None
-        model, tower = self._reference
-        expected = tf.sigmoid(model.logits(inputs)[tower])
+        expected = tf.sigmoid(self._reference.reference_logit(inputs))
         return self.guard.observe(labels, expected if q is None else expected * q)
 
 
@@ -191,20 +185,10 @@ class _Lessons(NamedTuple):
         return late_positive_loss(self.labels, self.delays.known)
 
 
-def _reads_stream(variant: Variant) -> bool:
-    return variant.paradigm != "batch"
-
-
-def _reference(
-    models: Sequence[ParadigmModel], spec: MixtureSpec
-) -> tuple[ParadigmModel, str] | None:
-    """The tower that only batch rows train, as a model and the name of its logit."""
-    apart = spec.mode == "measured" and spec.embeddings in {"separate", "memory_only"}
-    for paradigm, tower in (("mixture", "memory"), ("batch", "score")):
-        for model in models:
-            if model.variant.paradigm == paradigm and (apart or paradigm == "batch"):
-                return model, tower
-    return None
+def _reference(models: Sequence[ParadigmModel]) -> ParadigmModel | None:
+    """The model with a tower that only batch rows train; a mixture's memory before `batch`."""
+    able = [model for model in models if model.reference_served]
+    return min(able, key=lambda model: model.variant.paradigm != "mixture", default=None)
 
 
 def _taken(losses: Sequence[RowLoss], none: tf.Tensor) -> tf.Tensor:

@@ -50,6 +50,15 @@ class SingleTower(ParadigmModel):
         features = inputs.features(self._tables.read(inputs.places))
         return {"score": self._tower.forward(self._tower.weights, features).logit}
 
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        """The answer of the paradigm `batch`."""
+        return self.logits(inputs)["score"] if self.variant.paradigm == "batch" else None
+
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        """As `served`."""
+        return self.served if self.variant.paradigm == "batch" else []
+
     def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
         """Move tower and rows alike, whatever the feed."""
         loss = losses["tower"]

@@ -17,7 +17,7 @@ from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import LeftOut
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.models.embeddings import stacks_of
-from forebay.mixture.models.identity import ModelIdentity
+from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 from forebay.mixture.models.paradigm import Parts
 from forebay.mixture.models.saved_model import Exporter
 from forebay.mixture.models.seed_models import SeedModels
@@ -26,7 +26,6 @@ from forebay.mixture.models.variable_file import VariableFile
 from forebay.mixture.row_sums import RowSums
 from forebay.mixture.score_columns import ScoreColumn
 
-IDENTITY = "identity.json"
 VARIABLES = "variables"
 
 
