@@ -30,6 +30,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.scores import SCORES_FOLDER, Segments
 from forebay.home.paths import Home
 from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.tensorflow_start import start_tensorflow
 from forebay.system.instants import to_us
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
@@ -211,6 +212,26 @@ def test_batch_rows_find_their_copies_in_earlier_windows_and_in_their_own(
     known = np.asarray(table.column("delay")) < WAIT_HOURS
     np.testing.assert_array_equal(found.known[positive], known[positive])
     assert 0.3 < found.known[positive].mean() < 0.9
+
+
+def test_the_head_learns_from_what_was_found(unkilled: Project) -> None:
+    """In the first window no batch row has a copy: the stream begins with it."""
+    start_tensorflow(1)
+    import tensorflow as tf
+
+    heads = []
+    for window in WINDOWS:
+        folder = stored_of(unkilled.home, "ads", window, "checkpoint")
+        assert folder is not None
+        file = tf.train.load_checkpoint(str(folder / "model" / "variables"))
+        names = [
+            name for name in file.get_variable_to_shape_map() if "delay_head_tower_weights" in name
+        ]
+        assert names
+        heads.append({name: file.get_tensor(name) for name in names})
+    first, *others = heads
+    for later in others:
+        assert any(not np.array_equal(first[name], later[name]) for name in first)
 
 
 def event_ids(made: Project, window: str) -> Any:
