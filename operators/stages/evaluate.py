@@ -28,6 +28,13 @@ class EvaluateOperator(StageOperator):
             self.log.info("window %s: %s: %s", result.window, paradigm, shown)
         for warning in result.warnings:
             self.log.warning("pipeline %s: %s", self.pipeline, warning)
+        for source, rows in result.label_not_known.items():
+            self.log.info(
+                "window %s: %s: %d rows not learnt, their label was not known in time",
+                result.window,
+                source,
+                rows,
+            )
         shown = f"forebay report {self.pipeline} --from {result.window} --to {result.window}"
         self.log.info("intervals and plots: %s --line %s", shown, self.line)
         return result.model_dump(mode="json")
