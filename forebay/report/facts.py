@@ -44,6 +44,9 @@ class WindowFacts:
     reasons: list[str]
     auc_true: dict[str, Estimate | None]
     auc_fresh: dict[str, Estimate | None]
+    words_true: dict[str, str]
+    event: dict[str, Estimate | None]
+    event_words: dict[str, str]
     positives_known: float | None
     series: Series | None
 
@@ -57,6 +60,9 @@ class Facts:
     warm_start: WindowFacts | None
     windows: list[WindowFacts]
     pooled: dict[str, dict[str, Estimate | None]]
+    event_pooled: dict[str, Estimate | None]
+    scored_at: str
+    gate: str
     differences: list[str]
     warnings: list[str]
     label: str
@@ -67,6 +73,11 @@ class Facts:
     restarts: dict[str, int]
     notes: list[str]
     model: str
+
+    @property
+    def has_event(self) -> bool:
+        """Whether anything is known of event scores, be it that none are there yet."""
+        return any(window.event for window in self.windows)
 
     @property
     def sources(self) -> list[str]:
@@ -117,6 +128,12 @@ def facts_of(summary: Json) -> Facts:
             name: {label: _estimate(block.get(label)) for label in ("auc_true", "auc_fresh")}
             for name, block in pooled.get("paradigms", {}).items()
         },
+        event_pooled={
+            name: _estimate(block["auc"])
+            for name, block in (pooled.get("event") or {}).get("answers", {}).items()
+        },
+        scored_at=pooled.get("scored_at", "publication"),
+        gate=(summary.get("gate") or {}).get("words", ""),
         differences=[row["words"] for row in pooled.get("differences", [])],
         warnings=list(pooled.get("warnings", [])),
         label=pooled.get("label", "complete"),
@@ -136,6 +153,7 @@ def _window(window: Json) -> WindowFacts:
     for source in sources.values():
         rows[source.get("feed", "batch")] += source["trained_rows"]
     metrics: Json = window.get("metrics") or {}
+    answers: Json = (window.get("event") or {}).get("answers", {})
     return WindowFacts(
         window=window["window"],
         generation=window["generation"],
@@ -153,6 +171,9 @@ def _window(window: Json) -> WindowFacts:
         ],
         auc_true={name: _figure(one, "auc_true") for name, one in metrics.items()},
         auc_fresh={name: _figure(one, "auc_fresh") for name, one in metrics.items()},
+        words_true={name: one.get("words_true", "") for name, one in metrics.items()},
+        event={name: _figure(one, "auc") for name, one in answers.items()},
+        event_words={name: one["words"] for name, one in answers.items()},
         positives_known=(window.get("label_completeness") or {}).get("share"),
         series=_series(window.get("series")),
     )

@@ -6,7 +6,7 @@ from forebay import __version__
 from forebay.report.facts import Facts
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
 from forebay.report.step_plots import lag_plot, step_rows_plot
-from forebay.report.text import estimate_text, share_words
+from forebay.report.text import estimate_text, event_text, share_words, true_text
 from forebay.system.extras import require_extra
 
 
@@ -28,6 +28,7 @@ def render_html(facts: Facts) -> str:
     )
     environment.filters["estimate"] = estimate_text
     environment.filters["share"] = share_words
+    environment.globals |= {"true_text": true_text, "event_text": event_text}
     plots = {
         "AUC by window": auc_plot(facts),
         "Rows by window and source": rows_plot(facts),

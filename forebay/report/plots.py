@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from forebay.report.drawing import colour, label_every, legend_above, svg, whole_numbers
-from forebay.report.facts import Facts
+from forebay.report.facts import Facts, WindowFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from forebay.mixture.metrics.estimate import Estimate
 
 
 def auc_plot(facts: Facts) -> str | None:
@@ -19,7 +21,7 @@ def auc_plot(facts: Facts) -> str | None:
 
     def draw(axes: Axes) -> None:
         for index, name in enumerate(drawn):
-            estimates = [window.auc_true.get(name) for window in facts.windows]
+            estimates = [_whole_auc(window, name) for window in facts.windows]
             points = [(place, one) for place, one in enumerate(estimates) if one is not None]
             shift = (index - (len(drawn) - 1) / 2) * 0.5 / len(drawn)
             values = [one.value for _, one in points]
@@ -79,7 +81,12 @@ def phases_plot(facts: Facts) -> str | None:
 
 
 def _has_auc(facts: Facts, name: str) -> list[bool]:
-    return [window.auc_true.get(name) is not None for window in facts.windows]
+    return [_whole_auc(window, name) is not None for window in facts.windows]
+
+
+def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:
+    """AUC on complete labels; None while some still have to come."""
+    return None if window.words_true.get(name) else window.auc_true.get(name)
 
 
 def _window_axis(axes: Axes, facts: Facts) -> None:

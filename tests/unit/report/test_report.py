@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -52,6 +53,40 @@ def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
 
 def test_a_figure_that_does_not_exist_is_no_number() -> None:
     assert estimate_text(None) == "none"
+
+
+def partial() -> dict[str, Any]:
+    """One window is judged, the labels of the other still come."""
+    data = summary()
+    for number, one in enumerate(data["windows"]):
+        words = "0.647 so far, 378 of 919 rows judged" if number else ""
+        for metrics in one["metrics"].values():
+            metrics["words_true"] = words
+        figures = {"auc": 0.65, "auc_interval": [0.6, 0.7], "words": words}
+        one["event"] = {"answers": dict.fromkeys(PARADIGMS, figures)}
+    answers = {name: {"auc": {"value": 0.66, "low": 0.65, "high": 0.67}} for name in PARADIGMS}
+    data["pooled"] |= {"event": {"answers": answers}, "scored_at": "event"}
+    data["gate"] = {"words": "mixed serves: at event time, by auc, mixed is better than mixture"}
+    return data
+
+
+def test_partial_figures_say_how_partial_they_are() -> None:
+    facts = facts_of(partial())
+    lines = list(plain_lines(facts))
+    so_far = "0.647 so far, 378 of 919 rows judged"
+    assert f"auc 2013-06-02  mixture  true {so_far}  fresh none" in lines
+    assert "event auc 2013-06-01  mixture  0.650 (0.600-0.700)" in lines
+    assert f"event auc 2013-06-02  mixture  {so_far}" in lines
+    assert "pooled  mixed  event auc 0.660 (0.650-0.670)" in lines
+    assert "gate  mixed serves: at event time, by auc, mixed is better than mixture" in lines
+    verdict = next(line for line in lines if line.startswith("verdict"))
+    assert verdict.endswith("(event scores)")
+    terminal = io.StringIO()
+    print_report(facts, Console(file=terminal, force_terminal=True, width=200, color_system=None))
+    assert terminal.getvalue().count(so_far) == 2 * len(PARADIGMS)
+    page = render_html(facts)
+    assert page.count(so_far) == 2 * len(PARADIGMS)
+    assert "mixed serves: at event time" in page
 
 
 class _Outside(HTMLParser):
