@@ -42,6 +42,21 @@ def test_rows_that_nobody_learns_are_added_up() -> None:
     assert row_notes(windows) == ["source a: 2,000 rows that no paradigm learns from"]
 
 
+def test_rows_that_a_delay_head_learns_are_not_idle() -> None:
+    rows = source(trained_rows=10, learnt_rows={"stream+head": 0, "stream+head/masked": 0})
+    assert row_notes([{"window": "1", "sources": {"a": rows}}]) == []
+
+
+def test_rows_that_the_guard_held_are_told_of_each_window() -> None:
+    learnt = {"stream": 5, "stream/paused": 1200, "mixed": 5, "mixed/paused": 1200}
+    held = source(trained_rows=1205, learnt_rows=learnt | {"batch": 0, "batch/paused": 0})
+    windows = [{"window": "2026-03-01", "sources": {"a": held, "b": source()}}]
+    (note,) = row_notes(windows)
+    assert note.startswith(
+        "window 2026-03-01, source a: 1,200 rows were not learnt by stream, mixed: far fewer"
+    )
+
+
 def test_silent_windows_are_counted() -> None:
     silent, early = source(reason="no rows"), source(reason="before start")
     windows = [{"window": key, "sources": {"a": silent, "b": early}} for key in ("1", "2")]
