@@ -1,4 +1,4 @@
-"""The gate of one line: reads event scores of its newest windows, and what was decided before."""
+"""The gate of one line: it reads event scores of the newest windows before a model is exported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Interval
 from forebay.executors.judging.event_figures import EventFigures
 from forebay.executors.judging.event_rows import EventSpan, event_rows
-from forebay.executors.judging.gate import GATE_FILE, WINDOWS_MAX, GateDecision, decide
+from forebay.executors.judging.gate import WINDOWS_MAX, decide
+from forebay.executors.judging.gate_decision import GateDecision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
@@ -45,18 +46,6 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     ]
     serving = _serving(chain) if spec.against == "served" else None
     return decide(spec, variants, figures, serving)
-
-
-def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
-    """What the gate decided of a link whose model was exported; None where there was none.
-
-    Raises:
-        DataError: when the exported model is missing or damaged.
-    """
-    stored = link.files.get("saved_model")
-    if stored is None or not store_of(chain.home).is_there(stored):
-        return None
-    return GateDecision.of_file(store_of(chain.home).tree(stored) / GATE_FILE)
 
 
 def _serving(chain: ModelChain) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from forebay.errors import InfrastructureError, UsageError
-from forebay.executors.judging.serving_gate import gate_decision
+from forebay.executors.judging.gate_decision import gate_decision
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget

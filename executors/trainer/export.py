@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
-from forebay.executors.judging.gate import GATE_FILE, GateDecision
+from forebay.executors.judging.gate_decision import GATE_FILE, GateDecision
 from forebay.executors.trainer.export_check import check_served
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.features.layout import FeatureLayout
@@ -28,7 +28,7 @@ class CheckedExport:
     learner: Learner
     progress: ProgressReporter
 
-    def write(self, folder: Path, window: str, gate: GateDecision | None) -> None:
+    def write(self, folder: Path, window: str, gate: GateDecision | None = None) -> None:
         """Write what serves into a folder; what an earlier call left there is removed.
 
         gate: which variant serves, kept beside it; None where it is the declared one.

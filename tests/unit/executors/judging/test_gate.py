@@ -11,7 +11,8 @@ from support.stages import pipeline
 from forebay.config.jobs import PublishSpec
 from forebay.executors.judging.event_figures import EventFigures
 from forebay.executors.judging.event_rows import EventRows
-from forebay.executors.judging.gate import GateDecision, decide
+from forebay.executors.judging.gate import decide
+from forebay.executors.judging.gate_decision import GateDecision
 
 VARIANTS = ["mixture", "stream", "mixed"]
 COLUMNS = ("mixture", "stream", "mixed", "mixture/memory")

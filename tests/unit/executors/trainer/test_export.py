@@ -15,6 +15,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
+from forebay.executors.judging.gate_decision import GATE_FILE, GateDecision
 from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
@@ -61,3 +62,27 @@ def test_a_broken_model_is_told_with_its_window(
     monkeypatch.setattr(export_module, "check_served", broken)
     with pytest.raises(TrainingError, match="window w, after its last step: the trained model"):
         export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")
+
+
+def test_the_variant_of_the_gate_is_exported_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported: list[str | None] = []
+
+    class Gated(_Learner):
+        def export(self, directory: Path, variant: str | None = None) -> None:
+            exported.append(variant)
+            super().export(directory, variant)
+
+    def checked(*arguments: Any) -> float:
+        exported.append(arguments[-1])
+        return 0.0
+
+    monkeypatch.setattr(export_module, "check_served", checked)
+    export, target = export_of(tmp_path, Gated(1)), tmp_path / "saved_model"
+    gate = GateDecision(variant="stream", declared="mixed", words="stream serves: …")
+    export.write(target, "w", gate)
+    assert GateDecision.of_file(target / GATE_FILE) == gate
+    export.write(target, "w")
+    assert not (target / GATE_FILE).exists()
+    assert exported == ["stream", "stream", None, None]
