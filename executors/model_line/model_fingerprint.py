@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from forebay.config.datasets import LabelSpec
 from forebay.config.features import feature_columns
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import PipelineSpec
@@ -21,6 +20,8 @@ _TUNABLE: dict[str, bool | set[str]] = {
     "mixture": {"gain"},
     "delay_head": True,
 }
+# Of a label: they say which rows are learnt, and not what a label means.
+_OF_ROWS = {"negative", "known_at"}
 # What went without saying before there was a choice. It is left out, so that the fingerprint of a
 # line that keeps it stays what it was.
 _UNSAID = {
@@ -46,7 +47,7 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
         "features": {
             name: feature.model_dump(mode="json") for name, feature in dataset.features.items()
         },
-        "label": dataset.label.model_dump(mode="json", exclude=_unwritten(dataset.label)),
+        "label": dataset.label.model_dump(mode="json", exclude=_OF_ROWS),
         "types": {column: str(kind) for column, kind in sorted(types.items())},
         "paradigms": pipeline.train.paradigms,
         "model": _model(pipeline.model),
@@ -66,8 +67,3 @@ def _model(model: ModelSpec) -> dict[str, Any]:
         key: value for key, value in mixture.items() if key not in _UNSAID or _UNSAID[key] != value
     }
     return found
-
-
-def _unwritten(label: LabelSpec) -> set[str]:
-    """Keys that a label did not always have: where they are not written, nothing changed."""
-    return {name for name in ("negative", "known_at") if getattr(label, name) is None}

@@ -109,6 +109,8 @@ class SourceBase(ABC):
             for name in columns:
                 assert chunk.batch.schema.field(name).type == ARROW_TYPES[COLUMNS[name]]
             sizes = {len(chunk.row_ids), len(chunk.parts), len(chunk.rows), len(chunk.hours)}
+            if chunk.published is not None:
+                sizes.add(len(chunk.published))
             assert sizes == {chunk.batch.num_rows}
             assert chunk.batch.num_rows <= self.chunk_rows
             positions = [chunk.position(row) for row in range(len(chunk.rows) + 1)]

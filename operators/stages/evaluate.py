@@ -26,6 +26,13 @@ class EvaluateOperator(StageOperator):
         for paradigm, metrics in result.metrics.items():
             shown = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             self.log.info("window %s: %s: %s", result.window, paradigm, shown)
+        for source, rows in result.label_not_known.items():
+            self.log.info(
+                "window %s: %s: %d rows not learnt, their label was not known in time",
+                result.window,
+                source,
+                rows,
+            )
         shown = f"forebay report {self.pipeline} --from {result.window} --to {result.window}"
         self.log.info("intervals and plots: %s --line %s", shown, self.line)
         return result.model_dump(mode="json")

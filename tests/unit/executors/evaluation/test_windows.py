@@ -39,6 +39,11 @@ def test_a_label_comes_within_the_largest_offset_and_one_window(
     assert spec.dataset.label_horizon == windows
 
 
+def test_scores_are_kept_for_as_long_as_copies_are_looked_for() -> None:
+    dataset = {"window": "1h", "label_join": "72h"}
+    assert pipeline(("a", "b"), dataset=dataset).dataset.label_horizon == 73
+
+
 @pytest.fixture
 def chain(tmp_path: Path) -> ModelChain:
     """Each window scores two events of its own; window n has the labels of window n - 1, and the

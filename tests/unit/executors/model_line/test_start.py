@@ -219,6 +219,7 @@ def test_what_may_change_from_one_window_to_the_next() -> None:
         fingerprint(model={"seed": 18}),
         fingerprint(model={"dense_learning_rate": 1, "embedding_learning_rate": 1}),
         fingerprint(model={"mixture": {"gain": 0.5}}),
+        fingerprint(dataset={"label": {"column": "n", "known_at": "at"}}),
         fingerprint(train={"minibatch_rows": 7}, job={"buffers": {"rows_max": 9}}),
         fingerprint(
             dataset={"streams": {"a": {"sources": ["a"], "weight": 3}, "b": {"sources": ["b"]}}}

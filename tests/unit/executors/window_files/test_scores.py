@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from forebay.config.datasets import Feed
@@ -18,6 +20,7 @@ from forebay.executors.window_files.scores import (
 from forebay.mixture.minibatch import Minibatch
 
 PARADIGMS = ("mixture", "mixed")
+INT_MIN = -(2**63)
 
 
 def minibatch(feed: Feed, ids: list[int]) -> Minibatch:
@@ -62,6 +65,65 @@ def test_segments_keep_the_order_over_many_seals(tmp_path: Path) -> None:
     assert table is not None
     assert paradigms_of(table) == PARADIGMS
     np.testing.assert_array_equal(score_matrix(table)[:2], [[0, 0], [100, -100]])
+
+
+def test_segments_say_when_rows_happened_how_long_they_waited_and_whose_they_are(
+    tmp_path: Path,
+) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    times, waits = np.array([5, INT_MIN]), np.array([1.5, np.nan], np.float32)
+    sources = np.array([3, 1], np.int32)
+    timed = replace(minibatch("stream", [1, 2]), event_times=times, waits=waits, sources=sources)
+    writer.append(timed, np.zeros((2, 2), np.float32))
+    writer.append(replace(timed, feed="batch"), None)
+    score(writer, 3)  # of a pipeline whose sources name no event_time
+    writer.seal()
+    scored, labelled = Segments("w", tmp_path).scores(), Segments("w", tmp_path).labels()
+    published = Segments("w", tmp_path).published()
+    assert scored is not None
+    assert labelled is not None
+    assert published is not None
+    assert scored.column_names[:5] == ["event_id", "fresh", "event_time", "wait", "source"]
+    assert labelled.column_names == ["event_id", "complete", "event_time", "source"]
+    assert published.column_names == scored.column_names[:5]
+    assert scored.column("event_time").to_pylist() == [5, INT_MIN, INT_MIN]
+    np.testing.assert_array_equal(scored.column("wait"), [1.5, np.nan, np.nan])
+    assert scored.column("source").to_pylist() == [3, 1, 0]
+    assert labelled.column("event_time").to_pylist() == [5, INT_MIN]
+    assert labelled.column("source").to_pylist() == [3, 1]
+
+
+def test_segments_of_earlier_versions_say_that_nobody_knows(tmp_path: Path) -> None:
+    columns: dict[str, dict[str, pa.Array]] = {
+        "scores-000000": {
+            "event_id": pa.array([1, 2]),
+            "fresh": pa.array([0, 1], pa.float32()),
+            "score:mixture": pa.array([0.5, 0.25], pa.float32()),
+        },
+        "labels-000001": {
+            "event_id": pa.array([1]),
+            "complete": pa.array([1], pa.float32()),
+        },
+    }
+    for name, table in columns.items():
+        with pa.OSFile(str(tmp_path / f"{name}.arrow"), "wb") as sink:
+            written = pa.table(table)
+            with pa.ipc.new_file(sink, written.schema) as file:
+                file.write_table(written)
+    # A window that was begun by the version before goes on in this one.
+    writer = ScoreWriter(tmp_path, ("mixture",))
+    writer.restore(["scores-000000.arrow", "labels-000001.arrow"])
+    writer.append(minibatch("stream", [3]), np.zeros((1, 1), np.float32))
+    writer.seal()
+    scored, labelled = Segments("w", tmp_path).scores(), Segments("w", tmp_path).labels()
+    assert scored is not None
+    assert labelled is not None
+    assert scored.column("event_id").to_pylist() == [1, 2, 3]
+    assert scored.column("event_time").to_pylist() == [INT_MIN] * 3
+    assert np.isnan(scored.column("wait")).all()
+    assert scored.column("source").to_pylist() == [-1, -1, 0]
+    assert labelled.column("source").to_pylist() == [-1]
+    np.testing.assert_array_equal(score_matrix(scored), [[0.5], [0.25], [0]])
 
 
 def test_rows_that_no_checkpoint_sealed_are_dropped(tmp_path: Path) -> None:
