@@ -35,9 +35,7 @@ def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
     """What the gate decided of a link whose model was exported; None where there was none.
 
     Raises:
-        DataError: when the exported model is missing or damaged.
+        DataError: when what is stored of it is missing or damaged.
     """
-    stored = link.files.get("saved_model")
-    if stored is None or not store_of(chain.home).is_there(stored):
-        return None
-    return GateDecision.of_file(store_of(chain.home).tree(stored) / GATE_FILE)
+    stored = link.files.get("gate")
+    return None if stored is None else GateDecision.of_file(store_of(chain.home).path(stored))

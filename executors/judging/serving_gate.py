@@ -9,12 +9,11 @@ from forebay.config.windows import Interval
 from forebay.executors.judging.event_figures import EventFigures
 from forebay.executors.judging.event_rows import EventSpan, event_rows
 from forebay.executors.judging.gate import WINDOWS_MAX, decide
-from forebay.executors.judging.gate_decision import GateDecision
+from forebay.executors.judging.gate_decision import GateDecision, gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
 from forebay.home.store import store_of
-from forebay.mixture.serving.served_features import FEATURES, ServedFeatures
 from forebay.system.instants import to_us
 
 
@@ -44,18 +43,17 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
         EventFigures.of(rows, pipeline)
         for rows in event_rows(spans, dataset.label_horizon, delay, variants)
     ]
-    serving = _serving(chain) if spec.against == "served" else None
+    serving = _serving(chain, variants[0]) if spec.against == "served" else None
     return decide(spec, variants, figures, serving)
 
 
-def _serving(chain: ModelChain) -> str | None:
-    """The variant that serves now, as its model says."""
+def _serving(chain: ModelChain, declared: str) -> str | None:
+    """The variant that serves now; None where nothing does."""
     published = chain.published()
     if published is None:
         return None
     link = chain.link(published.window, published.generation)
-    stored = None if link is None else link.files.get("saved_model")
-    if stored is None:
+    if link is None:
         return None
-    found = ServedFeatures.of_file(store_of(chain.home).tree(stored) / FEATURES)
-    return None if found is None else found.paradigm
+    decided = gate_decision(chain, link)
+    return declared if decided is None else decided.variant

@@ -15,7 +15,7 @@ from support.projects import ads_pipeline
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import DataError, InfrastructureError, UsageError
-from forebay.executors.judging.gate_decision import GATE_FILE, GateDecision
+from forebay.executors.judging.gate_decision import GateDecision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import PublishResult
@@ -98,23 +98,17 @@ def test_a_pipeline_may_publish_nothing(home: Home) -> None:
 
 
 def test_what_the_gate_decided_is_said(home: Home) -> None:
-    chain, made = ModelChain(home, "ads"), home.root / "made"
+    chain = ModelChain(home, "ads")
     words = "stream serves: at event time, by auc, stream is better than mixture"
     decided = GateDecision(variant="stream", declared="mixture", words=words)
-    made.mkdir()
-    (made / "saved_model.pb").write_bytes(b"bytes")
-    gated = pipeline(publish={"when": "gate"})
-    for text in (None, decided.model_dump_json()):
-        if text is not None:
-            (made / GATE_FILE).write_text(text)
-        newest = chain.newest("2026-03-02")
-        assert newest is not None
-        chain.add_file(newest, "saved_model", store_of(home).put_tree("models", "tree", made))
-        done = publish(home, "2026-03-02", 1, gated)
-        assert done.state == "published"
-        assert (done.variant, done.gate) == (("", "") if text is None else ("stream", words))
-    ungated = publish(home, "2026-03-02", 1)
-    assert (ungated.variant, ungated.gate) == ("", "")
+    newest = chain.newest("2026-03-02")
+    assert newest is not None
+    stored = store_of(home).put("models", "gate", decided.model_dump_json().encode())
+    chain.add_file(newest, "gate", stored)
+    done = publish(home, "2026-03-02", 1, pipeline(publish={"when": "gate"}))
+    assert (done.state, done.variant, done.gate) == ("published", "stream", words)
+    before = publish(home, "2026-03-01", 1)
+    assert (before.state, before.variant, before.gate) == ("kept", "", "")
 
 
 def test_a_model_that_is_damaged_does_not_serve(home: Home) -> None:

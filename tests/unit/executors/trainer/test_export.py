@@ -15,7 +15,6 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
-from forebay.executors.judging.gate_decision import GATE_FILE, GateDecision
 from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
@@ -80,9 +79,6 @@ def test_the_variant_of_the_gate_is_exported_and_checked(
 
     monkeypatch.setattr(export_module, "check_served", checked)
     export, target = export_of(tmp_path, Gated(1)), tmp_path / "saved_model"
-    gate = GateDecision(variant="stream", declared="mixed", words="stream serves: …")
-    export.write(target, "w", gate)
-    assert GateDecision.of_file(target / GATE_FILE) == gate
+    export.write(target, "w", "stream")
     export.write(target, "w")
-    assert not (target / GATE_FILE).exists()
     assert exported == ["stream", "stream", None, None]
