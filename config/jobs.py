@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from forebay.config.base import Duration, Spec, format_duration
 
@@ -183,6 +183,15 @@ class JobSpec(Spec):
         le=_WINDOWS_KEPT_MAX,
         description="Newest windows of a model line of which everything stays",
     )
+
+    @model_validator(mode="after")
+    def _judged_for_the_gate(self) -> Self:
+        if self.publish.when == "gate" and self.judge_rows_max == 0:
+            raise ValueError(
+                "publish.when is gate, which decides by judged rows, and judge_rows_max is 0: "
+                "leave one of them out"
+            )
+        return self
 
     @property
     def checkpoints_kept(self) -> int:

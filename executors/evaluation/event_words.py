@@ -14,8 +14,10 @@ def event_answers(judgement: Json) -> dict[str, Any]:
 
 
 def event_words(judgement: Json) -> Iterator[str]:
-    """A sentence for each answer: its AUC, or how much of it is judged so far."""
+    """A sentence for each variant: its AUC, or how much of it is judged so far."""
     for name, figures in event_answers(judgement).items():
+        if "/" in name:
+            continue  # a tower that does not answer
         if figures["words"]:
             yield f"{name} {figures['words']}"
         else:

@@ -13,7 +13,7 @@ from forebay.executors.evaluation.later_labels import complete_judgements
 from forebay.executors.evaluation.summary import Json, build_summary, rows_verdict
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.job.stored_jobs import jobs_of
-from forebay.executors.judging.serving_gate import gate_decision
+from forebay.executors.judging.gate_decision import gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, Parent
 

@@ -19,6 +19,7 @@ def row_notes(windows: Collection[Json]) -> list[str]:
     return [
         *_outside_notes(windows),
         *_not_known_notes(windows),
+        *_unjudged_notes(windows),
         *_left_out_notes(windows),
         *_idle_notes(windows),
         *_silent_notes(windows),
@@ -62,6 +63,23 @@ def _left_out_notes(windows: Collection[Json]) -> list[str]:
                     " answered meanwhile"
                 )
     return notes
+
+
+def _unjudged_notes(windows: Collection[Json]) -> list[str]:
+    """A note where models are gone that would have judged rows."""
+    gone = sum(_unjudged(window).get("gone", 0) for window in windows)
+    if not gone:
+        return []
+    note = (
+        f"{gone:,} rows have no event score: the checkpoint of the model of their time is not kept "
+        "any more (job.checkpoint.windows_kept)"
+    )
+    return [note]
+
+
+def _unjudged(window: Json) -> Json:
+    # Judgements of earlier versions do not have it.
+    return dict((window.get("event") or {}).get("unjudged", {}))
 
 
 def _outside_notes(windows: Collection[Json]) -> list[str]:

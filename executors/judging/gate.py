@@ -4,39 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import Field
-
 from forebay.config.jobs import GateMetric, PublishSpec
 from forebay.executors.judging.event_figures import EventFigures, counted_windows
+from forebay.executors.judging.gate_decision import GateDecision
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.losses import LossEstimate, pool_losses
 from forebay.mixture.metrics.verdict import difference_words
 from forebay.mixture.score_columns import ScoreColumn, over_seeds
-from forebay.system.message import Message
 
-GATE_FILE = "gate.json"
 # Windows of events that are looked at, the newest ones: two days of hours.
 WINDOWS_MAX = 48
-
-
-class GateDecision(Message):
-    """What serves of a window, and why. It is stored beside the model that serves.
-
-    words: for people. windows: those whose event scores decided; none where too little is judged.
-    rows: how many judged rows they have.
-    """
-
-    variant: str
-    declared: str
-    words: str
-    windows: list[str] = Field(default_factory=list)
-    rows: int = 0
-
-    @property
-    def replaces(self) -> bool:
-        """Whether something else than the declared variant serves."""
-        return self.variant != self.declared
 
 
 def decide(

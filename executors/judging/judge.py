@@ -3,6 +3,11 @@
 An event is judged by the newest link of the line that had ended when it happened. Its complete
 label comes with a later window, whose trainer scores it: by a second learner, which is loaded with
 the checkpoint of that link. The link was trained before the event, so it has not learnt from it.
+
+The trainer does so, since its process has TensorFlow: to start it elsewhere took 3 s of CPU time.
+Here, with mixture, stream and mixed side by side, the second learner took 0.3 s once, a load 0.03
+to 0.1 s (checkpoints of 11 and 208 MiB) and a row 2 µs, where a step takes 13 µs a row. It takes as
+much memory as another learner's variables: 0.37 GiB where the checkpoint has 208 MiB.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gate of one line: reads event scores of its newest windows, and what was decided before."""
+"""The gate of one line: it reads event scores of the newest windows before a model is exported."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Interval
 from forebay.executors.judging.event_figures import EventFigures
 from forebay.executors.judging.event_rows import EventSpan, event_rows
-from forebay.executors.judging.gate import GATE_FILE, WINDOWS_MAX, GateDecision, decide
+from forebay.executors.judging.gate import WINDOWS_MAX, decide
+from forebay.executors.judging.gate_decision import GateDecision, gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
 from forebay.home.store import store_of
-from forebay.mixture.serving.served_features import FEATURES, ServedFeatures
 from forebay.system.instants import to_us
 
 
@@ -43,30 +43,17 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
         EventFigures.of(rows, pipeline)
         for rows in event_rows(spans, dataset.label_horizon, delay, variants)
     ]
-    serving = _serving(chain) if spec.against == "served" else None
+    serving = _serving(chain, variants[0]) if spec.against == "served" else None
     return decide(spec, variants, figures, serving)
 
 
-def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
-    """What the gate decided of a link whose model was exported; None where there was none.
-
-    Raises:
-        DataError: when the exported model is missing or damaged.
-    """
-    stored = link.files.get("saved_model")
-    if stored is None or not store_of(chain.home).is_there(stored):
-        return None
-    return GateDecision.of_file(store_of(chain.home).tree(stored) / GATE_FILE)
-
-
-def _serving(chain: ModelChain) -> str | None:
-    """The variant that serves now, as its model says."""
+def _serving(chain: ModelChain, declared: str) -> str | None:
+    """The variant that serves now; None where nothing does."""
     published = chain.published()
     if published is None:
         return None
     link = chain.link(published.window, published.generation)
-    stored = None if link is None else link.files.get("saved_model")
-    if stored is None:
+    if link is None:
         return None
-    found = ServedFeatures.of_file(store_of(chain.home).tree(stored) / FEATURES)
-    return None if found is None else found.paradigm
+    decided = gate_decision(chain, link)
+    return declared if decided is None else decided.variant

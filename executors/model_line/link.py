@@ -52,7 +52,7 @@ class ReadRows(Message):
     offsets: OffsetsRead = NO_OFFSETS
 
 
-FileKind = Literal["checkpoint", "scores", "steps", "dead_letters", "saved_model"]
+FileKind = Literal["checkpoint", "scores", "steps", "dead_letters", "saved_model", "gate"]
 
 
 class Link(Message):

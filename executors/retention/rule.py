@@ -30,10 +30,18 @@ class WindowsKept:
 
     @classmethod
     def of(cls, pipeline: PipelineSpec) -> WindowsKept:
-        """As a pipeline declares it. Scores stay as long as labels may come for them."""
-        job = pipeline.job
-        others = max(job.windows_kept, pipeline.dataset.label_horizon + 1)
-        return cls(job.checkpoints_kept, job.exports_kept, others, job.windows_kept)
+        """As a pipeline declares it. Scores stay as long as labels may come for them.
+
+        So do checkpoints where `checkpoint.windows_kept` is not written: they judge the rows that
+        come with these labels. Where fewer are wanted, rows of older models stay unjudged.
+        """
+        job, horizon = pipeline.job, pipeline.dataset.label_horizon
+        checkpoints = job.checkpoints_kept
+        judges = pipeline.model.kind == "towers" and job.judge_rows_max > 0
+        if judges and job.checkpoint.windows_kept is None:
+            checkpoints = max(checkpoints, horizon)
+        others = max(job.windows_kept, horizon + 1)
+        return cls(checkpoints, job.exports_kept, others, job.windows_kept)
 
 
 class Needs(NamedTuple):

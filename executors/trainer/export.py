@@ -8,13 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.errors import TrainingError
-from forebay.executors.job.request import JobRequest
-from forebay.executors.judging.gate import GATE_FILE, GateDecision
+from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.judging.gate_decision import GATE_FILE
+from forebay.executors.judging.serving_gate import choose_variant
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.trainer.export_check import check_served
 from forebay.executors.trainer.progress_reporter import ProgressReporter
+from forebay.executors.trainer.stored_files import WindowArchive
+from forebay.home.store import Stored
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
-from forebay.system.files import make_folder
+from forebay.system.files import make_folder, write_atomically
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,10 +33,10 @@ class CheckedExport:
     learner: Learner
     progress: ProgressReporter
 
-    def write(self, folder: Path, window: str, gate: GateDecision | None) -> None:
+    def write(self, folder: Path, window: str, variant: str | None = None) -> None:
         """Write what serves into a folder; what an earlier call left there is removed.
 
-        gate: which variant serves, kept beside it; None where it is the declared one.
+        variant: which one serves; None for the declared one.
 
         Raises:
             TrainingError: when the model itself answers with what is not finite.
@@ -40,11 +45,32 @@ class CheckedExport:
         shutil.rmtree(folder, ignore_errors=True)
         make_folder(folder)
         with self.progress.phase("export"):
-            self.learner.export(folder, None if gate is None else gate.variant)
-            if gate is not None:
-                (folder / GATE_FILE).write_text(gate.model_dump_json(indent=1))
+            self.learner.export(folder, variant)
         with self.progress.phase("check"):
-            self._check(folder, window, None if gate is None else gate.variant)
+            self._check(folder, window, variant)
+
+    def store(
+        self, window: WindowRequest, link: Link, chain: ModelChain, archive: WindowArchive
+    ) -> dict[FileKind, Stored]:
+        """Write what serves of a window and store it; before it, why it is of that variant.
+
+        link: of the window; it may not be recorded yet, its scores are in the store.
+
+        Raises:
+            DataError: when scores of earlier windows are missing or damaged.
+            InfrastructureError: when the store is full or cannot be reached.
+        """
+        key, generation = window.key, window.generation
+        folder, found = chain.folder(key, generation), dict[FileKind, Stored]()
+        gate = choose_variant(self.request.pipeline_spec(), chain, link)
+        self.write(folder / "saved_model", key, None if gate is None else gate.variant)
+        with self.progress.phase("store"):
+            if gate is not None:
+                _LOG.info("window %s: %s", key, gate.words)
+                write_atomically(folder / GATE_FILE, gate.model_dump_json(indent=1))
+                found["gate"] = archive.put(key, generation, "gate", folder / GATE_FILE)
+            model = archive.put(key, generation, "saved_model", folder / "saved_model")
+        return {**found, "saved_model": model}
 
     def _check(self, directory: Path, window: str, variant: str | None) -> None:
         if not self.learner.paradigms:

@@ -101,7 +101,7 @@ def check_served(
         ExportError: when the exported model answers differently.
     """
     rows = made_up_rows(layout)
-    place = list(learner.columns).index(ScoreColumn(variant or learner.paradigms[0]))
+    place = 0 if variant is None else list(learner.columns).index(ScoreColumn(variant))
     trained = learner.score(_minibatch(rows, dataset, source, layout))[:, place]
     if not np.isfinite(trained).all():
         raise TrainingError("the trained model's probabilities are not finite")

@@ -21,7 +21,6 @@ from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judge import EventJudge
 from forebay.executors.judging.judges import EventJudges
-from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
@@ -141,7 +140,8 @@ class WindowTrainer:
             link = self._train_to_end(window, position, export=last)
         elif last and "saved_model" not in link.files:
             self._bring_to(link)
-            link = self._chain.add_file(link, "saved_model", self._exported(window, link))
+            for kind, stored in self._exported(window, link).items():
+                link = self._chain.add_file(link, kind, stored)
         self._remove_local(window)
         self._finish(link, publish=last and self._request.publishes)
 
@@ -165,8 +165,7 @@ class WindowTrainer:
         self._reader.sealed(sealed.step, sealed.progress)
         files = self._stored(opened)
         if export:
-            stored = link.model_copy(update={"files": files})
-            files["saved_model"] = self._exported(window, stored)
+            files |= self._exported(window, link.model_copy(update={"files": files}))
         link = link.model_copy(update={"files": files, "finished_at": datetime.now(UTC)})
         self._chain.record(link)
         self._standing = link.name
@@ -196,14 +195,8 @@ class WindowTrainer:
             local = self._chain.folder(window, generation)
             return self._archive.put_window(window, generation, local, seal, model.parent)
 
-    def _exported(self, window: WindowRequest, link: Link) -> Stored:
-        folder = self._chain.folder(window.key, window.generation) / "saved_model"
-        gate = choose_variant(self._pipeline, self._chain, link)
-        if gate is not None:
-            _LOG.info("window %s: %s", window.key, gate.words)
-        self._export.write(folder, window.key, gate)
-        with self._progress.phase("store"):
-            return self._archive.put(window.key, window.generation, "saved_model", folder)
+    def _exported(self, window: WindowRequest, link: Link) -> dict[FileKind, Stored]:
+        return self._export.store(window, link, self._chain, self._archive)
 
     def _remove_local(self, window: WindowRequest) -> None:
         """The link names what is kept of the window: its own folder has served."""

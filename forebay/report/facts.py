@@ -47,7 +47,9 @@ class WindowFacts:
     reasons: list[str]
     auc_true: dict[str, Estimate | None]
     auc_fresh: dict[str, Estimate | None]
+    words_true: dict[str, str]
     event: dict[str, Estimate | None]
+    event_words: dict[str, str]
     judged: int
     events: int
     partial: bool
@@ -94,6 +96,8 @@ class Facts:
     pooled_event: dict[str, EventFacts]
     curves: dict[str, list[CurvePoint]]
     ages: list[AgePoint]
+    scored_at: str
+    gate: str
     differences: list[str]
     warnings: list[str]
     advice: str
@@ -105,6 +109,11 @@ class Facts:
     restarts: dict[str, int]
     notes: list[str]
     model: str
+
+    @property
+    def has_event(self) -> bool:
+        """Whether anything is known of event scores, be it that none are there yet."""
+        return any(window.event for window in self.windows)
 
     @property
     def sources(self) -> list[str]:
@@ -170,6 +179,8 @@ def facts_of(summary: Json) -> Facts:
             for name, answer in event.get("answers", {}).items()
         },
         ages=[_age(one) for one in pooled.get("label_ages", [])],
+        scored_at=pooled.get("scored_at", "publication"),
+        gate=(summary.get("gate") or {}).get("words", ""),
         differences=[row["words"] for row in pooled.get("differences", [])],
         warnings=list(pooled.get("warnings", [])),
         advice=(summary.get("advice") or {}).get("words", ""),
@@ -191,6 +202,7 @@ def _window(window: Json) -> WindowFacts:
         rows[source.get("feed", "batch")] += source["trained_rows"]
     metrics: Json = window.get("metrics") or {}
     event: Json = window.get("event") or {}
+    answers: Json = event.get("answers", {})
     return WindowFacts(
         window=window["window"],
         generation=window["generation"],
@@ -208,10 +220,12 @@ def _window(window: Json) -> WindowFacts:
         ],
         auc_true={name: _figure(one, "auc_true") for name, one in metrics.items()},
         auc_fresh={name: _figure(one, "auc_fresh") for name, one in metrics.items()},
-        event={name: _figure(one, "auc") for name, one in event.get("answers", {}).items()},
         judged=event.get("judged", 0),
         events=event.get("rows", 0),
         partial=not event.get("complete", True),
+        words_true={name: one.get("words_true", "") for name, one in metrics.items()},
+        event={name: _figure(one, "auc") for name, one in answers.items()},
+        event_words={name: one["words"] for name, one in answers.items()},
         positives_known=(window.get("label_completeness") or {}).get("share"),
         series=_series(window.get("series")),
     )

@@ -18,7 +18,7 @@ from forebay.report.drawing import (
     plot,
     whole_numbers,
 )
-from forebay.report.facts import Facts
+from forebay.report.facts import Facts, WindowFacts
 from forebay.report.text import estimate_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def auc_plot(facts: Facts) -> Plot | None:
 
     def draw(axes: Axes) -> None:
         for index, name in enumerate(drawn):
-            estimates = [window.auc_true.get(name) for window in facts.windows]
+            estimates = [_whole_auc(window, name) for window in facts.windows]
             draw_estimates(axes, estimates, index, len(drawn), name)
         axes.axhline(0.5, color=FAINT, lw=0.8, ls="--")
         axes.set_ylabel("AUC, complete labels")
@@ -124,7 +124,12 @@ def window_words(facts: Facts) -> str:
 
 
 def _has_auc(facts: Facts, name: str) -> list[bool]:
-    return [window.auc_true.get(name) is not None for window in facts.windows]
+    return [_whole_auc(window, name) is not None for window in facts.windows]
+
+
+def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:
+    """AUC on complete labels; None while some still have to come."""
+    return None if window.words_true.get(name) else window.auc_true.get(name)
 
 
 def window_axis(axes: Axes, facts: Facts) -> None:

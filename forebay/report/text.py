@@ -20,6 +20,8 @@ def print_report(facts: Facts, console: Console) -> None:
         console.print(_window_table(facts))
         if facts.paradigms:
             console.print(_fresh_table(facts))
+        if facts.has_event:
+            console.print(_event_table(facts))
         for line in closing_lines(facts):
             console.print(_cell(line), highlight=False, soft_wrap=True)
         return
@@ -35,14 +37,13 @@ def plain_lines(facts: Facts) -> Iterator[str]:
         counts = f"{rows}  dead {window.dead}{not_known}"
         yield f"window {window.window}  generation {window.generation}  {counts}"
         for name in window.auc_true:
-            true, fresh = window.auc_true[name], window.auc_fresh[name]
+            fresh = window.auc_fresh[name]
             yield (
-                f"auc {window.window}  {name}  true {estimate_text(true)}  "
+                f"auc {window.window}  {name}  true {true_text(window, name)}  "
                 f"fresh {estimate_text(fresh)}"
             )
-        partial = f"  so far, {partial_text(window)}" if window.partial else ""
-        for name, estimate in window.event.items():
-            yield f"event {window.window}  {name}  auc {estimate_text(estimate)}{partial}"
+        for name in window.event:
+            yield f"event auc {window.window}  {name}  {event_text(window, name)}"
     yield from closing_lines(facts)
 
 
@@ -55,9 +56,7 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         if window.data_changed:
             yield f"note  window {window.window}: {window.data_changed}"
     yield from (f"note  {note}" for note in facts.notes)
-    yield from _pooled_lines(facts)
-    judged = "" if facts.label == "complete" else " (fresh labels)"
-    yield from (f"verdict  {words}{judged}" for words in facts.differences)
+    yield from _verdict_lines(facts)
     if facts.positives_known is not None:
         yield f"labels  {share_words(facts.positives_known)}"
     yield from (f"WARNING  {words}" for words in facts.warnings)
@@ -74,7 +73,7 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         yield f"model  {facts.model}"
 
 
-def _pooled_lines(facts: Facts) -> Iterator[str]:
+def _verdict_lines(facts: Facts) -> Iterator[str]:
     for name, labels in facts.pooled.items():
         yield (
             f"pooled  {name}  auc_true {estimate_text(labels['auc_true'])}  "
@@ -86,6 +85,11 @@ def _pooled_lines(facts: Facts) -> Iterator[str]:
             f"normalised entropy {estimate_text(event.normalised_entropy)}  "
             f"calibration {event.calibration:.2f}"
         )
+    judged = "" if facts.label == "complete" else " (fresh labels)"
+    judged += " (event scores)" if facts.scored_at == "event" else ""
+    yield from (f"verdict  {words}{judged}" for words in facts.differences)
+    if facts.gate:
+        yield f"gate  {facts.gate}"
 
 
 def partial_text(window: WindowFacts) -> str:
@@ -103,6 +107,20 @@ def estimate_text(estimate: Estimate | None) -> str:
     if estimate is None:
         return "none"
     return f"{estimate.value:.3f} ({estimate.low:.3f}-{estimate.high:.3f})"
+
+
+def true_text(window: WindowFacts, name: str) -> str:
+    """AUC on complete labels, or how many of these are there so far; empty without any."""
+    if name not in window.auc_true:
+        return ""
+    return window.words_true[name] or estimate_text(window.auc_true[name])
+
+
+def event_text(window: WindowFacts, name: str) -> str:
+    """AUC of event scores, or how much is judged so far; empty where nothing is known of any."""
+    if name not in window.event:
+        return ""
+    return window.event_words[name] or estimate_text(window.event[name])
 
 
 def _cell(text: str) -> str:
@@ -129,7 +147,8 @@ def _window_table(facts: Facts) -> Table:
     for window in _all_windows(facts):
         counts = [window.rows["batch"], window.rows["stream"], window.dead, window.not_known]
         shown = [f"{count:,}" for count in counts[: len(columns)]]
-        table.add_row(_cell(window.window), *shown, *_cells(facts, window.auc_true))
+        true = [true_text(window, name) for name in facts.paradigms]
+        table.add_row(_cell(window.window), *shown, *true)
     if facts.paradigms:
         pooled = {name: labels["auc_true"] for name, labels in facts.pooled.items()}
         table.add_section()
@@ -154,6 +173,22 @@ def _fresh_table(facts: Facts) -> Table:
     pooled = {name: labels["auc_fresh"] for name, labels in facts.pooled.items()}
     table.add_section()
     table.add_row("pooled", "", *_cells(facts, pooled), style="bold")
+    return table
+
+
+def _event_table(facts: Facts) -> Table:
+    title = "AUC of event scores: by the model that would have answered (95% interval)"
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=title)
+    table.add_column("window", no_wrap=True)
+    for paradigm in facts.paradigms:
+        table.add_column(_cell(paradigm), justify="right")
+    for window in facts.windows:
+        texts = [event_text(window, name) for name in facts.paradigms]
+        table.add_row(_cell(window.window), *texts)
+    if facts.pooled_event:
+        pooled = {name: one.auc for name, one in facts.pooled_event.items()}
+        table.add_section()
+        table.add_row("pooled", *_cells(facts, pooled), style="bold")
     return table
 
 

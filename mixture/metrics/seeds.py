@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.mixture.metrics.estimate import SEEDS_MIN, Estimate
-from forebay.mixture.metrics.student import NORMAL_QUANTILE, student_quantile
+from forebay.mixture.metrics.quantiles import NORMAL_QUANTILE, student_quantile
 
 Floats = npt.NDArray[np.float64]
 # One column, or those of all seeds of one variant in the same order for every variant.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ ROWS = 6_000
 def trained(root: Path) -> tuple[Project, dict[str, Any]]:
     pipeline = ads_pipeline("towers")
     pipeline["train"] |= {"compare": ["stream", "mixed"], "minibatch_rows": 256}
-    pipeline["dataset"]["queue_unit"] = 256
+    pipeline["dataset"] |= {"queue_unit": 256, "slices": ["mobile"]}
+    pipeline["job"]["publish"] = {"when": "gate", "min_rows": ROWS}
     project = ads_project(root, days=DAYS, rows=ROWS, pipeline=pipeline)
     return project, project.run("2026-03-01", "2026-03-03", timeout_seconds=180)
 
@@ -40,7 +42,7 @@ def test_towers_learn_beside_each_other_on_the_same_rows(tmp_path: Path) -> None
     project, summary = trained(tmp_path)
     assert summary["rows_agree"]
     pooled = summary["pooled"]["paradigms"]
-    assert set(pooled) == PARADIGMS
+    assert set(pooled) == {*PARADIGMS, "mixture/memory"}
     for figures in pooled.values():
         assert figures["auc_fresh"]["low"] > 0.55
     for window in summary["windows"]:
@@ -50,6 +52,29 @@ def test_towers_learn_beside_each_other_on_the_same_rows(tmp_path: Path) -> None
     assert len(summary["pooled"]["differences"]) == 3
     assert (Path(summary["model"]) / "saved_model.pb").is_file()
     assert str(served_of(project.home, "ads")[2]) == summary["model"]
+    judged_by_the_models_of_their_time(summary)
+    why = project.forebay("why", "ads", "2026-03-03").stdout
+    assert f"mixture none so far, 0 of {ROWS:,} rows judged" in why
+
+
+def judged_by_the_models_of_their_time(summary: dict[str, Any]) -> None:
+    """The first day has no model before it, and the batch rows of the last one still come."""
+    first, second, third = (window["event"] for window in summary["windows"])
+    assert (first["judged"], first["unjudged"]["before"], first["complete"]) == (0, ROWS, True)
+    assert (second["judged"], second["rows"], second["complete"]) == (ROWS, ROWS, True)
+    assert set(second["answers"]) == {*PARADIGMS, "mixture/memory"}
+    assert set(second["slices"]["mobile"]) == {"bucket 1", "bucket 2"}
+    assert (third["judged"], third["rows"], third["complete"]) == (0, ROWS, False)
+    event = summary["pooled"]["event"]
+    assert (event["windows"], event["judged"]) == (1, ROWS)
+    for figures in event["answers"].values():
+        assert figures["auc"]["low"] > 0.55
+        assert 0.5 < figures["calibration"] < 2
+    assert summary["pooled"]["scored_at"] == "event"
+    gate = summary["gate"]
+    served = json.loads((Path(summary["model"]) / "features.json").read_text())
+    assert served["paradigm"] == gate["variant"]
+    assert (gate["windows"], gate["rows"]) == (["2026-03-02"], ROWS)
 
 
 @pytest.mark.chaos

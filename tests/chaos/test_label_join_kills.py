@@ -163,7 +163,11 @@ def scores(made: Project) -> dict[str, list[dict[str, Any]]]:
     found = {}
     for window in WINDOWS:
         segments = Segments(window, stored_of(made.home, "ads", window, "scores"))
-        for kind, table in (("scores", segments.scores()), ("labels", segments.labels())):
+        for kind, table in (
+            ("scores", segments.scores()),
+            ("labels", segments.labels()),
+            ("judged", segments.judged()),
+        ):
             found[f"{window}/{kind}"] = [] if table is None else table.to_pylist()
     return found
 
@@ -171,7 +175,8 @@ def scores(made: Project) -> dict[str, list[dict[str, Any]]]:
 def metrics(made: Project) -> list[Any]:
     summary = summary_of(made.home / "summary.json")
     assert summary["rows_agree"]
-    return [summary["seen"], summary["pooled"], [each["metrics"] for each in summary["windows"]]]
+    windows = [[each["metrics"], each["event"]] for each in summary["windows"]]
+    return [summary["seen"], summary["pooled"], windows]
 
 
 def assert_same(killed: Project, unkilled: Project) -> None:
@@ -254,6 +259,19 @@ def event_ids(made: Project, window: str) -> Any:
     times = table.column("event_time").to_numpy()
     assert np.all(np.diff(times) >= 0)
     return table.column("event_id").to_numpy()
+
+
+def test_events_of_earlier_windows_are_judged_by_the_models_of_their_time(
+    unkilled: Project,
+) -> None:
+    """Nothing had ended before the events of the first two days, and the third day's still come."""
+    summary = summary_of(unkilled.home / "summary.json")
+    blocks = [window["event"] for window in summary["windows"]]
+    assert [block["judged"] for block in blocks] == [0, DAY_ROWS, 0]
+    assert [block["unjudged"]["before"] for block in blocks] == [DAY_ROWS, 0, 0]
+    assert [block["complete"] for block in blocks] == [True, True, False]
+    judged = scores(unkilled)[f"{WINDOWS[2]}/judged"]
+    assert {row["link"] for row in judged} == {f"{WINDOWS[0]} generation 1"}
 
 
 def test_two_runs_that_nobody_kills_are_the_same(

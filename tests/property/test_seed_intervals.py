@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from forebay.mixture.metrics.auc import estimate_auc
 from forebay.mixture.metrics.losses import LossEstimate, estimate_losses, pool_losses
 from forebay.mixture.metrics.probabilities import log_loss, normalised_entropy
+from forebay.mixture.metrics.quantiles import NORMAL_QUANTILE
 from forebay.mixture.metrics.seeds import mean_over_seeds
-from forebay.mixture.metrics.student import NORMAL_QUANTILE
 
 SHARES = st.integers(0, 20).map(lambda share: share / 20)
 

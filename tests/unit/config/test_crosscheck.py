@@ -111,6 +111,15 @@ def test_the_label_is_no_feature(tmp_path: Path) -> None:
     assert [problem.code for problem in declared.problems()] == ["label-as-feature"]
 
 
+def test_a_slice_has_one_value_for_a_row(declared: Declared) -> None:
+    for name in ("tags", "mobile"):
+        declared.dataset["features"][name] = {"encode": "hash", "buckets": 9}
+    declared.dataset["slices"] = ["mobile", "tags"]
+    (problem,) = declared.problems()
+    assert problem.code == "slice-type"
+    assert "feature 'tags' has a list of values for a row" in problem.message
+
+
 def test_one_trainer_trains_a_job(tmp_path: Path) -> None:
     declared = Declared(tmp_path)
     declared.pipeline["job"] = {"roles": {"trainer": {"count": 2}}}

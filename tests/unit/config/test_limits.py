@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from forebay.config.jobs import FailoverSpec, ProgressDeadlinesSpec, RolesSpec, RuntimeSpec
+from forebay.config.datasets import DatasetSpec
+from forebay.config.jobs import FailoverSpec, JobSpec, ProgressDeadlinesSpec, RolesSpec, RuntimeSpec
 from forebay.config.models import MixtureSpec
 from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
@@ -151,3 +152,34 @@ def test_what_a_schema_does_not_show() -> None:
     assert RolesSpec.model_validate({"trainer": {"count": 1}}).trainer.count == 1
     with pytest.raises(ValidationError, match="count is 2, but one trainer trains a job"):
         RolesSpec.model_validate({"trainer": {"count": 2}})
+
+
+def test_a_gate_needs_judged_rows() -> None:
+    declared = {"publish": {"when": "gate"}, "judge_rows_max": 0}
+    with pytest.raises(ValidationError, match="leave one of them out"):
+        JobSpec.model_validate(declared)
+    assert JobSpec.model_validate(declared | {"judge_rows_max": 1}).publish.metric == "auc"
+
+
+@pytest.mark.parametrize(
+    ("slices", "words"),
+    [
+        (["nothing"], "'nothing' is no feature: user, price"),
+        (["price"], "feature 'price' is a number"),
+        (["user", "user"], "names one feature twice"),
+    ],
+)
+def test_slices_name_features_with_ids(slices: list[str], words: str) -> None:
+    declared = {
+        "start": "2026-03-01",
+        "event_id": "event",
+        "label": {"column": "clicked"},
+        "streams": {"all": {"sources": ["s"]}},
+        "features": {
+            "user": {"encode": "hash", "buckets": 9},
+            "price": {"encode": "numeric"},
+        },
+    }
+    assert DatasetSpec.model_validate(declared | {"slices": ["user"]}).slices == ["user"]
+    with pytest.raises(ValidationError, match=words):
+        DatasetSpec.model_validate(declared | {"slices": slices})

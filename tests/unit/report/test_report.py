@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -53,6 +54,40 @@ def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
 
 def test_a_figure_that_does_not_exist_is_no_number() -> None:
     assert estimate_text(None) == "none"
+
+
+def partial() -> dict[str, Any]:
+    """One window is judged, the labels of the other still come."""
+    data = summary()
+    last = data["windows"][1]
+    for metrics in last["metrics"].values():
+        metrics["words_true"] = "0.647 so far, 378 of 919 rows judged"
+    last["event"] = event(judged=378, complete=False)
+    data["pooled"]["scored_at"] = "event"
+    data["gate"] = {"words": "mixed serves: at event time, by auc, mixed is better than mixture"}
+    return data
+
+
+def test_partial_figures_say_how_partial_they_are() -> None:
+    facts = facts_of(partial())
+    lines = list(plain_lines(facts))
+    true, so_far = "0.647 so far, 378 of 919 rows judged", "0.660 so far, 378 of 919 rows judged"
+    assert f"auc 2013-06-02  mixture  true {true}  fresh none" in lines
+    assert "event auc 2013-06-01  mixture  0.660 (0.630-0.690)" in lines
+    assert f"event auc 2013-06-02  mixture  {so_far}" in lines
+    figures = "normalised entropy 0.940 (0.930-0.950)  calibration 1.02"
+    assert f"pooled  mixed  event auc 0.660 (0.630-0.690)  {figures}" in lines
+    assert "gate  mixed serves: at event time, by auc, mixed is better than mixture" in lines
+    verdict = next(line for line in lines if line.startswith("verdict"))
+    assert verdict.endswith("(event scores)")
+    terminal = io.StringIO()
+    print_report(facts, Console(file=terminal, force_terminal=True, width=200, color_system=None))
+    page = render_html(facts)
+    for words in (true, so_far):
+        assert terminal.getvalue().count(words) == len(PARADIGMS)
+        assert page.count(words) == len(PARADIGMS)
+    assert "mixed serves: at event time" in page
+    assert "grey, as labels are still to come: 2013-06-02 (378 of 919 rows judged)" in page
 
 
 class _Outside(HTMLParser):
@@ -122,20 +157,6 @@ def test_every_colour_is_the_pages_own_where_it_is_light_and_where_it_is_dark() 
     for name in used:
         assert f"{name}: #" in light, name
         assert f"{name}: #" in dark, name
-
-
-def test_what_is_judged_in_part_says_how_much_of_it() -> None:
-    data = summary()
-    data["windows"][1]["event"] = event(judged=378, complete=False)
-    facts = facts_of(data)
-    lines = list(plain_lines(facts))
-    partial = "so far, 378 of 919 rows judged"
-    assert f"event 2013-06-02  stream  auc 0.660 (0.630-0.690)  {partial}" in lines
-    assert "event 2013-06-01  stream  auc 0.660 (0.630-0.690)" in lines
-    figures = "normalised entropy 0.940 (0.930-0.950)  calibration 1.02"
-    assert f"pooled  stream  event auc 0.660 (0.630-0.690)  {figures}" in lines
-    grey = "grey, as labels are still to come: 2013-06-02 (378 of 919 rows judged)"
-    assert grey in render_html(facts)
 
 
 def test_a_summary_of_before_events_were_scored_is_still_read() -> None:

@@ -62,3 +62,11 @@ def test_silent_windows_are_counted() -> None:
     windows = [{"window": key, "sources": {"a": silent, "b": early}} for key in ("1", "2")]
     assert row_notes(windows) == ["source a: no rows in 2 windows, the first is 1"]
     assert row_notes(windows[1:]) == ["source a: no rows in 1 window, the first is 2"]
+
+
+def test_rows_without_a_model_of_their_time_are_added_up() -> None:
+    gone = [{"unjudged": {"gone": 1200, "before": 7}}, None, {"unjudged": {"gone": 34}}]
+    windows = [{"window": str(n), "sources": {}, "event": one} for n, one in enumerate(gone)]
+    (note,) = row_notes(windows)
+    assert note.startswith("1,234 rows have no event score: the checkpoint of the model of their")
+    assert row_notes([{"window": "1", "sources": {}}]) == []

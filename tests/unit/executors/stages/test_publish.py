@@ -15,6 +15,7 @@ from support.projects import ads_pipeline
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import DataError, InfrastructureError, UsageError
+from forebay.executors.judging.gate_decision import GateDecision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import PublishResult
@@ -94,6 +95,20 @@ def test_a_pipeline_may_publish_nothing(home: Home) -> None:
     kept = publish(home, "2026-03-02", 1, pipeline(publish={"when": "never"}))
     assert (kept.state, kept.path) == ("kept", "")
     assert "job.publish.when: never" in kept.reason
+
+
+def test_what_the_gate_decided_is_said(home: Home) -> None:
+    chain = ModelChain(home, "ads")
+    words = "stream serves: at event time, by auc, stream is better than mixture"
+    decided = GateDecision(variant="stream", declared="mixture", words=words)
+    newest = chain.newest("2026-03-02")
+    assert newest is not None
+    stored = store_of(home).put("models", "gate", decided.model_dump_json().encode())
+    chain.add_file(newest, "gate", stored)
+    done = publish(home, "2026-03-02", 1, pipeline(publish={"when": "gate"}))
+    assert (done.state, done.variant, done.gate) == ("published", "stream", words)
+    before = publish(home, "2026-03-01", 1)
+    assert (before.state, before.variant, before.gate) == ("kept", "", "")
 
 
 def test_a_model_that_is_damaged_does_not_serve(home: Home) -> None:

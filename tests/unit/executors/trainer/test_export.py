@@ -61,3 +61,24 @@ def test_a_broken_model_is_told_with_its_window(
     monkeypatch.setattr(export_module, "check_served", broken)
     with pytest.raises(TrainingError, match="window w, after its last step: the trained model"):
         export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")
+
+
+def test_the_variant_of_the_gate_is_exported_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported: list[str | None] = []
+
+    class Gated(_Learner):
+        def export(self, directory: Path, variant: str | None = None) -> None:
+            exported.append(variant)
+            super().export(directory, variant)
+
+    def checked(*arguments: Any) -> float:
+        exported.append(arguments[-1])
+        return 0.0
+
+    monkeypatch.setattr(export_module, "check_served", checked)
+    export, target = export_of(tmp_path, Gated(1)), tmp_path / "saved_model"
+    export.write(target, "w", "stream")
+    export.write(target, "w")
+    assert exported == ["stream", "stream", None, None]

@@ -97,6 +97,15 @@ def test_the_exported_model_answers_as_the_trained_one(learner: Any, exported: P
     assert check(exported, learner) <= 1e-6
 
 
+def test_another_variant_answers_as_its_own_column(learner: Any, tmp_path: Path) -> None:
+    learner.export(tmp_path, "mixed")
+    layout = layout_of(FEATURES, COLUMNS)
+    given = (tmp_path, learner, dataset(FEATURES), source(COLUMNS), layout, THREADS)
+    assert check_served(*given, "mixed") <= 1e-6
+    with pytest.raises(ExportError, match="is not fit to serve"):
+        check_served(*given, "mixture")
+
+
 def test_an_exported_model_is_on_disk_once_it_is_stored(learner: Any, tmp_path: Path) -> None:
     local, store = tmp_path / "g1" / "saved_model", FolderStore(tmp_path / "store")
     with disk(tmp_path) as watched:

@@ -1,0 +1,41 @@
+"""GateDecision: what the gate let serve of a window, and why. Light: a stage reads it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
+from forebay.home.store import store_of
+from forebay.system.message import Message
+
+GATE_FILE = "gate.json"
+
+
+class GateDecision(Message):
+    """What serves of a window, and why. It is stored beside the model that serves.
+
+    words: for people. windows: those whose event scores decided; none where too little is judged.
+    rows: how many judged rows they have.
+    """
+
+    variant: str
+    declared: str
+    words: str
+    windows: list[str] = Field(default_factory=list)
+    rows: int = 0
+
+    @property
+    def replaces(self) -> bool:
+        """Whether something else than the declared variant serves."""
+        return self.variant != self.declared
+
+
+def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
+    """What the gate decided of a link whose model was exported; None where there was none.
+
+    Raises:
+        DataError: when what is stored of it is missing or damaged.
+    """
+    stored = link.files.get("gate")
+    return None if stored is None else GateDecision.of_file(store_of(chain.home).path(stored))

@@ -1,0 +1,183 @@
+"""Event scores of windows, whose labels come with later windows: partial first, then completed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.judged import Event, write_judged
+from support.links import window_of
+from support.model_lines import record_link
+from support.stages import pipeline
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.executors.evaluation.event_words import event_words
+from forebay.executors.evaluation.later_labels import complete_judgements
+from forebay.executors.evaluation.summary import opinion
+from forebay.executors.evaluation.windows import evaluate
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.format import record_format
+from forebay.home.paths import Home
+from forebay.home.store import store_of
+from forebay.system.instants import to_us
+
+KEYS = [f"2026-03-0{day}" for day in range(1, 6)]
+COLUMNS = ("mixture", "stream", "mixture/memory", "mixture@1", "stream@1", "mixture@2", "stream@2")
+ROWS = 60
+
+
+def spec() -> PipelineSpec:
+    """Batch rows come a day and a half later: half of a day's with each of two windows."""
+    streams = {"a": {"sources": ["a"], "offset": "36h"}, "b": {"sources": ["b"]}}
+    dataset = {
+        "streams": streams,
+        "slices": ["kind"],
+        "features": {"kind": {"encode": "vocabulary", "values": ["red"]}},
+    }
+    return pipeline(("a", "b"), dataset=dataset, model={"kind": "towers"})
+
+
+def events(day: int) -> list[Event]:
+    """Of one day, an hour's third each."""
+    start = to_us(window_of(KEYS[day]).start) / 3_600_000_000
+    numbers = range(day * ROWS, (day + 1) * ROWS)
+    return [(one, start + (one % ROWS) * 0.4, one % 3 == 0) for one in numbers]
+
+
+def train(chain: ModelChain, folder: Path, day: int) -> None:
+    """What the window of a day leaves: rows of a day and a half ago judged, its own ones fresh."""
+    window = window_of(KEYS[day])
+    since, until = (to_us(at) / 3_600_000_000 - 36 for at in (window.start, window.end))
+    come = [one for other in range(day) for one in events(other) if since <= one[1] < until]
+    random = np.random.default_rng(day)
+    scores = {
+        event: np.clip(0.3 * label + random.uniform(0.05, 0.6, len(COLUMNS)), 0, 1).tolist()
+        for event, _, label in come
+    }
+    write_judged(folder / KEYS[day], COLUMNS, come, scores, fresh=events(day), source=day % 2)
+    stored = store_of(chain.home).put_tree("models", "scores", folder / KEYS[day])
+    record_link(chain, KEYS[day], {"a": 2}, files={"scores": stored})
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> ModelChain:
+    record_format(Home(tmp_path))
+    return ModelChain(Home(tmp_path), "ads")
+
+
+def block(chain: ModelChain, day: int) -> dict[str, object]:
+    return evaluate(spec(), chain, list(chain.newest_of([KEYS[day]]).values())).events[KEYS[day]]
+
+
+def test_a_window_is_partial_until_its_last_labels_came(chain: ModelChain, tmp_path: Path) -> None:
+    train(chain, tmp_path, 0)
+    none = block(chain, 0)
+    assert (none["rows"], none["judged"], none["complete"]) == (ROWS, 0, False)
+    train(chain, tmp_path, 1)
+    half = block(chain, 0)
+    assert (half["rows"], half["judged"], half["complete"]) == (ROWS, ROWS // 2, False)
+    answers = half["answers"]
+    assert isinstance(answers, dict)
+    assert list(answers) == ["mixture", "stream", "mixture/memory"]
+    assert answers["mixture"]["words"] == (
+        f"{answers['mixture']['auc']:.3f} so far, {ROWS // 2} of {ROWS} rows judged"
+    )
+    train(chain, tmp_path, 2)
+    whole = block(chain, 0)
+    assert (whole["rows"], whole["judged"], whole["complete"]) == (ROWS, ROWS, True)
+
+
+def test_partial_windows_are_no_part_of_pooled_figures_or_verdicts(
+    chain: ModelChain, tmp_path: Path
+) -> None:
+    for day in range(4):
+        train(chain, tmp_path, day)
+    links = list(chain.newest_of(KEYS[:4]).values())
+    found = evaluate(spec(), chain, links)
+    complete = [found.events[key]["complete"] for key in KEYS[:4]]
+    assert complete == [True, True, False, False]
+    assert found.events[KEYS[2]]["judged"] == ROWS // 2
+    pooled = found.pooled
+    assert (pooled["event"]["windows"], pooled["event"]["judged"]) == (2, 2 * ROWS)
+    assert pooled["scored_at"] == "event"
+    only = evaluate(spec(), chain, links[:2]).pooled
+    assert only["event"] == pooled["event"]
+    assert only["differences"] == pooled["differences"]
+    (difference,) = pooled["differences"]
+    assert (difference["a"], difference["b"], difference["seeds"]) == ("mixture", "stream", 3)
+    assert difference["words"].endswith("rows and 3 seeds)")
+    early = evaluate(spec(), chain, links[2:]).pooled
+    assert (early["event"]["windows"], early["scored_at"]) == (0, "publication")
+
+
+def test_a_window_judged_later_equals_one_judged_at_once(chain: ModelChain, tmp_path: Path) -> None:
+    later, at_once = [], ModelChain(chain.home, "ads", "other")
+    for day in range(5):
+        train(chain, tmp_path / "one", day)
+        later.append(block(chain, max(0, day - 2)))
+    for day in range(5):
+        train(at_once, tmp_path / "other", day)
+    links = list(at_once.newest_of(KEYS).values())
+    found = evaluate(spec(), at_once, links)
+    assert [found.events[key] for key in KEYS[:3]] == later[2:]
+
+
+def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: Path) -> None:
+    def judge(day: int) -> None:
+        link = chain.newest_of([KEYS[day]])[KEYS[day]]
+        chain.judge(
+            link, {"kept": 1, **opinion(KEYS[day], None, None, evaluate(spec(), chain, [link]))}
+        )
+
+    train(chain, tmp_path, 0)
+    judge(0)
+    for day, wanted in ((1, []), (2, [KEYS[0]]), (3, [KEYS[1]])):
+        train(chain, tmp_path, day)
+        link = chain.newest_of([KEYS[day]])[KEYS[day]]
+        judge(day)
+        assert list(complete_judgements(spec(), chain, link, link)) == wanted
+        assert complete_judgements(spec(), chain, link, link) == {}
+    stored = chain.judgements(list(chain.newest_of(KEYS[:4]).values()))
+    assert stored[KEYS[0]]["event"] == block(chain, 0)
+    assert stored[KEYS[0]]["kept"] == 1
+    assert [stored[key]["event"]["complete"] for key in KEYS[:4]] == [True, True, False, False]
+    first, *_ = event_words(stored[KEYS[0]])
+    assert first.endswith(f", {ROWS} rows judged")
+    last, *_ = event_words(stored[KEYS[3]])
+    assert last == f"mixture none so far, 0 of {ROWS} rows judged"
+    assert list(event_words({"metrics": {}})) == []
+
+
+def test_figures_stand_by_source_and_slice_and_say_one_class(
+    chain: ModelChain, tmp_path: Path
+) -> None:
+    for day in range(3):
+        train(chain, tmp_path, day)
+    found = evaluate(spec(), chain, list(chain.newest_of(KEYS[:1]).values())).events[KEYS[0]]
+    assert set(found["sources"]) == {"a", "b"}
+    assert sum(one["mixture"]["rows"] for one in found["sources"].values()) == ROWS
+    slices = found["slices"]["kind"]
+    assert {name: one["stream"]["rows"] for name, one in slices.items()} == {
+        "missing": ROWS // 3,
+        "other values": ROWS // 3,
+        "red": ROWS // 3,
+    }
+    red = slices["red"]["mixture"]
+    assert (red["auc"], red["words"]) == (None, "one class only: 0 of 20 rows are positive")
+    assert red["log_loss"] > 0
+    assert found["answers"]["mixture"]["seeds"] == 3
+
+
+def test_progressive_figures_say_so_while_labels_come(chain: ModelChain, tmp_path: Path) -> None:
+    for day in range(2):
+        train(chain, tmp_path, day)
+    links = list(chain.newest_of(KEYS[:2]).values())
+    found = evaluate(spec(), chain, links)
+    words = found.windows[KEYS[0]]["mixture"]["words_true"]
+    assert words.endswith(f"so far, {ROWS // 2} of {ROWS} rows judged")
+    assert found.pooled["paradigms"]["mixture"]["auc_true"] is None
+    train(chain, tmp_path, 2)
+    after = evaluate(spec(), chain, links)
+    assert after.windows[KEYS[0]]["mixture"]["words_true"] == ""
+    assert after.pooled["paradigms"]["mixture"]["auc_true"] is not None

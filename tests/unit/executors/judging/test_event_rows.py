@@ -1,0 +1,86 @@
+"""Judged rows by the window of their events, whichever window brought them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from support.judged import HOUR, Event, write_judged
+
+from forebay.executors.judging.event_rows import EventRows, EventSpan, event_rows
+from forebay.executors.window_files.scores import Segments
+
+COLUMNS = ("mixture", "stream")
+SCORES = {event: (event / 100, 1 - event / 100) for event in range(100)}
+
+
+def rows_of(folders: list[Path], hours: int, delay: int) -> dict[str, EventRows]:
+    """Hours from 0 on, one for each folder."""
+    spans = [
+        EventSpan(f"h{hour}", hour * HOUR, (hour + 1) * HOUR, Segments(f"h{hour}", folder))
+        for hour, folder in enumerate(folders)
+    ]
+    found = list(event_rows(spans[:hours], delay + 1, delay * HOUR, COLUMNS))
+    return {one.window: one for one in found}
+
+
+def test_rows_of_later_windows_belong_to_the_window_of_their_events(tmp_path: Path) -> None:
+    """Two hours later the batch brings an hour; a minute of it comes with the hour after."""
+    brought: list[list[Event]] = [
+        [],
+        [],
+        [(1, 0.1, 1), (2, 0.5, 0)],
+        [(3, 0.99, 1), (4, 1.0, 0)],
+        [(5, 2.5, 1)],
+    ]
+    seen: list[Event] = [(1, 0.1, 0), (2, 0.5, 0), (3, 0.99, 0), (9, 0.2, 0)]
+    folders = [tmp_path / str(hour) for hour in range(5)]
+    for hour, folder in enumerate(folders):
+        fresh = seen if hour == 0 else []
+        write_judged(folder, COLUMNS, brought[hour], SCORES, fresh=fresh)
+    found = rows_of(folders, 5, delay=2)
+    assert list(found) == ["h0", "h1", "h2", "h3", "h4"]
+    first = found["h0"]
+    assert (first.judged, first.rows, first.all_here) == (3, 4, True)
+    assert first.labels.tolist() == [1, 0, 1]
+    np.testing.assert_allclose(first.scores, [SCORES[event] for event in (1, 2, 3)])
+    assert first.slices["kind"].tolist() == [1, 2, 0]
+    assert (found["h1"].judged, found["h1"].all_here) == (1, True)
+    assert (found["h2"].judged, found["h2"].all_here) == (1, True)
+    assert (found["h3"].judged, found["h3"].rows, found["h3"].all_here) == (0, 0, False)
+
+    before = rows_of(folders, 3, delay=2)["h0"]
+    assert (before.judged, before.rows, before.all_here) == (2, 4, True)
+    early = rows_of(folders, 2, delay=2)["h0"]
+    assert (early.judged, early.rows, early.all_here) == (0, 4, False)
+
+
+def test_rows_without_scores_are_counted_by_why_they_have_none(tmp_path: Path) -> None:
+    events: list[Event] = [(event, 0.5, event % 2) for event in range(6)]
+    write_judged(tmp_path / "0", COLUMNS, events[:2], SCORES)
+    write_judged(tmp_path / "1", COLUMNS, events[2:4], link="h generation 1")
+    write_judged(tmp_path / "2", COLUMNS, events[4:], link="")
+    spans = [EventSpan("h0", 0, HOUR, Segments("h0", tmp_path / "0"))] + [
+        EventSpan(f"h{hour}", hour * HOUR, (hour + 1) * HOUR, Segments("", tmp_path / str(hour)))
+        for hour in (1, 2)
+    ]
+    first = next(iter(event_rows(spans, 2, 0, COLUMNS)))
+    assert (first.judged, first.gone, first.before, first.left_out, first.rows) == (2, 2, 2, 0, 6)
+
+
+def test_an_event_counts_once_and_a_window_has_its_bound(tmp_path: Path) -> None:
+    twice: list[Event] = [(7, 0.1, 1), (7, 0.2, 0), (8, 0.3, 0)]
+    write_judged(tmp_path / "a", COLUMNS, twice, SCORES)
+    found = rows_of([tmp_path / "a"], 1, delay=0)["h0"]
+    assert (found.labels.tolist(), found.rows) == ([1, 0], 2)
+    many: list[Event] = [(event, 0.5, event % 2) for event in range(50)]
+    write_judged(tmp_path / "b", COLUMNS, many, SCORES, rows_max=20)
+    bounded = rows_of([tmp_path / "b"], 1, delay=0)["h0"]
+    assert (bounded.judged, bounded.left_out, bounded.rows) == (20, 30, 50)
+
+
+def test_windows_that_judged_nothing_have_no_rows(tmp_path: Path) -> None:
+    spans = [EventSpan("h0", 0, HOUR, Segments("h0", None))]
+    (found,) = event_rows(spans, 3, 0, COLUMNS)
+    assert (found.columns, found.scores.shape, found.rows) == (COLUMNS, (0, 2), 0)
+    assert list(event_rows([], 3, 0, COLUMNS)) == []

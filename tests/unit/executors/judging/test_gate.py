@@ -1,0 +1,115 @@
+"""What serves: the declared variant, unless event scores say that another one is better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.stages import pipeline
+
+from forebay.config.jobs import PublishSpec
+from forebay.executors.judging.event_figures import EventFigures
+from forebay.executors.judging.event_rows import EventRows
+from forebay.executors.judging.gate import decide
+from forebay.executors.judging.gate_decision import GateDecision
+
+VARIANTS = ["mixture", "stream", "mixed"]
+COLUMNS = ("mixture", "stream", "mixed", "mixture/memory")
+
+
+def window(
+    key: str, better: str = "", rows: int = 600, *, one_class: bool = False, all_here: bool = True
+) -> EventFigures:
+    """All columns know as much, but for the one that is better."""
+    random = np.random.default_rng(len(key) + rows)
+    labels = np.zeros(rows) if one_class else (random.random(rows) < 0.3).astype(np.float64)
+    scores = np.empty((rows, len(COLUMNS)), np.float32)
+    noise = random.normal(size=rows)
+    for place, name in enumerate(COLUMNS):
+        signal = labels * (3.0 if name == better else 1.0) + noise - 1.6
+        scores[:, place] = 1 / (1 + np.exp(-signal))
+    made = EventRows(
+        window=key,
+        columns=COLUMNS,
+        labels=labels.astype(np.float32),
+        sources=np.zeros(rows, np.int32),
+        scores=scores,
+        slices={},
+        rows=rows,
+        gone=0,
+        before=0,
+        left_out=0,
+        all_here=all_here,
+    )
+    return EventFigures.of(made, pipeline(("a",)))
+
+
+def gate(windows: list[EventFigures], serving: str | None = None, **spec: Any) -> GateDecision:
+    declared = PublishSpec.model_validate({"when": "gate", "min_rows": 500} | spec)
+    return decide(declared, VARIANTS, windows, serving)
+
+
+@pytest.mark.parametrize("metric", ["auc", "log_loss", "normalised_entropy"])
+def test_a_significantly_better_variant_serves(metric: str) -> None:
+    found = gate([window("w", "stream")], metric=metric)
+    assert (found.variant, found.declared, found.replaces) == ("stream", "mixture", True)
+    assert found.words.startswith(
+        f"stream serves: at event time, by {metric}, stream is better than mixture (difference 0."
+    )
+    assert (found.windows, found.rows) == (["w"], 600)
+
+
+def test_the_declared_one_serves_unless_another_is_significantly_better() -> None:
+    assert gate([window("w")]).words == "mixture serves: it is the best at event time, by auc"
+    near = gate([window("w", "stream", 16)], min_rows=2)
+    assert near.variant == "mixture"
+    assert "stream and mixture do not differ" in near.words
+    best = gate([window("w", "mixture")])
+    assert best.words == "mixture serves: it is the best at event time, by auc"
+
+
+def test_a_tower_that_does_not_answer_never_serves() -> None:
+    assert gate([window("w", "mixture/memory")]).variant == "mixture"
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        [],
+        [window("w", "stream", 499)],
+        [window("w", "stream", one_class=True)],
+        [window("w", "stream", all_here=False)],
+    ],
+    ids=["nothing", "few rows", "one class", "partial"],
+)
+def test_too_little_evidence_leaves_what_is_declared(windows: list[EventFigures]) -> None:
+    found = gate(windows)
+    assert (found.variant, found.windows) == ("mixture", [])
+    assert found.words.startswith(
+        "mixture serves as declared: the gate decides from 500 judged rows on"
+    )
+
+
+def test_the_newest_windows_decide() -> None:
+    old, new = window("old", "stream"), window("new", "mixed")
+    assert gate([old, new]).variant == "mixed"
+    assert gate([old, new]).windows == ["new"]
+    assert gate([old, new], min_rows=601).windows == ["old", "new"]
+    assert gate([old, new, window("now", all_here=False)]).windows == ["new"]
+
+
+def test_what_serves_stays_until_something_is_better_than_that() -> None:
+    level, stream = [window("w")], [window("w", "stream")]
+    assert gate(level, "stream", against="served").variant == "stream"
+    assert gate(level, "stream").variant == "mixture"
+    assert gate(stream, "mixed", against="served").variant == "stream"
+    assert gate([], "mixed", against="served").words.startswith("mixed serves on: the gate decides")
+    assert gate([], "gone", against="served").variant == "mixture"
+    assert gate([], None, against="served").variant == "mixture"
+
+
+def test_a_pipeline_that_compares_nothing_has_nothing_to_choose() -> None:
+    spec = PublishSpec.model_validate({"when": "gate"})
+    found = decide(spec, ["mixture"], [window("w")])
+    assert found.words == "mixture serves: nothing else is trained"

@@ -1,0 +1,26 @@
+"""What ids are called."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import TypeAdapter
+
+from forebay.config.features import FeatureSpec
+from forebay.executors.judging.slice_names import slice_name
+
+HASH = {"encode": "hash", "buckets": 9}
+WORDS = {"encode": "vocabulary", "values": ["red", 7]}
+STEPS = {"encode": "bucketise", "boundaries": [1, 2.5]}
+
+
+@pytest.mark.parametrize(
+    ("feature", "names"),
+    [
+        (HASH, ["missing", "bucket 1", "bucket 2"]),
+        (WORDS, ["missing", "other values", "red", "7"]),
+        (STEPS, ["missing", "below 1", "1 to 2.5", "2.5 or more"]),
+    ],
+)
+def test_each_id_has_a_name(feature: dict[str, object], names: list[str]) -> None:
+    spec: FeatureSpec = TypeAdapter(FeatureSpec).validate_python(feature)
+    assert [slice_name(spec, value) for value in range(len(names))] == names
