@@ -124,15 +124,16 @@ def spread_spans(over: Interval, count: int, width: timedelta, parts: int = 1) -
 
     Each is cut into `parts`. Where they would touch, they are the whole interval.
     """
-    stratum = (over.end - over.start) / count
-    width = min(width, stratum)
-    found = []
-    for index in range(count):
-        first, last = over.start + stratum * index, over.start + stratum * (index + 1)
+    length, found = over.end - over.start, []
+    bounds = [over.start + length * index / count for index in range(count)]
+    for index, (first, last) in enumerate(pairwise([*bounds, over.end])):
+        long = min(width, last - first)
         # Steps of the golden ratio: no two hours of a day alike, wherever the parts begin.
-        start = first + (stratum - width) * (index * _GOLDEN % 1)
-        edges = [min(start + width / parts * n, last) for n in range(parts + 1)]
-        found += [Interval(low, high) for low, high in pairwise(edges) if low < high]
+        start = first + (last - first - long) * (index * _GOLDEN % 1)
+        edges = [start + long * part / parts for part in range(parts)]
+        found += [
+            Interval(low, high) for low, high in pairwise([*edges, start + long]) if low < high
+        ]
     return found
 
 
