@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forebay.config.datasets import LabelSpec
+from forebay.config.datasets import LabelSpec, LabelValues
 from forebay.config.features import CrossFeature, FeatureSpec, VocabularyFeature
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml_positions import KeyPath
@@ -107,21 +107,36 @@ def label_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
         message = f"{column}: write `positive:` with the texts that are positive"
         yield Misfit(("column",), "label-rule", message)
     elif label.positive is not None:
-        yield from _positive_misfits(label, kind)
+        yield from _value_misfits(label, "positive", label.positive, kind)
+        if label.negative is not None:
+            yield from _value_misfits(label, "negative", label.negative, kind)
+            yield from _both_misfits(label.positive, label.negative)
 
 
-def _positive_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
-    if label.positive == []:
-        yield Misfit(("positive",), "label-rule", "no value is listed: no row would be positive")
-    several = isinstance(label.positive, list)
-    values = label.positive if isinstance(label.positive, list) else [label.positive]
-    for index, value in enumerate(values):
+def _both_misfits(positive: LabelValues, negative: LabelValues) -> Iterator[Misfit]:
+    for index, value in enumerate(_listed(negative)):
+        if value in _listed(positive):
+            path: KeyPath = ("negative", index) if isinstance(negative, list) else ("negative",)
+            yield Misfit(path, "label-rule", f"{value!r} is listed as positive too: remove one")
+
+
+def _listed(values: LabelValues) -> list[bool | int | float | str]:
+    return values if isinstance(values, list) else [values]
+
+
+def _value_misfits(
+    label: LabelSpec, key: str, listed: LabelValues, kind: ColumnType
+) -> Iterator[Misfit]:
+    if listed == []:
+        yield Misfit((key,), "label-rule", f"no value is listed: no row would be {key}")
+    several = isinstance(listed, list)
+    for index, value in enumerate(_listed(listed)):
         wanted = _VALUE_TYPES[kind]
         if isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool)):
             continue
-        path: KeyPath = ("positive", index) if several else ("positive",)
+        path: KeyPath = (key, index) if several else (key,)
         message = f"{value!r} is no value of column {label.column!r}, which is {kind}"
         quote = kind is ColumnType.STRING
         if isinstance(value, bool):
             message = f"unquoted yes, no, on, off, true and false are bools in YAML: {message}"
-        yield Misfit(path, "positive-type", message + (": quote it" if quote else ""), quote)
+        yield Misfit(path, f"{key}-type", message + (": quote it" if quote else ""), quote)

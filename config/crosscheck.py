@@ -11,6 +11,7 @@ from itertools import chain, islice
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
 from forebay.config.datasets import DatasetSpec
 from forebay.config.features import CrossFeature, feature_columns
+from forebay.config.label_check import check_labels
 from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
 from forebay.config.pipelines import PipelineSpec
@@ -75,6 +76,8 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     if whole:
         columns = _Columns(pipeline.document, spec.dataset, sound).problems()
         problems += islice(columns, PROBLEMS_MAX + 1)
+        if not any(problem.code == "feed" for problem in problems):
+            problems += islice(check_labels(pipeline.document, spec, sound), PROBLEMS_MAX + 1)
     return problems
 
 
@@ -123,6 +126,7 @@ class _Columns:
         yield from self._event_id()
         yield from self._label()
         yield from self._features()
+        yield from self._slices()
 
     def _event_id(self) -> Iterator[Problem]:
         several = isinstance(self._dataset.event_id, list)
@@ -162,6 +166,15 @@ class _Columns:
                 elif kind:
                     for misfit in feature_misfits(feature, column, kind):
                         yield self._misfit(path, misfit)
+
+    def _slices(self) -> Iterator[Problem]:
+        for index, name in enumerate(self._dataset.slices):
+            read = feature_columns(name, self._dataset.features[name])
+            listed = [c for c in read for each in self._declared.values() if c in each
+                      and each[c] in LIST_ITEMS]  # fmt: skip
+            if listed:
+                message = f"slices: feature {name!r} has a list of values for a row; name another"
+                yield self._document.problem(("dataset", "slices", index), "slice-type", message)
 
     def _type_of(
         self, column: str, path: KeyPath, user: str

@@ -34,10 +34,18 @@ def stream_feed(name: str, stream: StreamSpec, sources: Mapping[str, SourceSpec]
     return "batch" if bounded else "stream"
 
 
+def source_feeds(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> dict[str, Feed]:
+    """What each source of a pipeline feeds."""
+    return {
+        source: stream_feed(name, stream, sources)
+        for name, stream in pipeline.dataset.streams.items()
+        for source in stream.sources
+    }
+
+
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:
     """Whether any of a pipeline's streams carries fresh rows."""
-    streams = pipeline.dataset.streams
-    return any(stream_feed(name, stream, sources) == "stream" for name, stream in streams.items())
+    return "stream" in source_feeds(pipeline, sources).values()
 
 
 def learns_from(paradigm: Paradigm, feed: Feed, *, warm_start: bool) -> bool:

@@ -130,10 +130,24 @@ class CheckpointSpec(Spec):
     )
 
 
-class PublishSpec(Spec):
-    """Whether a finished window's model becomes the one that serves."""
+GateMetric = Literal["auc", "log_loss", "normalised_entropy"]
 
-    when: Literal["always", "never"] = "always"
+
+class PublishSpec(Spec):
+    """Whether a finished window's model becomes the one that serves.
+
+    `when: gate` lets another paradigm of `train.compare` serve where event scores say that it is
+    significantly better by `metric`: than the declared one (`against: best_paradigm`), or than the
+    one that serves now (`against: served`). Until `min_rows` rows of the newest windows are judged,
+    all labels of these windows there and of both classes, the declared one serves.
+    """
+
+    when: Literal["always", "never", "gate"] = "always"
+    metric: GateMetric = "auc"
+    against: Literal["best_paradigm", "served"] = "best_paradigm"
+    min_rows: int = Field(
+        default=10_000, ge=2, description="Judged rows of the newest windows that decide"
+    )
     windows_kept: int | None = Field(
         default=None,
         ge=1,
@@ -156,6 +170,13 @@ class JobSpec(Spec):
     failover: FailoverSpec = FailoverSpec()
     checkpoint: CheckpointSpec = CheckpointSpec()
     publish: PublishSpec = PublishSpec()
+    judge_rows_max: int = Field(
+        default=50_000,
+        ge=0,
+        le=10_000_000,
+        description="Events of a window that are scored again by the model of their own time, a "
+        "sample by hash of the event id; 0 judges none",
+    )
     windows_kept: int = Field(
         default=10_000,  # more than a year of hours
         ge=1,

@@ -55,7 +55,7 @@ class _KeyChecker:
             self._union(annotation, value, path, tag)
         elif isinstance(value, dict):
             self._mapping(annotation, value, path)
-        elif isinstance(value, list) and get_origin(annotation) is list:
+        elif isinstance(value, list) and get_origin(annotation) in {list, tuple}:
             for index, item in enumerate(value):
                 self.walk(get_args(annotation)[0], item, (*path, index), None)
         elif isinstance(value, bool) and annotation in {int, float}:

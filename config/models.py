@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -11,6 +11,25 @@ from forebay.config.base import Spec
 Units = Annotated[int, Field(ge=1, le=65536)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Paradigm = Literal["batch", "stream", "batch_then_stream", "mixed", "mixture"]
+Delay = Literal["none", "head", "fnw"]
+Embeddings = Literal["shared", "separate", "memory_only", "adapt_only"]
+MemoryInputs = Literal["zero", "random"]
+
+
+class Variant(NamedTuple):
+    """A paradigm and how it corrects stream labels that are late.
+
+    delay: `none` learns the label as the stream has it. `head` divides out what is not known yet,
+    `fnw` takes late positives from batch rows (see `mixture.models.late_labels`).
+    """
+
+    paradigm: Paradigm
+    delay: Delay = "none"
+
+    @property
+    def name(self) -> str:
+        """As scores and reports call it: `stream`, `stream+head`."""
+        return self.paradigm if self.delay == "none" else f"{self.paradigm}+{self.delay}"
 
 
 class TowerSpec(Spec):
@@ -19,22 +38,59 @@ class TowerSpec(Spec):
     hidden: tuple[Units, ...] = (64, 32)
 
 
+def _embeddings(known: dict[str, Any]) -> Embeddings:
+    return "shared" if known.get("mode") == "paper" else "separate"
+
+
+def _memory_inputs(known: dict[str, Any]) -> MemoryInputs:
+    return "random" if known.get("mode") == "paper" else "zero"
+
+
 class MixtureSpec(Spec):
     """What `paradigm: mixture` adds (Primus Alg. 1).
 
+    mode: `measured` is what measurements favour: in the warm start the adapt tower learns batch
+    rows with its memory inputs off, as `batch_then_stream` does, and stream rows afterwards.
+    `paper` is Algorithm 1 to the letter: batch rows never move the adapt tower. It changes the
+    defaults of `embeddings` and `memory_inputs` too.
     gain: factor on the memory tower's output before the adapt tower reads it.
     memory_output: what the adapt tower reads: the logit, the last hidden layer, or both.
     embeddings: who updates the tables: both towers (`shared`), each its own (`separate`), or one.
+    By default `separate`, and `shared` in mode `paper`: batch gradients that move the rows of the
+    adapt tower cost more than the second table gains.
     stop_gradient: `output` cuts the stream gradient at the memory output; `theta_only` lets it
     pass through frozen memory weights into shared embeddings.
+    memory_inputs: the adapt tower's weights on the memory's output begin at `zero`, so that it
+    begins as a tower of its own, or at `random` as all other weights (mode `paper`).
+    adapt_learns: `stream` rows after the warm start, or `both` feeds.
+    memory_embeddings: the adapt tower reads the memory tower's embeddings too, where they are
+    separate.
     """
 
+    mode: Literal["measured", "paper"] = "measured"
     memory_tower: TowerSpec = TowerSpec(hidden=(32, 16))
     adapt_tower: TowerSpec = TowerSpec()
     gain: float = Field(default=0.05, ge=0, allow_inf_nan=False)
     memory_output: Literal["logit", "hidden", "both"] = "logit"
-    embeddings: Literal["shared", "separate", "memory_only", "adapt_only"] = "shared"
+    embeddings: Embeddings = Field(
+        default_factory=_embeddings, json_schema_extra={"default": "separate"}
+    )
     stop_gradient: Literal["output", "theta_only"] = "output"
+    memory_inputs: MemoryInputs = Field(
+        default_factory=_memory_inputs, json_schema_extra={"default": "zero"}
+    )
+    adapt_learns: Literal["stream", "both"] = "stream"
+    memory_embeddings: bool = False
+
+
+class DelayHeadSpec(Spec):
+    """The model behind `delay: head`: P(label known at publication | positive, features, wait).
+
+    q_min: stream rows of which it says less take no part in learning: their label says little.
+    """
+
+    hidden: tuple[Units, ...] = (16,)
+    q_min: float = Field(default=0.2, ge=0, lt=1)
 
 
 class ModelSpec(Spec):
@@ -43,6 +99,7 @@ class ModelSpec(Spec):
     kind: Literal["towers", "count"] = "towers"
     tower: TowerSpec = Field(default=TowerSpec(), description="Tower of the other paradigms")
     mixture: MixtureSpec = MixtureSpec()
+    delay_head: DelayHeadSpec = DelayHeadSpec()
     embedding_learning_rate: Rate = 0.1
     dense_learning_rate: Rate = 0.003
     seed: int = 17

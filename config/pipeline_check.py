@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import stream_feed
-from forebay.config.models import Paradigm
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.models import Paradigm, Variant
+from forebay.config.pipelines import ComparedSpec, PipelineSpec
 from forebay.config.problems import Problem
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import WindowSize
-from forebay.config.yaml_positions import Document
+from forebay.config.yaml_positions import Document, KeyPath
 from forebay.errors import ConfigError
 
 STRICT_PRIORITY_RATIO = 2.0
@@ -32,6 +32,7 @@ def check_mixing(
     yield from _weights(document, spec)
     yield from _floors(document, spec)
     yield from _dates(document, spec)
+    yield from _paper(document, spec)
     if sources is not None:
         feeds: dict[str, Feed] = {}
         mixed = list(_feeds(document, spec, sources, feeds))
@@ -103,16 +104,54 @@ def _paradigms(
 ) -> Iterator[Problem]:
     if spec.model.kind == "count":
         return
-    for index, paradigm in enumerate(spec.train.paradigms):
+    for index, variant in enumerate(spec.train.variants):
+        path: KeyPath = ("train", "compare", index - 1) if index else ("train", "paradigm")
+        if index and isinstance(spec.train.compare[index - 1], ComparedSpec):
+            path = (*path, "paradigm")
+        paradigm = variant.paradigm
         lacking = [feed for feed in _NEEDED_FEEDS[paradigm] if feed not in feeds.values()]
-        if not lacking:
-            continue
-        path = ("train", "compare", index - 1) if index else ("train", "paradigm")
-        usable = [
-            name for name, needed in _NEEDED_FEEDS.items() if set(needed) <= set(feeds.values())
-        ]
+        if lacking:
+            usable = [
+                name for name, needed in _NEEDED_FEEDS.items() if set(needed) <= set(feeds.values())
+            ]
+            message = (
+                f"paradigm {paradigm!r} needs a stream that feeds {' and '.join(lacking)}, and "
+                f"there is none; add one, or choose {' or '.join(usable)}"
+            )
+            yield document.problem(path, "paradigm-feed", message)
+        elif variant.delay != "none":
+            yield from _delay(document, variant, (*path[:-1], "delay"), feeds)
+
+
+def _delay(
+    document: Document, variant: Variant, path: KeyPath, feeds: Mapping[str, Feed]
+) -> Iterator[Problem]:
+    """A correction of late labels needs late labels, and complete ones to learn from."""
+    if variant.paradigm == "batch" or "stream" not in feeds.values():
         message = (
-            f"paradigm {paradigm!r} needs a stream that feeds {' and '.join(lacking)}, and there "
-            f"is none; add one, or choose {' or '.join(usable)}"
+            f"delay: {variant.delay!r} corrects labels of stream rows, and paradigm "
+            f"{variant.paradigm!r} learns from none here; remove it"
         )
-        yield document.problem(path, "paradigm-feed", message)
+        yield document.problem(path, "delay-feed", message)
+    elif "batch" not in feeds.values():
+        message = (
+            f"delay: {variant.delay!r} learns from complete labels how late the stream's are, and "
+            "no stream feeds batch; add one, or remove it"
+        )
+        yield document.problem(path, "delay-feed", message)
+
+
+def _paper(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    """Algorithm 1 to the letter leaves nothing of these open."""
+    mixture = spec.model.mixture
+    if mixture.mode != "paper":
+        return
+    others: dict[str, object] = {
+        "memory_inputs": "zero",
+        "adapt_learns": "both",
+        "memory_embeddings": True,
+    }
+    for key, value in others.items():
+        if getattr(mixture, key) == value:
+            message = f"{key}: this is no part of mode 'paper'; remove it, or use mode: measured"
+            yield document.problem(("model", "mixture", key), "paper-mode", message, at_key=True)

@@ -9,10 +9,17 @@ from pydantic import Field, model_validator
 from forebay.config.base import Instant, Spec
 from forebay.config.datasets import DatasetSpec
 from forebay.config.jobs import JobSpec
-from forebay.config.models import ModelSpec, Paradigm
+from forebay.config.models import Delay, ModelSpec, Paradigm, Variant
 from forebay.config.schedules import ScheduleSpec
 
 Accepted = Literal["incomplete_labels", "no_positives"]
+
+
+class ComparedSpec(Spec):
+    """A paradigm that is trained beside the declared one, and its correction of late labels."""
+
+    paradigm: Paradigm
+    delay: Delay = "none"
 
 
 class TrainSpec(Spec):
@@ -21,10 +28,16 @@ class TrainSpec(Spec):
     `compare` trains further paradigms beside the first in the same process on the same
     minibatches in the same order. `warm_start` replays history from that instant to the
     pipeline's first window as one span before the first window.
+    delay: how `paradigm` corrects stream labels that are late. seeds: so many models of each
+    paradigm learn side by side, model.seed counted up; the first one serves. guard: pause learning
+    from a stream whose labels stop coming, by what a tower expects that batch rows train.
     """
 
     paradigm: Paradigm = "mixture"
-    compare: tuple[Paradigm, ...] = ()
+    delay: Delay = "none"
+    compare: tuple[Paradigm | ComparedSpec, ...] = ()
+    seeds: int = Field(default=1, ge=1, le=16)
+    guard: bool = True
     minibatch_rows: int = Field(default=512, ge=1, le=65536)
     warm_start: Instant | None = None
     accept: tuple[Accepted, ...] = Field(
@@ -42,9 +55,18 @@ class TrainSpec(Spec):
         return self
 
     @property
-    def paradigms(self) -> list[Paradigm]:
-        """The serving paradigm first, then those trained beside it."""
-        return [self.paradigm, *self.compare]
+    def variants(self) -> list[Variant]:
+        """What is trained: the one that serves first, then those beside it."""
+        others = [
+            Variant(each.paradigm, each.delay) if isinstance(each, ComparedSpec) else Variant(each)
+            for each in self.compare
+        ]
+        return [Variant(self.paradigm, self.delay), *others]
+
+    @property
+    def paradigms(self) -> list[str]:
+        """Names of the variants."""
+        return [each.name for each in self.variants]
 
 
 class PipelineSpec(Spec):

@@ -18,7 +18,7 @@ def markdown(spec: PipelineSpec, sources: Sequence[SourceSpec], config_dir: Path
     runs = (
         f"One run is one window ({dataset.window}{zone}), "
         f"from {dataset.grid.at(dataset.start).key} on{until}. "
-        f"Model line `main`, paradigm `{spec.train.paradigm}`."
+        f"Model line `main`, paradigm `{spec.train.paradigms[0]}`."
     )
     kinds = {source.name: source.kind for source in sources}
     rows = [

@@ -135,8 +135,9 @@ class TaskProgress(Message):
 
     The counts are cumulative from the task's start, never from a lease's start.
     late_rows: served rows whose time is before the task's span; odd_timestamps: behind it, the
-    first of them at `first_odd`. offsets: those before `position`, where only reading can tell the
-    rows of a stream.
+    first of them at `first_odd`. label_not_known: rows that are neither served nor dead, since
+    their label was not known when the run's window ended. offsets: those before `position`, where
+    only reading can tell the rows of a stream.
     """
 
     position: Position
@@ -145,6 +146,7 @@ class TaskProgress(Message):
     late_rows: int = 0
     odd_timestamps: int = 0
     first_odd: str = ""
+    label_not_known: int = 0
     offsets: OffsetsRead = NO_OFFSETS
     ended: bool = False
 
@@ -193,6 +195,8 @@ class Chunk:
         1 for one behind it, 0 for the others; None where all are in it.
     runs: what each offset from the chunk before to `end` is (`offset_runs`), where planning counts
         offsets because only reading can tell the rows; else None.
+    published: int64[N], when each row became readable in its stream, in microseconds since 1970
+        UTC; the smallest int64 where that is not known; None where the storage never says.
     """
 
     batch: pa.RecordBatch
@@ -204,6 +208,7 @@ class Chunk:
     dead: tuple[DeadRow, ...] = ()
     outside: npt.NDArray[np.int8] | None = None
     runs: npt.NDArray[np.int64] | None = None
+    published: npt.NDArray[np.int64] | None = None
 
     def position(self, row: int) -> Position:
         """The position of row number `row`, or the end of the chunk behind its last row."""

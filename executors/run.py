@@ -285,7 +285,7 @@ class Run:
             "notes": [*notes, *(status.hung if status else ())],
         }
         summary = summarise_windows(self.target.pipeline, self.target.chain, keys, facts)
-        judge_windows(self.target.chain, summary)
+        judge_windows(self.target.pipeline, self.target.chain, summary)
         self._phases["evaluate"] = time.perf_counter() - phase
         self._phases["total"] = time.perf_counter() - started
         return summary | {"phases_seconds": self._phase_seconds(status)}

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.errors import ConfigError
+from forebay.mixture.label_guard import GuardState
+from forebay.mixture.left_out import LeftOut
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
+from forebay.mixture.score_columns import ScoreColumn
 from forebay.system.message import Message
 
 COUNTS = "counts.json"
@@ -34,6 +37,11 @@ class CountingLearner:
     @property
     def paradigms(self) -> Sequence[str]:
         """None: counting scores nothing."""
+        return ()
+
+    @property
+    def columns(self) -> Sequence[ScoreColumn]:
+        """None."""
         return ()
 
     def set_phase(self, *, warm_start: bool) -> None:
@@ -63,6 +71,14 @@ class CountingLearner:
         """Of no paradigm."""
         return {}
 
+    def left_out(self) -> dict[str, LeftOut]:
+        """Of no paradigm."""
+        return {}
+
+    def guards(self) -> dict[str, GuardState]:
+        """None."""
+        return {}
+
     def save(self, directory: Path) -> None:
         """Write counts.json."""
         counts = Counts(steps=self._steps, seen=self.seen())
@@ -84,6 +100,7 @@ class CountingLearner:
         self._sums = np.array(rows, np.int64).reshape(self._sums.shape)
         self._steps = counts.steps
 
-    def export(self, directory: Path) -> None:
+    def export(self, directory: Path, variant: str | None = None) -> None:
         """Counting serves nobody: its counts are what there is to look at."""
+        del variant
         self.save(directory)

@@ -9,8 +9,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from forebay.mixture.label_guard import GuardState
+from forebay.mixture.left_out import LeftOut
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
+from forebay.mixture.score_columns import ScoreColumn
 
 
 class Learner(Protocol):
@@ -18,19 +21,24 @@ class Learner(Protocol):
 
     @property
     def paradigms(self) -> Sequence[str]:
-        """Names in the order of the score columns; the serving paradigm first. May be empty."""
+        """Names of the variants in the order of `columns`; the serving one first. May be empty."""
+
+    @property
+    def columns(self) -> Sequence[ScoreColumn]:
+        """What `score` holds: each variant of the first seed, its towers, then further seeds."""
 
     def set_phase(self, *, warm_start: bool) -> None:
         """Say whether the next minibatches belong to the warm start."""
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
-        """Probabilities float32[N, paradigms] as the models are now. Changes nothing."""
+        """Probabilities float32[N, columns] as the models are now. Changes nothing."""
 
     def learn(self, minibatch: Minibatch) -> dict[str, float]:
         """One step: each paradigm that takes this feed updates; row sums move in the same step.
 
         Returns:
-            The loss of each paradigm that trained on the minibatch.
+            The loss of each model that learnt from rows of the minibatch, by the name of its
+            score column.
 
         Raises:
             TrainingError: for a loss that is not finite.
@@ -45,11 +53,20 @@ class Learner(Protocol):
         A step that no paradigm takes part in has seen its rows, and none has learnt from them.
         """
 
+    def left_out(self) -> dict[str, LeftOut]:
+        """Stream rows that each corrected or guarded variant did not learn from."""
+
+    def guards(self) -> dict[str, GuardState]:
+        """How each guarded variant's guard stands."""
+
     def save(self, directory: Path) -> None:
         """Write model, optimiser and row sums into an existing, empty folder."""
 
     def load(self, directory: Path) -> None:
         """Take back what `save` wrote."""
 
-    def export(self, directory: Path) -> None:
-        """Write what serves: a SavedModel that takes raw features. Counting writes its counts."""
+    def export(self, directory: Path, variant: str | None = None) -> None:
+        """Write what serves: a SavedModel that takes raw features. Counting writes its counts.
+
+        variant: one of `paradigms`; None for the first.
+        """

@@ -26,4 +26,4 @@ def make_learner(
     from forebay.mixture.models.towers_learner import TowersLearner
 
     layout = FeatureLayout.of(pipeline.dataset, columns)
-    return TowersLearner(layout, pipeline.model, pipeline.train.paradigms, source_count)
+    return TowersLearner(layout, pipeline.model, pipeline.train, source_count)

@@ -21,6 +21,8 @@ class Minibatch:
     a row does not say; None where no source does.
     waits: float32[N], seconds from the event to the publication of its stream row; of a batch row
     that of its copy in the stream. NaN where it is not known. None where nothing asks for it.
+    label_ages: float32[N], of batch rows: seconds from the event to when its label was known. NaN
+    where that is not known. None where no source says it.
     known: float32[N], of batch rows: 1 where the stream's copy had the complete label already, 0
     where it had not, NaN where that is not known. None where nothing asks for it.
     """
@@ -35,6 +37,7 @@ class Minibatch:
     lists: tuple[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], ...] = ()
     event_times: npt.NDArray[np.int64] | None = None
     waits: npt.NDArray[np.float32] | None = None
+    label_ages: npt.NDArray[np.float32] | None = None
     known: npt.NDArray[np.float32] | None = None
 
     def __len__(self) -> int:

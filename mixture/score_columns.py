@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Self
 
 _NAMED = re.compile(r"(?P<variant>[^/@]+)(?:/(?P<tower>[^/@]+))?(?:@(?P<seed>[1-9][0-9]*))?")
@@ -40,3 +41,18 @@ class ScoreColumn:
         if found is None:
             raise ValueError(f"{name!r} names no column of scores")
         return cls(found["variant"], found["tower"] or "", int(found["seed"] or 0))
+
+
+def over_seeds(names: Iterable[str]) -> dict[ScoreColumn, tuple[int, ...]]:
+    """The places of columns by whose answer they are, each with its seeds in order.
+
+    The keys are columns without a seed, in the order in which they come first.
+
+    Raises:
+        ValueError: for a text that is no name of a column.
+    """
+    found: dict[ScoreColumn, list[tuple[int, int]]] = {}
+    for place, name in enumerate(names):
+        column = ScoreColumn.named(name)
+        found.setdefault(replace(column, seed=0), []).append((column.seed, place))
+    return {key: tuple(place for _, place in sorted(seeds)) for key, seeds in found.items()}

@@ -1,9 +1,12 @@
-"""From a chunk to what is served of it: encoded rows with a label, dead letters, positions."""
+"""From a chunk to what is served of it: encoded rows with a label, dead letters, positions.
+
+A row is served, dead, or counted as one whose label was not known: each is one of the three.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -28,6 +31,7 @@ class ServedChunk:
 
     kept: index in the chunk of each served row. dead: by position. chunk: its positions, without
     what was stored. first_odd: the place of the first served row whose time is behind the span.
+    not_known: index in the chunk of each row whose label was not known in time.
     """
 
     batch: pa.RecordBatch
@@ -36,6 +40,7 @@ class ServedChunk:
     chunk: Chunk
     before: TaskProgress
     first_odd: str = ""
+    not_known: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     _positions: list[Position] = field(init=False)
     _counts: list[int] = field(init=False)
     _outside: npt.NDArray[np.int8] | None = field(init=False)
@@ -51,16 +56,19 @@ class ServedChunk:
     def progress(self, served: int) -> TaskProgress:
         """Where the task stands once the first `served` rows of the chunk are used."""
         if served < len(self.kept):
-            position = self.chunk.position(int(self.kept[served]))
+            row = int(self.kept[served])
+            position = self.chunk.position(row)
             dead = self._counts[bisect_left(self._positions, position)]
+            not_known = int(np.searchsorted(self.not_known, row))
         else:
-            position, dead = self.chunk.end, self._counts[-1]
+            position, dead, not_known = self.chunk.end, self._counts[-1], len(self.not_known)
         late, odd = self._outside_of(served)
         offsets = offsets_read(self.chunk.runs, position.part)
         return TaskProgress(
             position=position,
-            rows_read=self.before.rows_read + served + dead,
+            rows_read=self.before.rows_read + served + dead + not_known,
             dead_rows=self.before.dead_rows + dead,
+            label_not_known=self.before.label_not_known + not_known,
             late_rows=self.before.late_rows + late,
             odd_timestamps=self.before.odd_timestamps + odd,
             first_odd=self.before.first_odd or (self.first_odd if odd else ""),
@@ -86,26 +94,36 @@ class ServedChunk:
 
     def _token_bytes(self) -> int:
         """What `progress` keeps in memory."""
-        arrays = (self.chunk.parts, self.chunk.rows, self.chunk.outside, self.kept)
+        arrays = (self.chunk.parts, self.chunk.rows, self.chunk.outside, self.kept, self.not_known)
         return sum(each.nbytes for each in arrays if each is not None)
 
 
 def served_chunk(
     chunk: Chunk, encoded: Encoded, before: TaskProgress, locate: Locate
 ) -> ServedChunk:
-    """Take rows without a label out of a chunk."""
-    if not encoded.null_label.any():
+    """Take out of a chunk what is not to be learnt: bad rows, and those without a label in time."""
+    reasons = dict(encoded.bad)
+    left_out = encoded.null_label.copy()
+    left_out[list(reasons)] = True
+    not_known = np.zeros(0, np.int64)
+    if encoded.not_known is not None:
+        left_out |= encoded.not_known
+        good = encoded.not_known.copy()
+        good[list(reasons)] = False
+        not_known = np.flatnonzero(good)
+    if not left_out.any():
         every = np.arange(len(chunk.parts))
         odd = _first_odd(chunk, every, locate)
         positions = _positions(chunk)
         return ServedChunk(encoded.batch, every, list(chunk.dead), positions, before, odd)
-    unlabelled = np.flatnonzero(encoded.null_label)
-    kept = np.flatnonzero(~encoded.null_label)
-    dead = [*chunk.dead, *_dead_rows(chunk, unlabelled, locate)]
+    unlabelled = np.setdiff1d(np.flatnonzero(encoded.null_label), not_known)
+    reasons = dict.fromkeys(unlabelled.tolist(), NULL_LABEL) | reasons
+    kept = np.flatnonzero(~left_out)
+    dead = [*chunk.dead, *_dead_rows(chunk, reasons, locate)]
     dead.sort(key=lambda row: row.position)
     odd = _first_odd(chunk, kept, locate)
     batch = encoded.batch.take(pa.array(kept))
-    return ServedChunk(batch, kept, dead, _positions(chunk), before, odd)
+    return ServedChunk(batch, kept, dead, _positions(chunk), before, odd, not_known)
 
 
 def _positions(chunk: Chunk) -> Chunk:
@@ -122,10 +140,10 @@ def _first_odd(chunk: Chunk, kept: npt.NDArray[np.int64], locate: Locate) -> str
     return place_text(locate(chunk.position(int(odd[0])))) if len(odd) else ""
 
 
-def _dead_rows(chunk: Chunk, rows: npt.NDArray[np.int64], locate: Locate) -> list[DeadRow]:
-    texts = row_texts(chunk.batch, rows.tolist())
-    positions = [chunk.position(int(row)) for row in rows]
+def _dead_rows(chunk: Chunk, reasons: Mapping[int, str], locate: Locate) -> list[DeadRow]:
+    texts = row_texts(chunk.batch, list(reasons))
+    positions = [chunk.position(row) for row in reasons]
     return [
-        DeadRow(position=position, location=locate(position), reason=NULL_LABEL, row=text)
-        for position, text in zip(positions, texts, strict=True)
+        DeadRow(position=position, location=locate(position), reason=reason, row=text)
+        for position, reason, text in zip(positions, reasons.values(), texts, strict=True)
     ]

@@ -66,7 +66,8 @@ class DataExecutor:
         self._letter_bytes = {name: spec.dead_letter_bytes_max for name, spec in specs.items()}
         self._readers = Readers(request)
         self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
-        self._server = FrameServer(job_dir, index, served_schema(self._readers.layout), self._claim)
+        schema = served_schema(self._readers.layout, self._readers.times)
+        self._server = FrameServer(job_dir, index, schema, self._claim)
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None
         self._last = False

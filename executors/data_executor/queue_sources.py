@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from forebay.config.feeds import stream_feed
+from forebay.config.label_join import hours_together
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.mixture.queue.queue import Limits, QueueSources
@@ -36,4 +37,5 @@ def limits_of(pipeline: PipelineSpec) -> Limits:
         bytes_max=buffers.bytes_max,
         chunk_rows=buffers.chunk_rows,
         flush_seconds=buffers.flush_seconds,
+        hours_together=hours_together(pipeline),
     )

@@ -139,7 +139,7 @@ class TaskRunner:
         poisons = self._examiner.poisons(self._task, self._spec, progress, chunk_rows)
         suspicion = self._examiner.suspicion(self._task)
         self._suspected = suspicion.place.position if suspicion else None
-        columns = self._readers.layout.stored_columns
+        columns = self._readers.columns(self._task.source)
         return read_around(source, self._task, progress, columns, chunk_rows, poisons)
 
     def _serve_next(
@@ -173,7 +173,7 @@ class TaskRunner:
                 if chunk is None:
                     return None
                 chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
-                encoded = self._readers.encode(self._task.source, chunk)
+                encoded = self._readers.encode(self._task, chunk)
                 return served_chunk(
                     chunk, encoded, done, lambda at: source.location(self._task, at)
                 )
@@ -191,10 +191,11 @@ class TaskRunner:
         if not found.dead:
             return
         for row in found.dead:
-            if row.reason == NULL_LABEL and self._spec.label_null == "fail":
+            key = "label_null" if row.reason == NULL_LABEL else "bad_rows"
+            if getattr(self._spec, key) == "fail":
                 raise DataError(
-                    f"source {self._spec.name!r}, {place_text(row.location)}: {NULL_LABEL} "
-                    "(`label_null: dead_letter` sets such rows aside)"
+                    f"source {self._spec.name!r}, {place_text(row.location)}: {row.reason} "
+                    f"(`{key}: dead_letter` sets such rows aside)"
                 )
         self._letters.write(self._task, found.dead, found.before.dead_rows)
         most = self._spec.dead_letter_rows_max

@@ -9,9 +9,11 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import ConfigError
+from forebay.executors.evaluation.later_labels import complete_judgements
 from forebay.executors.evaluation.summary import Json, build_summary, rows_verdict
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.job.stored_jobs import jobs_of
+from forebay.executors.judging.serving_gate import gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, Parent
 
@@ -54,12 +56,21 @@ def summarise_windows(
     if facts is None:
         facts = _facts_of_jobs(chain, links)
     notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(forgotten)]
-    facts = {"published": _published(chain), **facts, "notes": notes}
+    gate = gate_decision(chain, links[-1]) if links else None
+    facts = {
+        "published": _published(chain),
+        "gate": None if gate is None else gate.model_dump(),
+        **facts,
+        "notes": notes,
+    }
     return build_summary(pipeline, chain, links, plans, judged, changed, evaluation, facts)
 
 
-def judge_windows(chain: ModelChain, summary: Json) -> None:
-    """Store what a summary says of each window as its judgement: it stays when the scores go."""
+def judge_windows(pipeline: PipelineSpec, chain: ModelChain, summary: Json) -> None:
+    """Store what a summary says of each window as its judgement: it stays when the scores go.
+
+    Judgements of windows before them are completed, see `later_labels`.
+    """
     judged = []
     for window in summary["windows"]:
         agree, line = rows_verdict([window])
@@ -67,6 +78,9 @@ def judge_windows(chain: ModelChain, summary: Json) -> None:
         name = Parent(window=window["window"], generation=window["generation"])
         judged.append((name, {**facts, "rows_agree": agree, "rows_line": line}))
     chain.judge_all(judged)
+    links = list(chain.newest_of(window["window"] for window in summary["windows"]).values())
+    if links:
+        complete_judgements(pipeline, chain, links[0], links[-1])
 
 
 def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:

@@ -6,16 +6,62 @@ from collections.abc import Collection
 from typing import Any
 
 from forebay.datatasks.plans import NO_ROWS
+from forebay.mixture.left_out import PAUSED
 
 Json = dict[str, Any]
 
 
 def row_notes(windows: Collection[Json]) -> list[str]:
-    """Notes on rows out of their time, on rows that nobody learns from, and on silent windows.
+    """Notes on rows out of their time, rows that nobody learns from, and silent windows.
 
     windows: as in the summary.
     """
-    return [*_outside_notes(windows), *_idle_notes(windows), *_silent_notes(windows)]
+    return [
+        *_outside_notes(windows),
+        *_not_known_notes(windows),
+        *_left_out_notes(windows),
+        *_idle_notes(windows),
+        *_silent_notes(windows),
+    ]
+
+
+def _not_known_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source with rows whose label came after their run's window."""
+    left_out: dict[str, int] = {}
+    counted: dict[str, int] = {}
+    for window in windows:
+        for name, source in window["sources"].items():
+            # Judgements of earlier versions do not have it.
+            if rows := source.get("label_not_known_rows", 0):
+                left_out[name] = left_out.get(name, 0) + rows
+                counted[name] = counted.get(name, 0) + source["served_rows"]
+    return [
+        f"source {name}: {rows:,} of {counted[name]:,} rows of such windows were not learnt: their "
+        "label was not known when the window ended (known_at); a larger offset of their stream "
+        "waits for it"
+        for name, rows in left_out.items()
+    ]
+
+
+def _left_out_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source of a window with rows that the guard held."""
+    notes: list[str] = []
+    for window in windows:
+        for name, source in window["sources"].items():
+            held = {
+                variant.removesuffix(PAUSED): rows
+                for variant, rows in source["learnt_rows"].items()
+                if variant.endswith(PAUSED) and rows
+            }
+            if held:
+                place = f"window {window['window']}, source {name}"
+                notes.append(
+                    f"{place}: {max(held.values()):,} rows were not"
+                    f" learnt by {', '.join(held)}: far fewer of them were positive than their"
+                    " features let expect, as if labels had stopped coming (train.guard). Memory"
+                    " answered meanwhile"
+                )
+    return notes
 
 
 def _outside_notes(windows: Collection[Json]) -> list[str]:
@@ -43,7 +89,9 @@ def _idle_notes(windows: Collection[Json]) -> list[str]:
     for window in windows:
         for name, source in window["sources"].items():
             learnt = source["learnt_rows"]
-            if learnt and not any(learnt.values()):
+            # A delay head learns from batch rows, whatever its variant takes.
+            heads = any("+head" in variant for variant in learnt)
+            if learnt and not heads and not any(learnt.values()):
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
         f"source {name}: {count:,} rows that no paradigm learns from"

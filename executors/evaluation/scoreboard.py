@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,14 @@ import numpy.typing as npt
 
 from forebay.executors.window_files.scores import Segments, paradigms_of, score_matrix
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
-from forebay.mixture.metrics.probabilities import calibration, log_loss, normalised_entropy
-from forebay.mixture.metrics.verdict import completeness_words, difference_words
+from forebay.mixture.metrics.probabilities import (
+    calibration,
+    log_loss,
+    mean_of_all,
+    normalised_entropy,
+)
+from forebay.mixture.metrics.verdict import partial_words
+from forebay.mixture.score_columns import over_seeds
 
 Json = dict[str, Any]
 Ids = npt.NDArray[np.int64]
@@ -33,7 +38,7 @@ class Scored:
 
     fresh: the label as known when the row was published. complete: NaN where no complete label
     has arrived. scores: float32[N, P]. duplicates: rows left out because their event id had been
-    scored before.
+    scored before. all_here: whether every window is trained that brings complete labels.
     """
 
     window: str
@@ -43,6 +48,7 @@ class Scored:
     complete: Values
     scores: Values
     duplicates: int = 0
+    all_here: bool = True
 
     @property
     def joined(self) -> npt.NDArray[np.bool_]:
@@ -86,19 +92,26 @@ def score_windows(
 
 
 def window_metrics(scored: Scored) -> dict[str, Json]:
-    """Metrics of one window for each paradigm, in the form of the summary.
+    """Metrics of one window for each variant and tower, in the form of the summary.
 
     `auc_fresh`, `log_loss`, `normalised_entropy` and `calibration` judge all `rows` by the fresh
     label; `auc_true` and the figures that end in `_true` judge `joined_rows` by the complete one.
+    Of several seeds they are the means. `words_true` says what the latter are called while
+    complete labels still have to come, and is empty after that.
     """
     joined = scored.joined
     metrics: dict[str, Json] = {}
-    for index, name in enumerate(scored.paradigms):
-        row = _label_metrics(scored.fresh, scored.scores[:, index], "")
-        row |= _label_metrics(scored.complete[joined], scored.scores[joined, index], "_true")
-        metrics[name] = {
-            **_auc_figures("auc_fresh", scored.fresh_auc, index),
-            **_auc_figures("auc_true", scored.true_auc, index),
+    for column, places in over_seeds(scored.paradigms).items():
+        scores = scored.scores[:, list(places)]
+        row = _label_metrics(scored.fresh, scores, "")
+        row |= _label_metrics(scored.complete[joined], scores[joined], "_true")
+        true = _auc_figures("auc_true", scored.true_auc, places)
+        metrics[column.name] = {
+            **_auc_figures("auc_fresh", scored.fresh_auc, places),
+            **true,
+            "words_true": ""
+            if scored.all_here
+            else partial_words(true["auc_true"], int(joined.sum()), len(scored.event_ids)),
             "rows": len(scored.event_ids),
             "positives": int((scored.fresh > 0.5).sum()),
             "joined_rows": int(joined.sum()),
@@ -123,61 +136,35 @@ def label_completeness(boards: Sequence[Scored]) -> Json:
     }
 
 
-def summarise_scores(boards: Sequence[Scored]) -> Json:
-    """The block `pooled` of a summary: pooled AUCs, paired differences, verdicts in words.
+def pooled_aucs(
+    boards: Sequence[Scored],
+) -> tuple[Sequence[str], AucEstimate | None, AucEstimate | None]:
+    """Columns, and their AUCs over windows: by fresh labels, and by complete ones.
 
-    Differences are taken on complete labels where any are known, on fresh ones otherwise; `label`
-    says which.
+    Windows whose complete labels still have to come are no part of the latter.
     """
-    paradigms = next((board.paradigms for board in boards if board.paradigms), ())
-    scored = [board for board in boards if board.paradigms == paradigms]
+    columns = next((board.paradigms for board in boards if board.paradigms), ())
+    scored = [board for board in boards if board.paradigms == columns]
     fresh = pool(board.fresh_auc for board in scored)
-    true = pool(board.true_auc for board in scored)
-    completeness = label_completeness(scored)
-    warning = completeness_words(
-        paradigms, completeness["fresh_positives"], completeness["complete_positives"]
-    )
-    return {
-        "paradigms": {
-            name: {
-                "auc_fresh": fresh.interval(index).as_json() if fresh else None,
-                "auc_true": true.interval(index).as_json() if true else None,
-            }
-            for index, name in enumerate(paradigms)
-        },
-        "label": "complete" if true else "fresh",
-        "differences": _differences(paradigms, true or fresh),
-        "label_completeness": completeness,
-        "warnings": [warning] if warning else [],
-    }
+    return columns, fresh, pool(board.true_auc for board in scored if board.all_here)
 
 
-def _differences(paradigms: Sequence[str], auc: AucEstimate | None) -> list[Json]:
-    if auc is None:
-        return []
-    rows = []
-    for (first, a), (second, b) in combinations(enumerate(paradigms), 2):
-        difference = auc.difference(first, second)
-        row: Json = {"a": a, "b": b, **difference.as_json()}
-        row["differ"] = difference.excludes_zero
-        row["words"] = difference_words(a, b, difference)
-        rows.append(row)
-    return rows
-
-
-def _auc_figures(name: str, auc: AucEstimate | None, index: int) -> Json:
+def _auc_figures(name: str, auc: AucEstimate | None, places: Sequence[int]) -> Json:
     """The figure under `name`, its 95% interval [low, high] under `<name>_interval`."""
     if auc is None:
         return {name: None, f"{name}_interval": None}
-    estimate = auc.interval(index)
+    estimate = auc.interval(places)
     return {name: estimate.value, f"{name}_interval": [estimate.low, estimate.high]}
 
 
 def _label_metrics(labels: Values, scores: Values, suffix: str) -> Json:
+    columns = scores.T
     return {
-        f"log_loss{suffix}": log_loss(labels, scores),
-        f"normalised_entropy{suffix}": normalised_entropy(labels, scores),
-        f"calibration{suffix}": calibration(labels, scores),
+        f"log_loss{suffix}": mean_of_all(log_loss(labels, one) for one in columns),
+        f"normalised_entropy{suffix}": mean_of_all(
+            normalised_entropy(labels, one) for one in columns
+        ),
+        f"calibration{suffix}": mean_of_all(calibration(labels, one) for one in columns),
     }
 
 

@@ -34,6 +34,7 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
             "trained_rows": rows.trained,
             "learnt_rows": link.learnt.get(name, {}),
             "dead_letter_rows": rows.dead,
+            "label_not_known_rows": rows.not_known,
             "late_rows": read.late,
             "odd_timestamps": read.odd_timestamps,
             "first_odd": read.first_odd,
@@ -66,6 +67,7 @@ def opinion(
         "data_changed": data_changed,
         "metrics": evaluation.windows.get(window, {}),
         "label_completeness": evaluation.completeness.get(window),
+        "event": evaluation.events.get(window),
     }
 
 
@@ -130,7 +132,7 @@ def _series(store: Store, link: Link) -> Json | None:
 
 def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
     """Whether all counts agree, and the line that says so or names the first that do not."""
-    totals = {"planned": 0, "served": 0, "trained": 0, "dead": 0}
+    totals = {"planned": 0, "served": 0, "trained": 0, "dead": 0, "not known": 0}
     unknown = 0
     offsets = NO_OFFSETS
     for window in windows:
@@ -142,6 +144,8 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
                 source["dead_letter_rows"],
                 source["planned_offsets"],
                 OffsetsRead(**source["read_offsets"]),
+                # Judgements of earlier versions do not have it.
+                source.get("label_not_known_rows", 0),
             )
             if not rows.agree:
                 return False, rows.difference(window["window"], name)
@@ -151,10 +155,12 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
             totals["served"] += rows.served
             totals["trained"] += rows.trained
             totals["dead"] += rows.dead
+            totals["not known"] += rows.not_known
+    parts = ["trained", "dead", *(["not known"] if totals["not known"] else [])]
     line = (
-        "rows  planned = served = trained + dead; the model's own sums agree  "
-        f"({totals['planned']:,} = {totals['served']:,} = {totals['trained']:,} + "
-        f"{totals['dead']:,})"
+        f"rows  planned = served = {' + '.join(parts)}; the model's own sums agree  "
+        f"({totals['planned']:,} = {totals['served']:,} = "
+        f"{' + '.join(f'{totals[part]:,}' for part in parts)})"
     )
     if offsets.total:
         line += f"; {offsets.total:,} planned offsets = {offsets.text}"

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import DataError
+from forebay.executors.evaluation.pooled import summarise_scores
 from forebay.executors.evaluation.scoreboard import (
     Scored,
     label_completeness,
     score_windows,
-    summarise_scores,
     window_metrics,
 )
+from forebay.executors.judging.event_figures import EventFigures
+from forebay.executors.judging.event_rows import EventSpan, event_rows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
 from forebay.home.store import store_of
+from forebay.system.instants import to_us
 
 # A trainer or forebay gc may remove scores while others are read, once for each trained window.
 _LOOKS_MAX = 5
@@ -28,12 +32,14 @@ _LOOKS_MAX = 5
 class Evaluation:
     """Metrics by window key, label completeness by window key, and the pooled block.
 
+    events: event scores by the window in which the events happened, see `EventFigures.block`.
     notes: for people, on what the figures leave out.
     """
 
     windows: dict[str, dict[str, Any]]
     completeness: dict[str, dict[str, Any]]
     pooled: dict[str, Any]
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -60,19 +66,38 @@ def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -
 def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
     wanted = {link.window for link in links}
     horizon = pipeline.dataset.label_horizon  # no label comes from windows after that
-    segments = [_segments(chain, link) for link in _with_labels(chain, links, horizon)]
-    paradigms = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
+    trained = _with_labels(chain, links, horizon)
+    segments = [_segments(chain, link) for link in trained]
+    columns = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
+    delay = pipeline.dataset.offset_max
+    here = {link.window for link in trained if trained[-1].end >= link.end + delay}
     boards: list[Scored] = [
-        board for board in score_windows(segments, paradigms, horizon) if board.window in wanted
+        replace(board, all_here=board.window in here)
+        for board in score_windows(segments, columns, horizon)
+        if board.window in wanted
+    ]
+    spans = [
+        EventSpan(link.window, to_us(link.start), to_us(link.end), each)
+        for link, each in zip(trained, segments, strict=True)
+    ]
+    figures = [
+        EventFigures.of(rows, pipeline)
+        for rows in event_rows(spans, horizon, delay // timedelta(microseconds=1), columns)
+        if rows.window in wanted
     ]
     judged = chain.judgements([link for link in links if not link.has_scores])
-    metrics = {board.window: window_metrics(board) for board in boards}
-    completeness = {board.window: label_completeness([board]) for board in boards}
+    kept = {key: each for key, each in judged.items() if "event" in each}
     return Evaluation(
-        windows=metrics | {key: each["metrics"] for key, each in judged.items()},
-        completeness=completeness
+        windows={board.window: window_metrics(board) for board in boards}
+        | {key: each["metrics"] for key, each in judged.items()},
+        completeness={board.window: label_completeness([board]) for board in boards}
         | {key: each["label_completeness"] for key, each in judged.items()},
-        pooled=summarise_scores([board for board in boards if board.window not in judged]),
+        pooled=summarise_scores(
+            [board for board in boards if board.window not in judged],
+            [one for one in figures if one.window not in judged],
+        ),
+        events={one.window: one.block for one in figures}
+        | {key: each["event"] for key, each in kept.items()},
         notes=_notes(len(judged)),
     )
 

@@ -14,6 +14,7 @@ from pydantic import Field, PrivateAttr
 
 from forebay.config.declared import Declared, Reference, filled_in
 from forebay.config.environment import hide_options
+from forebay.config.line_defaults import FIRST, NEWEST, filled
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.errors import UsageError
@@ -47,7 +48,8 @@ class JobRequest(Message):
     values of the environment, which may be secrets, are not in them, and each process takes those
     that it needs from its own. references: the texts that they belong to. windows: in the order of
     training. publishes: the model of the last window serves as soon as it may; where not, it is
-    exported all the same and somebody else publishes it.
+    exported all the same and somebody else publishes it. defaults: the version of those that the
+    line keeps.
     """
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
@@ -58,6 +60,7 @@ class JobRequest(Message):
     pipeline: dict[str, Any]
     sources: dict[str, dict[str, Any]]
     references: tuple[Reference, ...] = ()
+    defaults: int = FIRST
     windows: list[WindowRequest]
     reprocess: bool = False
     publishes: bool = True
@@ -77,11 +80,13 @@ class JobRequest(Message):
         reprocess: bool = False,
         publishes: bool = True,
         declared: Declared | None = None,
+        defaults: int = NEWEST,
     ) -> Self:
         """Put declarations into a request. Only the pipeline's own sources are kept.
 
         declared: what is written of them; None where they were not read from files, so that
             nothing in them comes from the environment.
+        defaults: the version of those that the line keeps.
         """
         if declared is None:
             specs = {name: _with_name(sources[name]) for name in pipeline.source_names}
@@ -97,6 +102,7 @@ class JobRequest(Message):
             pipeline=declared.pipeline,
             sources=declared.sources,
             references=declared.references,
+            defaults=defaults,
             windows=windows,
             reprocess=reprocess,
             publishes=publishes,
@@ -109,7 +115,8 @@ class JobRequest(Message):
             ConfigError: when a variable that it refers to is not set for this process.
         """
         found = self._filled(self.pipeline, self._references())
-        return PipelineSpec.model_validate({"name": self.pipeline_name, **found})
+        meant = filled(found, self.defaults)
+        return PipelineSpec.model_validate({"name": self.pipeline_name, **meant})
 
     def source_specs(self) -> dict[str, SourceSpec]:
         """The sources as models, by name; their options are as they are written.
@@ -175,6 +182,8 @@ class JobRequest(Message):
         place has other data is seen when it is planned.
         """
         requested = self.model_dump(mode="json", exclude={"windows", "home", "references"})
+        if self.defaults == FIRST:
+            del requested["defaults"]  # as it was before there were several
         requested["pipeline"] = self._current(self.pipeline, "")
         requested["sources"] = {
             name: self._current(source, name) for name, source in self.sources.items()

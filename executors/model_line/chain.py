@@ -290,17 +290,22 @@ class ModelChain:
             buried = self._train(lambda rows, _line: bury(rows, found))
             store.remove([*buried, *left])
 
-    def require_same_fingerprint(self, parent: Link, model_fingerprint: str) -> None:
+    def require_same_fingerprint(
+        self, parent: Link, model_fingerprint: str, changes: str = ""
+    ) -> None:
         """Refuse to continue from a model that was made for other features or towers.
+
+        changes: what is known of them.
 
         Raises:
             ConfigError: when the declaration changed in a way that changes the model.
         """
         if parent.model_fingerprint != model_fingerprint:
+            said = f": {changes}" if changes else ""
             raise ConfigError(
                 f"pipeline {self.pipeline!r}: features, label or model changed since window "
-                f"{parent.window} was trained on line {self.line!r}. Train the changed pipeline on "
-                "a line of its own (--line NAME), or undo the change"
+                f"{parent.window} was trained on line {self.line!r}{said}. Train the "
+                "changed pipeline on a line of its own (--line NAME), or undo the change"
             )
 
     def _train_and_remove(self, work: Callable[[Connection, int], list[str]]) -> None:

@@ -38,8 +38,9 @@ class ReadRows(Message):
     """Rows of one source as data executors counted them: read, and of these refused as dead.
 
     late: served rows that came too late for the window of their time. odd_timestamps: those whose
-    time is behind their window, the first of them at `first_odd`. offsets: of a stream whose plan
-    counts them.
+    time is behind their window, the first of them at `first_odd`. label_not_known: rows left out
+    since their label was not known when the window ended. offsets: of a stream whose plan counts
+    them.
     """
 
     rows: int = 0
@@ -47,6 +48,7 @@ class ReadRows(Message):
     late: int = 0
     odd_timestamps: int = 0
     first_odd: str = ""
+    label_not_known: int = 0
     offsets: OffsetsRead = NO_OFFSETS
 
 
@@ -120,7 +122,8 @@ class SourceRows(NamedTuple):
     planned: what planning read off the storage (None: unknown before reading).
     served: rows that data executors handed out. trained: the model's own count. dead: letters.
     planned_offsets: of a stream whose rows are unknown before reading; else None. read_offsets:
-    those of them that data executors read, and what they are.
+    those of them that data executors read, and what they are. not_known: rows left out since their
+    label was not known in time.
     """
 
     planned: int | None
@@ -129,12 +132,13 @@ class SourceRows(NamedTuple):
     dead: int
     planned_offsets: int | None = None
     read_offsets: OffsetsRead = NO_OFFSETS
+    not_known: int = 0
 
     @property
     def agree(self) -> bool:
-        """Planned = served = trained + dead, and each planned offset was read."""
+        """Planned = served = trained + dead + not known, and each planned offset was read."""
         return (
-            self.served == self.trained + self.dead
+            self.served == self.trained + self.dead + self.not_known
             and self.planned in {None, self.served}
             and self.planned_offsets in {None, self.read_offsets.total}
         )
@@ -145,9 +149,10 @@ class SourceRows(NamedTuple):
         offsets = ""
         if planned not in {None, read.total}:
             offsets = f"; {planned:,} planned offsets, but {read.total:,} were read: {read.text}"
+        not_known = f", label not known {self.not_known}" if self.not_known else ""
         return (
             f"rows DISAGREE in window {window}, source {source}: planned {self.planned}, "
-            f"served {self.served}, trained {self.trained}, dead {self.dead}{offsets}"
+            f"served {self.served}, trained {self.trained}, dead {self.dead}{not_known}{offsets}"
         )
 
 
@@ -155,7 +160,8 @@ def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
     """Collect the three counts of one source."""
     read = link.read.get(plan.source, ReadRows())
     trained = link.trained(plan.source).rows
-    return SourceRows(plan.rows, read.rows, trained, read.dead, _offsets(plan), read.offsets)
+    counts = plan.rows, read.rows, trained, read.dead
+    return SourceRows(*counts, _offsets(plan), read.offsets, read.label_not_known)
 
 
 def _offsets(plan: SourcePlan) -> int | None:

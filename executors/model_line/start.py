@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection
 
 from forebay.config.base import format_duration
+from forebay.config.line_defaults import FIRST, NEWEST, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import AFTER_END, SourceSpec
 from forebay.config.windows import (
@@ -24,6 +25,7 @@ from forebay.datatasks.plans import NO_ROWS, WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, source_rows
+from forebay.executors.model_line.model_changes import model_changes
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.rows import line_rows
 from forebay.home.database import database_of
@@ -84,8 +86,27 @@ def require_compatible(
     Raises:
         ConfigError: when the declaration was changed.
     """
-    for newest in chain.last():
-        chain.require_same_fingerprint(newest, model_fingerprint_of(pipeline, sources))
+    defaults_of(chain, pipeline, sources)
+
+
+def defaults_of(
+    chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> int:
+    """The version of the defaults that a line keeps: with them its model is the one declared.
+
+    Raises:
+        ConfigError: when it is so with none, since the declaration was changed.
+    """
+    newest = next(iter(chain.last()), None)
+    if newest is None:
+        return NEWEST
+    for version in range(NEWEST, FIRST - 1, -1):
+        meant = with_defaults(pipeline, version)
+        if newest.model_fingerprint == model_fingerprint_of(meant, sources):
+            return version
+    changes = model_changes(chain, newest, pipeline, sources)
+    chain.require_same_fingerprint(newest, model_fingerprint_of(pipeline, sources), changes)
+    return NEWEST
 
 
 def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int) -> None:

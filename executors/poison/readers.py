@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from forebay.config.columns import declared_columns
+from forebay.config.feeds import source_feeds
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
-from forebay.datatasks.tasks import Chunk
+from forebay.datatasks.tasks import Chunk, DataTask
 from forebay.executors.job.request import JobRequest
 from forebay.mixture.features.encode import Encoded, Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served_times import ServedTimes
+from forebay.system.instants import to_us
 
 
 class Readers:
@@ -25,9 +28,13 @@ class Readers:
         self.names = pipeline.source_names
         self.specs = request.sources_to_open(self.names)
         self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self.specs))
+        self.times = ServedTimes.of(pipeline, self.specs)
+        feeds = source_feeds(pipeline, self.specs)
         self._encoders = {
-            name: Encoder(pipeline.dataset, self.specs[name], self.layout) for name in self.names
+            name: Encoder(pipeline.dataset, self.specs[name], self.layout, self.times, feeds[name])
+            for name in self.names
         }
+        self._ends = {window.key: to_us(window.end) for window in request.windows}
         self._root = Path(request.project_root)
         self._idle: dict[str, list[Source]] = {name: [] for name in self.names}
         self._lock = threading.Lock()
@@ -46,10 +53,16 @@ class Readers:
         with self._lock:
             self._idle[name].append(source)
 
-    def encode(self, name: str, chunk: Chunk) -> Encoded:
-        """The rows of a chunk of a source as models read them."""
+    def columns(self, name: str) -> Sequence[str]:
+        """What has to be read of a source."""
+        return self._encoders[name].columns
+
+    def encode(self, task: DataTask, chunk: Chunk) -> Encoded:
+        """The rows of a chunk of a task as models read them."""
         row_ids = chunk.row_ids.copy()  # it may be a part of a larger array
-        return self._encoders[name].encode(chunk.batch, row_ids)
+        return self._encoders[task.source].encode(
+            chunk.batch, row_ids, chunk.published, self._ends.get(task.window)
+        )
 
     def close(self) -> None:
         """Give idle sources back."""

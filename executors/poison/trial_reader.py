@@ -79,12 +79,12 @@ class TrialAnswers:
             source,
             task,
             TaskProgress(position=call.first),
-            self._readers.layout.stored_columns,
+            self._readers.columns(task.source),
             call.chunk_rows,
             [each for each in call.poisons if call.first < each.unit.end and each.unit.first < end],
         )
         for chunk in chunks:
-            self._readers.encode(task.source, chunk)
+            self._readers.encode(task, chunk)
             yield len(chunk.parts)
 
 

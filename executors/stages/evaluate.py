@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
+from forebay.executors.evaluation.event_words import event_answers, event_words
 from forebay.executors.evaluation.summary import opinion, rows_verdict, window_facts
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
@@ -23,6 +24,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         RowsLostError: when rows planned, served and trained do not agree; that is stored too.
         DataError: when its plan or its scores are damaged.
     """
+    from forebay.executors.evaluation.later_labels import complete_judgements
     from forebay.executors.evaluation.line_warnings import line_warnings
     from forebay.executors.evaluation.windows import evaluate
 
@@ -43,16 +45,27 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     agree, rows_line = rows_verdict(documents)
     document = {**documents[-1], "rows_agree": agree, "rows_line": rows_line}
     chain.judge(link, document)
+    completed = complete_judgements(target.pipeline, chain, link, link)
     if not agree:
         raise RowsLostError(rows_line)
     return EvaluateResult(
         window=key,
         generation=link.generation,
         rows={name: link.trained(name).rows for name in link.seen},
+        label_not_known={
+            name: read.label_not_known for name, read in link.read.items() if read.label_not_known
+        },
         rows_line=rows_line,
-        metrics={name: _figures(found) for name, found in document["metrics"].items()},
+        metrics=_by_name(document["metrics"]),
+        event=_by_name(event_answers(document)),
+        completed={key: _by_name(event_answers(one)) for key, one in completed.items()},
+        words=[f"window {key}: {words}" for words in event_words(document)],
         warnings=line_warnings(target.pipeline, chain),
     )
+
+
+def _by_name(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    return {name: _figures(one) for name, one in found.items()}
 
 
 def _figures(found: Mapping[str, Any]) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from forebay.errors import InfrastructureError, UsageError
+from forebay.executors.judging.serving_gate import gate_decision
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget
@@ -40,6 +41,7 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
             raise _without_model(key, gone, spec.job.exports_kept)
         store.verify(model)  # who serves it has no checksums
         reason, path = chain.publish(link, datetime.now(UTC)), store.url(model)
+    gate = gate_decision(chain, link) if spec.job.publish.when == "gate" else None
     collect_after(f"window {key} is published", target.home, spec, target.line)
     if reason:
         serving = chain.published()
@@ -50,6 +52,8 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
         generation=generation,
         reason=reason,
         path=path,
+        variant="" if gate is None else gate.variant,
+        gate="" if gate is None else gate.words,
     )
 
 

@@ -89,21 +89,37 @@ class SubmitResult(Message):
 
 
 class EvaluateResult(Message):
-    """Metrics of one window by paradigm and name. warnings: about its line, for people."""
+    """Metrics of one window by paradigm and name.
+
+    rows: that were learnt, by source. label_not_known: rows that were left out since their label
+    was not known when the window ended, by source; those that have some.
+    event: event scores of the window by variant or tower and name. completed: those of earlier
+    windows whose last complete labels came with this one. words: what is partial, and how partial.
+    warnings: about its line, for people.
+    """
 
     window: str
     generation: int
     rows: dict[str, int] = Field(default_factory=dict)
+    label_not_known: dict[str, int] = Field(default_factory=dict)
     rows_line: str = ""
     metrics: dict[str, dict[str, float]] = Field(default_factory=dict)
+    event: dict[str, dict[str, float]] = Field(default_factory=dict)
+    completed: dict[str, dict[str, dict[str, float]]] = Field(default_factory=dict)
+    words: list[str] = Field(default_factory=list)
     warnings: list[ShownText] = Field(default_factory=list)
 
 
 class PublishResult(Message):
-    """What serves now. `kept`: the pointer stays where it was, and why."""
+    """What serves now. `kept`: the pointer stays where it was, and why.
+
+    variant, gate: what the gate let serve of the window, and why; empty where none is declared.
+    """
 
     state: Literal["published", "kept"]
     window: str
     generation: int
     reason: ShownText = ""
     path: str = ""
+    variant: str = ""
+    gate: ShownText = ""

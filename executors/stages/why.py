@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from forebay.config.windows import first_window_key, is_warm_start
 from forebay.datatasks.changes import changes_since
@@ -10,6 +11,7 @@ from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import last_failure, why_not_planned
 from forebay.errors import DataError, LineBusyError, NotReadyError
+from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import may_begin_with
@@ -105,7 +107,8 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             generation=link.generation,
         )
     skipped = _skipped_text(plan)
-    reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "")
+    reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "") + _not_known_text(link)
+    reason += _event_text(chain.judgement(link))
     project, pipeline = target.project, target.pipeline
     since = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
     return Why(
@@ -247,6 +250,24 @@ def _plan_text(plan: WindowPlan) -> str:
         reason = f" ({source.reason})" if source.reason else ""
         parts.append(f"{source.source} {rows} rows{reason}")
     return f"generation {plan.generation}: " + ", ".join(parts)
+
+
+def _event_text(judgement: Mapping[str, Any] | None) -> str:
+    """Event scores as far as they were judged; an empty text where nobody has judged the window."""
+    words = list(event_words(judgement or {}))
+    return f"; event AUC: {', '.join(words)}" if words else ""
+
+
+def _not_known_text(link: Link) -> str:
+    """Rows that were left out since their label came late; an empty text when there are none."""
+    left_out = [
+        f"{name} {read.label_not_known:,} of {read.rows:,}"
+        for name, read in link.read.items()
+        if read.label_not_known
+    ]
+    if not left_out:
+        return ""
+    return f"; rows not learnt, their label was not known in time: {', '.join(left_out)}"
 
 
 def _skipped_text(plan: WindowPlan) -> str:

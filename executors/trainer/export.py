@@ -9,6 +9,7 @@ from pathlib import Path
 
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
+from forebay.executors.judging.gate import GATE_FILE, GateDecision
 from forebay.executors.trainer.export_check import check_served
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.mixture.features.layout import FeatureLayout
@@ -27,8 +28,10 @@ class CheckedExport:
     learner: Learner
     progress: ProgressReporter
 
-    def write(self, folder: Path, window: str) -> None:
+    def write(self, folder: Path, window: str, gate: GateDecision | None) -> None:
         """Write what serves into a folder; what an earlier call left there is removed.
+
+        gate: which variant serves, kept beside it; None where it is the declared one.
 
         Raises:
             TrainingError: when the model itself answers with what is not finite.
@@ -37,11 +40,13 @@ class CheckedExport:
         shutil.rmtree(folder, ignore_errors=True)
         make_folder(folder)
         with self.progress.phase("export"):
-            self.learner.export(folder)
+            self.learner.export(folder, None if gate is None else gate.variant)
+            if gate is not None:
+                (folder / GATE_FILE).write_text(gate.model_dump_json(indent=1))
         with self.progress.phase("check"):
-            self._check(folder, window)
+            self._check(folder, window, None if gate is None else gate.variant)
 
-    def _check(self, directory: Path, window: str) -> None:
+    def _check(self, directory: Path, window: str, variant: str | None) -> None:
         if not self.learner.paradigms:
             return  # a learner that scores nothing exports nothing that could answer
         pipeline = self.request.pipeline_spec()
@@ -49,7 +54,7 @@ class CheckedExport:
         threads = pipeline.job.roles.trainer.threads
         try:
             difference = check_served(
-                directory, self.learner, pipeline.dataset, source, self.layout, threads
+                directory, self.learner, pipeline.dataset, source, self.layout, threads, variant
             )
         except TrainingError as error:
             raise TrainingError(f"window {window}, after its last step: {error}") from error

@@ -33,6 +33,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.values import HOUR
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.score_columns import ScoreColumn
 from forebay.mixture.serving.raw_rows import EPOCH, Row
 from forebay.mixture.serving.scoring import ServedModel
 
@@ -79,6 +80,7 @@ def check_served(
     source: SourceSpec,
     layout: FeatureLayout,
     threads: int,
+    variant: str | None = None,
 ) -> float:
     """Compare a SavedModel with the learner that it was exported from.
 
@@ -89,6 +91,7 @@ def check_served(
         source: any source of it; types agree between sources.
         layout: of the features.
         threads: for TensorFlow, where it does not run yet.
+        variant: the one that was exported; None for the declared one.
 
     Returns:
         The largest difference between two probabilities.
@@ -98,7 +101,8 @@ def check_served(
         ExportError: when the exported model answers differently.
     """
     rows = made_up_rows(layout)
-    trained = learner.score(_minibatch(rows, dataset, source, layout))[:, 0]
+    place = list(learner.columns).index(ScoreColumn(variant or learner.paradigms[0]))
+    trained = learner.score(_minibatch(rows, dataset, source, layout))[:, place]
     if not np.isfinite(trained).all():
         raise TrainingError("the trained model's probabilities are not finite")
     served = _served(directory, rows, layout, threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,11 +13,16 @@ from pathlib import Path
 import numpy as np
 
 from forebay.config.feeds import has_stream
+from forebay.config.label_join import joins_labels
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.judging.judge import EventJudge
+from forebay.executors.judging.judges import EventJudges
+from forebay.executors.judging.serving_gate import choose_variant
+from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -46,7 +51,9 @@ from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 from forebay.home.store import Stored, store_of
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.guard_alarm import GuardAlarm
 from forebay.mixture.learner import Learner
+from forebay.mixture.left_out import learnt_and_left_out
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 from forebay.system.trees import remove_tree
@@ -70,6 +77,7 @@ class _Open:
     base_learnt: dict[str, list[int]]
     store: CheckpointStore
     scores: ScoreWriter | None
+    judge: EventJudge | None
     counters: DurableCounters
     series: StepSeries
     started_at: datetime
@@ -92,18 +100,19 @@ class WindowTrainer:
         job_dir: Path,
         request: JobRequest,
         layout: FeatureLayout,
-        learner: Learner,
+        make_learner: Callable[[], Learner],
         lease_epoch: int | None,
     ) -> None:
         """Connects to the driver; nothing is loaded before the first window.
 
+        make_learner: makes the one that learns, and another one where rows have to be judged.
         lease_epoch: see `ModelChain`.
         """
         pipeline = request.pipeline_spec()
         home = Home(Path(request.home))
         self._request = request
         self._pipeline = pipeline
-        self._learner = learner
+        self._learner = learner = make_learner()
         self._names = pipeline.source_names
         self._sources = request.source_specs()
         self._has_stream = has_stream(pipeline, self._sources)
@@ -113,9 +122,14 @@ class WindowTrainer:
         self._reader = RemoteReader(job_dir, layout, self._names)
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
+        join = joins_labels(pipeline) and len(learner.paradigms) > 0
+        self._join = LabelJoin(self._chain, pipeline, self._sources) if join else None
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
+        load = self._archive.load
+        self._judges = EventJudges(pipeline, self._sources, layout, self._chain, make_learner, load)
         self._copier = SealCopier(self._chain, self._archive, self._model_fingerprint)
         self._runtime = runtime_of(home)
+        self._alarm = GuardAlarm(learner)
         self._standing: Parent | None = None  # the link that the learner's variables are at
 
     def train(self, window: WindowRequest, position: int) -> None:
@@ -127,7 +141,7 @@ class WindowTrainer:
             link = self._train_to_end(window, position, export=last)
         elif last and "saved_model" not in link.files:
             self._bring_to(link)
-            link = self._chain.add_file(link, "saved_model", self._exported(window))
+            link = self._chain.add_file(link, "saved_model", self._exported(window, link))
         self._remove_local(window)
         self._finish(link, publish=last and self._request.publishes)
 
@@ -151,7 +165,8 @@ class WindowTrainer:
         self._reader.sealed(sealed.step, sealed.progress)
         files = self._stored(opened)
         if export:
-            files["saved_model"] = self._exported(window)
+            stored = link.model_copy(update={"files": files})
+            files["saved_model"] = self._exported(window, stored)
         link = link.model_copy(update={"files": files, "finished_at": datetime.now(UTC)})
         self._chain.record(link)
         self._standing = link.name
@@ -181,9 +196,12 @@ class WindowTrainer:
             local = self._chain.folder(window, generation)
             return self._archive.put_window(window, generation, local, seal, model.parent)
 
-    def _exported(self, window: WindowRequest) -> Stored:
+    def _exported(self, window: WindowRequest, link: Link) -> Stored:
         folder = self._chain.folder(window.key, window.generation) / "saved_model"
-        self._export.write(folder, window.key)
+        gate = choose_variant(self._pipeline, self._chain, link)
+        if gate is not None:
+            _LOG.info("window %s: %s", window.key, gate.words)
+        self._export.write(folder, window.key, gate)
         with self._progress.phase("store"):
             return self._archive.put(window.key, window.generation, "saved_model", folder)
 
@@ -219,20 +237,27 @@ class WindowTrainer:
             if seal is None:
                 remove_tree(folder / DEAD_FOLDER)  # all rows are read again
                 self._load_parent(parent)
+            if self._join is not None:
+                self._join.begin(plan, parent)
         self._learner.set_phase(warm_start=window.warm_start)
-        scores = None
+        scores, judge = None, None
         if not window.warm_start:
-            scores = ScoreWriter(folder / SCORES_FOLDER, self._learner.paradigms)
+            columns = [column.name for column in self._learner.columns]
+            scores = self._judges.writer(folder / SCORES_FOLDER, columns)
             scores.restore(seal.scores if seal else [])
+            if self._join is not None:
+                self._join.resume(plan, folder / SCORES_FOLDER)
+            judge = self._judges.judge(plan, parent, columns, scores)
         opened = _Open(
             request=window,
             plan=plan,
             parent=parent,
             base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
             base_seen=seal.base_seen if seal else self._learner.seen(),
-            base_learnt=seal.base_learnt if seal else self._learner.learnt(),
+            base_learnt=seal.base_learnt if seal else self._learnt(),
             store=store,
             scores=scores,
+            judge=judge,
             counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
             series=StepSeries(folder, self._names),
             started_at=datetime.now(UTC),
@@ -319,9 +344,13 @@ class WindowTrainer:
         """Score, write the scores, then learn: the order is what makes metrics progressive."""
         minibatch = frame.minibatch
         if minibatch is not None and len(minibatch):
+            if self._join is not None and minibatch.feed == "batch":
+                minibatch = self._join.joined(minibatch)
             if opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
-            self._learn(opened, minibatch)
+            if opened.judge is not None:
+                opened.judge.add(minibatch)
+            opened.series.lost(self._learn(opened, minibatch), minibatch.feed)
             opened.window_step += 1
             opened.counters.add("used_rows", len(minibatch))
             counts = np.bincount(minibatch.sources, minlength=len(self._names))
@@ -329,9 +358,9 @@ class WindowTrainer:
             opened.series.stepped(counts, lag_seconds)
         self._reader.used(frame)
 
-    def _learn(self, opened: _Open, minibatch: Minibatch) -> None:
+    def _learn(self, opened: _Open, minibatch: Minibatch) -> dict[str, float]:
         try:
-            self._learner.learn(minibatch)
+            return self._learner.learn(minibatch)
         except TrainingError as error:
             counts = np.bincount(minibatch.sources, minlength=len(self._names)).tolist()
             held = [each for each in zip(counts, self._names, strict=True) if each[0]]
@@ -343,6 +372,9 @@ class WindowTrainer:
                 "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
             ) from error
 
+    def _learnt(self) -> dict[str, list[int]]:
+        return learnt_and_left_out(self._learner.learnt(), self._learner.left_out())
+
     def _keep_scores(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
         """Stream rows are judged; without any stream, batch rows are, their labels complete."""
         judged = minibatch.feed == "stream" or not self._has_stream
@@ -350,11 +382,16 @@ class WindowTrainer:
             scores.append(minibatch, self._learner.score(minibatch))
         if minibatch.feed == "batch":
             scores.append(minibatch, None)
+        elif self._join is not None:
+            self._join.add(minibatch)
 
     def _seal(self, opened: _Open, *, final: bool) -> Seal:
         with self._progress.phase("seal"):
             opened.series.write(final=final)
             opened.counters.sync()
+            if opened.judge is not None:
+                opened.judge.flush()
+            self._alarm.look(opened.request.key, opened.window_step)
             seal = Seal(
                 window=opened.request.key,
                 generation=opened.request.generation,
@@ -368,7 +405,7 @@ class WindowTrainer:
                 base_seen=opened.base_seen,
                 seen=self._learner.seen(),
                 base_learnt=opened.base_learnt,
-                learnt=self._learner.learnt(),
+                learnt=self._learnt(),
                 scores=opened.scores.seal() if opened.scores is not None else [],
                 sealed_at=datetime.now(UTC),
                 runtime=self._runtime,
@@ -405,7 +442,7 @@ class WindowTrainer:
         )
 
     def _finish(self, link: Link, *, publish: bool) -> None:
-        if publish and self._pipeline.job.publish.when == "always":
+        if publish and self._pipeline.job.publish.when != "never":
             self._chain.publish(link, datetime.now(UTC))
         event = f"window {link.window} is trained"
         collect_after(event, self._chain.home, self._pipeline, self._chain.line)
@@ -435,16 +472,18 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
             late=before.late + at.late_rows,
             odd_timestamps=before.odd_timestamps + at.odd_timestamps,
             first_odd=before.first_odd or at.first_odd,
+            label_not_known=before.label_not_known + at.label_not_known,
             offsets=before.offsets.plus(at.offsets),
         )
     return found
 
 
 def _learnt_rows(names: Sequence[str], seal: Seal) -> dict[str, dict[str, int]]:
-    """Rows of the window that each paradigm learnt, by source and paradigm."""
+    """Rows of the window that each variant learnt or left out, by source and variant."""
+    none = [0] * len(names)  # of a line whose windows did not count it yet
     return {
         name: {
-            paradigm: rows[at] - seal.base_learnt[paradigm][at]
+            paradigm: rows[at] - seal.base_learnt.get(paradigm, none)[at]
             for paradigm, rows in seal.learnt.items()
         }
         for at, name in enumerate(names)

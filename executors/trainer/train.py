@@ -18,6 +18,7 @@ from forebay.executors.trainer.loop import WindowTrainer
 from forebay.home.database import PATIENCE
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
 from forebay.system.activities import doing
 
@@ -44,12 +45,14 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())
     layout = FeatureLayout.of(pipeline.dataset, columns)
-    with doing("building the model", "computing"):
-        learner = make_learner(
-            pipeline, columns, len(pipeline.source_names), pipeline.job.roles.trainer.threads
-        )
+
+    def make() -> Learner:
+        with doing("building the model", "computing"):
+            sources, threads = len(pipeline.source_names), pipeline.job.roles.trainer.threads
+            return make_learner(pipeline, columns, sources, threads)
+
     remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)
-    trainer = WindowTrainer(job_dir, request, layout, learner, lease_epoch)
+    trainer = WindowTrainer(job_dir, request, layout, make, lease_epoch)
     try:
         for position, window in enumerate(request.windows):
             trainer.train(window, position)

@@ -1,13 +1,14 @@
 """Scores and labels on disk: append-only Arrow IPC segments, sealed together with a checkpoint.
 
 Rows of a stream are written with the scores they got before the step that used them, rows of
-batch sources with their complete label. A segment that no checkpoint sealed is dropped at restore,
-as the steps after it are, so scores and model always cover the same rows.
+batch sources with their complete label, both with when they happened and whose they are. A segment
+that no checkpoint sealed is dropped at restore, as the steps after it are, so scores and model
+always cover the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,19 @@ from forebay.errors import DataError
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.files import make_folder, sync, writing
 
+_Columns = Mapping[str, tuple[pa.DataType, float]]
 SCORES_FOLDER = "scores"
-_SCORES, _LABELS = "scores", "labels"
+_SCORES, _LABELS, _JUDGED = "scores", "labels", "judged"
 _ROWS_IN_MEMORY = 8_192
 _PREFIX = "score:"
+_SLICE_PREFIX = "slice:"
+_ROWS_MAX = b"rows_max"
+# What a segment says of each row beside ids, labels and scores; segments of earlier versions do
+# not, and are read as if nobody knew: the type of each column, and the value that says so.
+_TIME: _Columns = {"event_time": (pa.int64(), np.iinfo(np.int64).min)}
+_WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
+_SOURCE: _Columns = {"source": (pa.int32(), -1)}
+_ADDED = {_SCORES: {**_TIME, **_WAIT, **_SOURCE}, _LABELS: {**_TIME, **_SOURCE}}
 
 
 class _Segment:
@@ -40,8 +50,10 @@ class _Segment:
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
 
-    def append(self, columns: Sequence[npt.NDArray[Any]]) -> None:
-        arrays = [pa.array(column) for column in columns]
+    def append(self, columns: Sequence[npt.NDArray[Any] | pa.Array]) -> None:
+        arrays = [
+            column if isinstance(column, pa.Array) else pa.array(column) for column in columns
+        ]
         self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._rows += len(arrays[0])
         if self._rows >= _ROWS_IN_MEMORY:
@@ -65,15 +77,32 @@ class _Segment:
 class ScoreWriter:
     """Writes one window's scores and labels into `folder`. Not safe for several threads."""
 
-    def __init__(self, folder: Path, paradigms: Sequence[str]) -> None:
-        """Create the folder; nothing in it is touched before `restore`."""
+    def __init__(
+        self,
+        folder: Path,
+        paradigms: Sequence[str],
+        slices: Mapping[str, int] | None = None,
+        judge_rows_max: int = 0,
+    ) -> None:
+        """Create the folder; nothing in it is touched before `restore`.
+
+        Args:
+            folder: of the window's segments.
+            paradigms: names of the score columns.
+            slices: features whose ids judged rows keep, with their places in `Minibatch.ids`.
+            judge_rows_max: how many events of the window are judged, for who reads them.
+        """
         self._folder = folder
+        self._slices = dict(slices or {})
         self._schemas = {
             _SCORES: pa.schema(
-                [("event_id", pa.int64()), ("fresh", pa.float32())]
+                [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_SCORES)]
                 + [(_PREFIX + name, pa.float32()) for name in paradigms]
             ),
-            _LABELS: pa.schema([("event_id", pa.int64()), ("complete", pa.float32())]),
+            _LABELS: pa.schema(
+                [("event_id", pa.int64()), ("complete", pa.float32()), *_fields(_LABELS)]
+            ),
+            _JUDGED: _judged_schema(paradigms, self._slices, judge_rows_max),
         }
         self._paradigms = len(paradigms)
         self._open: dict[str, _Segment] = {}
@@ -87,13 +116,46 @@ class ScoreWriter:
         Raises:
             ValueError: when the scores' shape does not fit.
         """
-        ids, labels = minibatch.event_ids, minibatch.labels
+        known: list[npt.NDArray[Any]] = [minibatch.event_ids, minibatch.labels]
+        times = _or_unknown(minibatch.event_times, len(minibatch), _TIME)
         if scores is None:
-            self._segment(_LABELS).append([ids, labels])
+            self._segment(_LABELS).append([*known, times, minibatch.sources])
             return
         if scores.shape != (len(minibatch), self._paradigms):
             raise ValueError(f"scores of shape {scores.shape} for {len(minibatch)} rows")
-        self._segment(_SCORES).append([ids, labels, *np.ascontiguousarray(scores.T)])
+        waits = _or_unknown(minibatch.waits, len(minibatch), _WAIT)
+        self._segment(_SCORES).append(
+            [*known, times, waits, minibatch.sources, *np.ascontiguousarray(scores.T)]
+        )
+
+    def append_judged(
+        self, minibatch: Minibatch, link: str, scores: npt.NDArray[np.float32]
+    ) -> None:
+        """Keep rows with their complete labels and the scores of one link, NaN where it is gone.
+
+        link: empty where no link had ended when these events happened.
+
+        Raises:
+            ValueError: when the rows say no time.
+        """
+        if minibatch.event_times is None:
+            raise ValueError("rows without a time cannot be judged")
+        self._segment(_JUDGED).append(
+            [
+                minibatch.event_ids,
+                minibatch.event_times,
+                minibatch.labels,
+                minibatch.sources,
+                pa.repeat(pa.scalar(link), len(minibatch)),
+                *(np.ascontiguousarray(minibatch.ids[:, at]) for at in self._slices.values()),
+                *np.ascontiguousarray(scores.T),
+            ]
+        )
+
+    def judged_ids(self) -> npt.NDArray[np.int64]:
+        """Event ids of all judged rows that are sealed, int64[N]."""
+        found = Segments("", self._folder).judged()
+        return np.empty(0, np.int64) if found is None else found.column("event_id").to_numpy()
 
     def seal(self) -> list[str]:
         """Make everything appended so far durable; the names of all sealed segments."""
@@ -139,15 +201,28 @@ class Segments:
     folder: Path | None
 
     def scores(self) -> pa.Table | None:
-        """Event ids, fresh labels and scores in the order written; None when there are none."""
+        """Event ids, fresh labels, times, waits, sources and scores in the order written.
+
+        None when there are none.
+        """
         return self._read(_SCORES)
 
+    def published(self) -> pa.Table | None:
+        """As `scores`, without the scores."""
+        return self._read(_SCORES, ["event_id", "fresh", *_ADDED[_SCORES]])
+
     def labels(self) -> pa.Table | None:
-        """Event ids and complete labels in the order written; None when there are none."""
+        """Event ids, complete labels, times and sources in the order written; None without any."""
         return self._read(_LABELS)
 
-    def _read(self, kind: str) -> pa.Table | None:
-        tables = [_read_segment(path) for path in self._paths(kind)]
+    def judged(self) -> pa.Table | None:
+        """Rows with the scores of earlier links in the order written; None when there are none."""
+        return self._read(_JUDGED)
+
+    def _read(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
+        tables = [_read_segment(path, kind) for path in self._paths(kind)]
+        if columns is not None:
+            tables = [table.select(columns) for table in tables]
         return pa.concat_tables(tables).combine_chunks() if tables else None
 
     def _paths(self, kind: str) -> Iterator[Path]:
@@ -161,6 +236,27 @@ def paradigms_of(scores: pa.Table) -> tuple[str, ...]:
     return tuple(name.removeprefix(_PREFIX) for name in names)
 
 
+def empty_judged(paradigms: Sequence[str]) -> pa.Table:
+    """Judged rows of a window without any."""
+    return _judged_schema(paradigms, (), 0).empty_table()
+
+
+def slices_of(judged: pa.Table) -> tuple[str, ...]:
+    """Features whose ids a table of judged rows holds."""
+    names = [name for name in judged.column_names if name.startswith(_SLICE_PREFIX)]
+    return tuple(name.removeprefix(_SLICE_PREFIX) for name in names)
+
+
+def slice_ids(judged: pa.Table, feature: str) -> npt.NDArray[np.int64]:
+    """The ids of one of them, int64[N]."""
+    return np.asarray(judged.column(_SLICE_PREFIX + feature).to_numpy(), np.int64)
+
+
+def judge_rows_max(judged: pa.Table) -> int:
+    """How many events were to be judged of the window that these rows came with."""
+    return int((judged.schema.metadata or {})[_ROWS_MAX])
+
+
 def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
     """Scores as float32[N, paradigms]."""
     matrix = np.empty((scores.num_rows, len(paradigms_of(scores))), dtype=np.float32)
@@ -169,9 +265,37 @@ def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
     return matrix
 
 
-def _read_segment(path: Path) -> pa.Table:
+def _judged_schema(
+    paradigms: Sequence[str], slices: Iterable[str], judge_rows_max: int
+) -> pa.Schema:
+    return pa.schema(
+        [("event_id", pa.int64()), ("event_time", pa.int64()), ("complete", pa.float32())]
+        + [("source", pa.int32()), ("link", pa.utf8())]
+        + [(_SLICE_PREFIX + name, pa.int64()) for name in slices]
+        + [(_PREFIX + name, pa.float32()) for name in paradigms],
+        {_ROWS_MAX: str(judge_rows_max).encode()},
+    )
+
+
+def _fields(kind: str) -> list[tuple[str, pa.DataType]]:
+    return [(name, kind_of) for name, (kind_of, _) in _ADDED[kind].items()]
+
+
+def _or_unknown(values: npt.NDArray[Any] | None, rows: int, column: _Columns) -> npt.NDArray[Any]:
+    if values is not None:
+        return values
+    ((stored, unknown),) = column.values()
+    return np.full(rows, unknown, stored.to_pandas_dtype())
+
+
+def _read_segment(path: Path, kind: str) -> pa.Table:
     with _reading(path) as segment:
-        return segment.read_all()
+        found = segment.read_all()
+    for place, (name, column) in enumerate(_ADDED.get(kind, {}).items(), start=2):
+        if name not in found.column_names:
+            values = _or_unknown(None, found.num_rows, {name: column})
+            found = found.add_column(place, pa.field(name, column[0]), [values])
+    return found
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Rows by source and lag over the steps of a window, thinned to what a plot can show."""
+"""Rows by source, losses and lag over the steps of a window, thinned to what a plot can show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def shown_series(path: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | No
         points_max: the most points that are kept, the first and the last among them.
 
     Returns:
-        Lists of equal length: `steps`, `seconds`, `lag_seconds`, and `rows` by source.
+        Lists of equal length: `steps`, `seconds`, `lag_seconds`, `rows` by source and `losses` by
+        paradigm and feed: the mean since the point before, None where it had no step.
     """
     kept = _spread(read_steps(path), points_max)
     if not kept:
@@ -29,7 +30,19 @@ def shown_series(path: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | No
         "seconds": [round(one.seconds, 2) for one in kept],
         "lag_seconds": [round(one.lag_seconds) for one in kept],
         "rows": {name: [one.rows[name] for one in kept] for name in kept[-1].rows},
+        "losses": {name: _means(kept, name) for name in kept[-1].losses},
     }
+
+
+def _means(points: Sequence[StepPoint], name: str) -> list[float | None]:
+    found: list[float | None] = []
+    total, steps = 0.0, 0
+    for point in points:
+        total_now, steps_now = point.losses.get(name, (0.0, 0))
+        more = steps_now - steps
+        found.append(round((total_now - total) / more, 5) if more > 0 else None)
+        total, steps = total_now, steps_now
+    return found
 
 
 def _spread(points: Sequence[StepPoint], count: int) -> list[StepPoint]:

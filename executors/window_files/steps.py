@@ -2,12 +2,14 @@
 
 Each line is a JSON object, in order of steps:
 
-    {"step": 12, "seconds": 3.25, "rows": {"history": 2816, "clicks": 256}, "lag_seconds": 64800.0}
+    {"step": 12, "seconds": 3.25, "rows": {"history": 2816, "clicks": 256}, "lag_seconds": 64800.0,
+     "losses": {"stream batch": [0.7, 11]}}
 
 - step: minibatches of this window up to here, from 1; the window's last step is always there.
 - seconds: of training this window up to here; a restarted trainer continues to add.
 - rows: rows of this window trained up to here, by source; every source is named.
 - lag_seconds: time of data in the window that was not trained yet; 0 at the end.
+- losses: by paradigm and feed, the sum of the losses of its steps up to here and their number.
 
 There are at most `POINTS_MAX` lines, at equal distances but for the last. The file is replaced at
 every seal, so it covers the same steps as the checkpoint. Use `read_steps`.
@@ -16,13 +18,14 @@ every seal, so it covers the same steps as the checkpoint. Use `read_steps`.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError
 
+from forebay.config.datasets import Feed
 from forebay.errors import DataError
 from forebay.system.files import write_atomically
 from forebay.system.message import Message
@@ -39,6 +42,7 @@ class StepPoint(Message):
     seconds: float
     rows: dict[str, int] = Field(default_factory=dict)
     lag_seconds: float = 0.0
+    losses: dict[str, tuple[float, int]] = Field(default_factory=dict)
 
 
 def read_steps(path: Path) -> list[StepPoint]:
@@ -77,6 +81,14 @@ class StepSeries:
         self._step, self._rows, self._lag_seconds = step, rows.copy(), 0.0
         spent = self._points[-1].seconds if self._points else 0.0
         self._began = time.monotonic() - spent
+        # Of steps after the last point neither sum nor number is known: means stay means.
+        self._losses = dict(self._points[-1].losses) if self._points else {}
+
+    def lost(self, losses: Mapping[str, float], feed: Feed) -> None:
+        """What the next minibatch cost the paradigms that learnt from it."""
+        for name, loss in losses.items():
+            total, steps = self._losses.get(f"{name} {feed}", (0.0, 0))
+            self._losses[f"{name} {feed}"] = (total + loss, steps + 1)
 
     def stepped(self, counts: Counts, lag_seconds: float) -> None:
         """One more minibatch, of so many rows by source."""
@@ -105,4 +117,7 @@ class StepSeries:
             seconds=round(time.monotonic() - self._began, 3),
             rows=dict(zip(self._names, self._rows.tolist(), strict=True)),
             lag_seconds=self._lag_seconds,
+            losses={
+                name: (round(total, 4), steps) for name, (total, steps) in self._losses.items()
+            },
         )

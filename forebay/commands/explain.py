@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,9 @@ from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
-from forebay.config.load import Project, load_project
+from forebay.config.line_defaults import NEWEST, earlier_defaults, with_defaults
 from forebay.config.pipelines import PipelineSpec
+from forebay.errors import ConfigError
 
 if TYPE_CHECKING:
     from forebay.executors.backfill_cost import BackfillCost
@@ -48,18 +50,19 @@ def explain(
     what happens to each window, rows by source, storage calls, models that go stale. The
     storage is read as for planning, and nothing is recorded.
     """
-    printer = Output(output)
-    if first or last or reprocess:
-        from forebay.executors.stages.target import LineTarget
+    from forebay.executors.stages.target import LineTarget
 
-        target = LineTarget.load(config, pipeline, line)
+    printer, target = Output(output), LineTarget.load(config, pipeline, line)
+    if first or last or reprocess:
         _backfill(printer, target, first, last, reprocess=reprocess)
     else:
-        project = load_project(config)
-        _declaration(printer, project, project.pipeline(pipeline), windows)
+        _declaration(printer, target, windows)
 
 
-def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows: int) -> None:
+def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
+    version, project = _defaults(target), target.project
+    kept = earlier_defaults(target.pipeline, version)
+    spec = with_defaults(target.pipeline, version)
     sources = {name: project.source(name) for name in spec.source_names}
     streams, features = stream_rows(spec, sources), feature_rows(spec, sources)
     spans = window_rows(spec, sources, first_windows(spec, windows))
@@ -72,11 +75,15 @@ def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows:
                 "streams": streams,
                 "features": features,
                 "windows": spans,
+                "kept_defaults": kept,
                 "declaration": as_written(spec.model_dump(mode="json"), written),
             }
         )
     else:
         _head(printer, spec)
+        if kept:
+            said = ", ".join(f"{key} {json.dumps(value)}" for key, value in kept.items())
+            printer.line(f"defaults   line {target.line} keeps those that it began with: {said}")
         printer.line()
         printer.table(streams, _STREAM_COLUMNS)
         printer.line()
@@ -88,10 +95,20 @@ def _declaration(printer: Output, project: Project, spec: PipelineSpec, windows:
             note(str(problem))
 
 
+def _defaults(target: LineTarget) -> int:
+    """The version of the line's defaults; a note where the line cannot continue as declared."""
+    try:
+        return target.defaults
+    except ConfigError as error:
+        note(str(error))
+        return NEWEST
+
+
 def _head(printer: Output, spec: PipelineSpec) -> None:
     dataset, train, job = spec.dataset, spec.train, spec.job
     end = f" to {instant(dataset.end)}" if dataset.end else ", no end"
-    compared = f", compared with {', '.join(train.compare)}" if train.compare else ""
+    names = train.paradigms
+    compared = f", compared with {', '.join(names[1:])}" if names[1:] else ""
     label = dataset.label
     rules = {
         "is": label.positive,
@@ -105,9 +122,7 @@ def _head(printer: Output, spec: PipelineSpec) -> None:
     )
     printer.line(f"event      {', '.join(dataset.event_id_columns)}")
     printer.line(f"label      {label.column} {rule}".rstrip())
-    printer.line(
-        f"learns     {train.paradigm}{compared}; minibatches of {train.minibatch_rows} rows"
-    )
+    printer.line(f"learns     {names[0]}{compared}; minibatches of {train.minibatch_rows} rows")
     printer.line(
         f"runs       {job.plane}: {job.roles.data.count} data, {job.roles.trainer.count} trainer; "
         f"checkpoint every {job.checkpoint.every_steps} steps; publish {job.publish.when}"

@@ -43,25 +43,27 @@ def row_ids(path: str, rows: npt.NDArray[np.integer[Any]]) -> Unsigned:
     return splitmix64(start + rows.astype(np.uint64))
 
 
-def parquet_rows(root: Path, folder: str = "") -> Stored:
+def parquet_rows(
+    root: Path, folder: str = "", *, time: str = "sched_dep", label: str = "late"
+) -> Stored:
     """Parquet files below `root/folder`; a path counts from `root`, a row from its file's start."""
     pieces = []
     for file in sorted((root / folder).rglob("*.parquet")):
-        table = pq.ParquetFile(file).read(["sched_dep", "late"])
+        table = pq.ParquetFile(file).read([time, label])
         ids = row_ids(file.relative_to(root).as_posix(), np.arange(table.num_rows))
-        pieces.append(Stored(ids, _micros(table["sched_dep"]), _present(table["late"])))
+        pieces.append(Stored(ids, _micros(table[time]), _present(table[label])))
     return _together(pieces)
 
 
-def log_rows(folder: Path) -> Stored:
+def log_rows(folder: Path, *, label: str = "late") -> Stored:
     """Segments `PARTITION/OFFSET-ROWS-MILLISECONDS.arrow`; rows count through their partition."""
     pieces = []
     for file in sorted(folder.glob("*/*.arrow")):
         offset, rows, committed = (int(part) for part in file.stem.split("-"))
         with pa.memory_map(str(file)) as source:
-            late = pa.ipc.open_file(source).read_all()["late"]
+            labels = pa.ipc.open_file(source).read_all()[label]
         ids = row_ids(file.parent.name, np.arange(offset, offset + rows))
-        pieces.append(Stored(ids, np.full(rows, committed * 1000), _present(late)))
+        pieces.append(Stored(ids, np.full(rows, committed * 1000), _present(labels)))
     return _together(pieces)
 
 

@@ -1,4 +1,4 @@
-"""Without Airflow: one `forebay run` over all windows, as a user types it."""
+"""One `forebay run` over all windows of a pipeline, as a user types it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pathlib import Path
 from forebay.demo.console import say
 from forebay.demo.jobs import unfinished_jobs
 from forebay.demo.mode import Json
-from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
+from forebay.demo.settings import Windows
 from forebay.errors import error_of
 from forebay.executors.job.submit import attach
+from forebay.home.paths import Home
 
 _POLL_SECONDS = 0.1
 _CANCEL_SECONDS = 30.0
@@ -27,18 +28,21 @@ class Direct:
     stays = False
     ends_airflow = False
 
-    def __init__(self, settings: Settings, config: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, home: Home, windows: Windows, config: Path, environ: Mapping[str, str]
+    ) -> None:
         """Nothing is started yet."""
-        self._settings = settings
+        self._home = home
+        self._windows = windows
         self._config = config
         self._environ = environ
         self._process: subprocess.Popen[bytes] | None = None
 
     def train(self, between: Callable[[], None]) -> Json:
         """Run the command to its end."""
-        summary = self._settings.summary
+        pipeline, first, last, summary = self._windows
         summary.unlink(missing_ok=True)
-        arguments = ["run", PIPELINE, "--from", FIRST_WINDOW, "--to", LAST_WINDOW]
+        arguments = ["run", pipeline, "--from", first, "--to", last]
         arguments += ["--config", str(self._config), "--summary", str(summary)]
         say(f"$ forebay {shlex.join(arguments)}")
         command = [sys.executable, "-P", "-m", "forebay.cli", *arguments]
@@ -70,7 +74,7 @@ class Direct:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for job in unfinished_jobs(self._settings.home, PIPELINE):
-            handle = attach(self._settings.home, job.name)
+        for job in unfinished_jobs(self._home, self._windows.pipeline):
+            handle = attach(self._home, job.name)
             handle.cancel()
             handle.wait(_CANCEL_SECONDS)

@@ -6,16 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from forebay.config.base import format_duration, parse_duration
 from forebay.errors import UsageError
 from forebay.home.paths import DEFAULT_HOME, ENVIRONMENT_NAME, Home
 
 USUAL_WAIT = timedelta(hours=9)
-PIPELINE = "flights"
+PIPELINE, CONVERSIONS = "flights", "conversions"
 FIRST_WINDOW, LAST_WINDOW = "2013-06-01", "2013-06-14"
+FIRST_HOUR, LAST_HOUR = "2026-03-07T00", "2026-03-08T23"
 CONFIG = Path("config")
 KAFKA_VARIANT = CONFIG / "variants" / "kafka"
+
+
+class Windows(NamedTuple):
+    """Windows of one pipeline that the demo trains, and where the summary of that goes."""
+
+    pipeline: str
+    first: str
+    last: str
+    summary: Path
 
 
 @dataclass(frozen=True)
@@ -62,9 +73,25 @@ class Settings:
         return self.folder / "data"
 
     @property
+    def market(self) -> Path:
+        """The generated market."""
+        return self.folder / "market"
+
+    @property
     def summary(self) -> Path:
         """The run's summary; the report lies beside it."""
         return self.folder / "summary.json"
+
+    @property
+    def flights(self) -> Windows:
+        """The days of flights."""
+        return Windows(PIPELINE, FIRST_WINDOW, LAST_WINDOW, self.summary)
+
+    @property
+    def conversions(self) -> Windows:
+        """The hours of the generated market: half of them have complete labels at the end."""
+        summary = self.folder / "conversions.json"
+        return Windows(CONVERSIONS, FIRST_HOUR, LAST_HOUR, summary)
 
     @property
     def words(self) -> str:

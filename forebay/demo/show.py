@@ -1,4 +1,4 @@
-"""What the demo plays: data, broker, the windows, kills, a count of its own, the report."""
+"""What the demo plays: data, broker, windows, kills, a count of its own, reports."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from forebay.demo.console import say
+from forebay.demo.conversions import play_conversions
 from forebay.demo.count import (
     Stored,
     disagreements,
@@ -86,6 +87,9 @@ class Demo:
                 summary = way.train(kills.look if kills else lambda: None)
             with self._phase("check and report"):
                 closing = self._conclude(summary, stored, kills)
+            with self._phase("conversions"):
+                play_conversions(self.settings, config, self.environ)
+            self._tell_next(summary)
             way.tell()
             self.phases["in all"] = time.monotonic() - started
             spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.phases.items())
@@ -103,7 +107,7 @@ class Demo:
     def _way(self, config: Path, started: float) -> Way:
         if self.settings.airflow:
             return ThroughAirflow(self.settings, config, self.environ, started + ALL_SECONDS)
-        return Direct(self.settings, config, self.environ)
+        return Direct(self.settings.home, self.settings.flights, config, self.environ)
 
     def _forget_models(self) -> None:
         """Killing needs something to train, so this home's models and runs do not stay."""
@@ -149,9 +153,6 @@ class Demo:
         page.write_text(render_html(facts_of(summary)))
         say(f"report  {page}")
         say(f"model  {summary['model']}")
-        say(f"next  score a row: {score_command(summary['model'])}")
-        broken = check_command(self.settings.folder / "broken")
-        say(f"next  see what is said about three mistakes: {broken}")
         lost, repeated = lost_and_repeated(summary, stored)
         struck = kills.struck if kills else []
         if kills and len(struck) < len(SCENES):
@@ -159,6 +160,12 @@ class Demo:
         return (f"{len(struck)} kills, " if kills else "") + (
             f"{lost} rows lost, {repeated} repeated (checked in the model)"
         )
+
+    def _tell_next(self, summary: Json) -> None:
+        """Commands to type, the last lines but a few."""
+        say(f"next  score a row: {score_command(summary['model'])}")
+        broken = check_command(self.settings.folder / "broken")
+        say(f"next  see what is said about three mistakes: {broken}")
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -75,7 +75,7 @@ class ThroughAirflow:
         keys = [window.key for window in windows]
         chain = ModelChain(self._settings.home, PIPELINE, DEFAULT_LINE)
         before = set(chain.windows())
-        paradigm = spec.train.paradigm
+        paradigm = spec.train.paradigms[0]
         rows = TrainedRows(self._settings.home, PIPELINE, DEFAULT_LINE, paradigm)
         with Shown(paradigm) as shown:
             backfill = Backfill(

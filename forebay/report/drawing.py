@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# A page's style says what these are where it is light and where it is dark.
 COLOURS = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#6f5e9c", "#7f7f7f")
+FAINT = "#b0b0b0"
+_INK = "#000000"
+Line = str | tuple[int, tuple[int, ...]]
+# Nobody has to tell two colours apart: marks, lines and fillings differ too.
+_MARKS = ("o", "s", "^", "D", "v", "P")
+_LINES: tuple[Line, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+_FILLINGS = ("", "//", "..", "\\\\", "xx", "++")
 LABELS_MAX = 16
 _STYLE: Any = {  # a mapping of names that matplotlib types one by one
     "axes.axisbelow": True,
@@ -19,7 +29,9 @@ _STYLE: Any = {  # a mapping of names that matplotlib types one by one
     "figure.constrained_layout.use": True,
     "font.family": ["sans-serif"],
     "font.size": 9,
-    "grid.alpha": 0.25,
+    "grid.alpha": 0.4,
+    "grid.color": FAINT,
+    "hatch.linewidth": 0.6,
     "text.parse_math": False,  # a name with two $ in it is no formula
     "svg.fonttype": "none",  # letters stay letters: small, sharp, searchable
     "svg.hashsalt": "forebay",  # the same summary gives the same page
@@ -29,6 +41,21 @@ _STYLE: Any = {  # a mapping of names that matplotlib types one by one
 def colour(index: int) -> str:
     """The colour of the index-th source or paradigm."""
     return COLOURS[index % len(COLOURS)]
+
+
+def mark(index: int) -> str:
+    """The mark of the index-th one, as matplotlib calls it."""
+    return _MARKS[index % len(_MARKS)]
+
+
+def line(index: int) -> Line:
+    """The kind of line of the index-th one, as matplotlib calls it."""
+    return _LINES[index % len(_LINES)]
+
+
+def filling(index: int) -> str:
+    """What fills the bars of the index-th one, as matplotlib calls it."""
+    return _FILLINGS[index % len(_FILLINGS)]
 
 
 def label_every(count: int) -> int:
@@ -46,8 +73,16 @@ def whole_numbers(axes: Axes) -> None:
     axes.yaxis.set_major_formatter("{x:,.0f}")
 
 
-def svg(draw: Callable[[Axes], None], height: float = 3.0) -> str:
-    """One drawing as an `<svg>` element."""
+@dataclass(frozen=True)
+class Plot:
+    """A drawing as an `<svg>` element, which names its own text for who cannot see it."""
+
+    svg: str
+    alt: str
+
+
+def plot(draw: Callable[[Axes], None], alt: str, height: float = 3.0) -> Plot:
+    """One drawing. alt: what it shows, in words with the figures that matter."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -57,6 +92,18 @@ def svg(draw: Callable[[Axes], None], height: float = 3.0) -> str:
         figure = Figure(figsize=(8.4, height))
         draw(figure.add_subplot())
         text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(text, format="svg", metadata=metadata, transparent=True)
     # Inside a page the XML prologue and doctype have no place.
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    _, _, drawn = text.getvalue().partition("<svg ")
+    for index, hue in enumerate(COLOURS):
+        drawn = drawn.replace(hue, f"var(--series-{index})")
+    drawn = drawn.replace(FAINT, "var(--faint)").replace(_INK, "currentColor")
+    return Plot(f'<svg role="img" aria-label="{escape(alt)}" {drawn}', alt)
+
+
+def listed(words: Iterable[str], most: int = 6) -> str:
+    """Several things in one sentence; of many the first ones, and how many more there are."""
+    each = list(words)
+    more = [f"{len(each) - most} more"] if len(each) > most else []
+    return "; ".join([*each[:most], *more])

@@ -18,17 +18,22 @@ Json = dict[str, Any]
 class Series:
     """What a trainer noted over the steps of one window: equally long lists, at least one point.
 
-    rows: of the window so far, by source.
+    rows: of the window so far, by source. losses: mean since the point before, by paradigm and
+    feed; None where it had no step.
     """
 
     steps: list[int]
     lag_seconds: list[float]
     rows: dict[str, list[int]]
+    losses: dict[str, list[float | None]]
 
 
 @dataclass(frozen=True)
 class WindowFacts:
-    """One window: rows by feed and by source, dead letters, AUCs by paradigm."""
+    """One window: rows by feed and by source, dead letters, AUCs by paradigm.
+
+    not_known: rows that were not learnt, as their label was not known in time.
+    """
 
     window: str
     generation: int
@@ -37,6 +42,7 @@ class WindowFacts:
     rows: dict[Feed, int]
     source_rows: dict[str, int]
     dead: int
+    not_known: int
     reasons: list[str]
     auc_true: dict[str, Estimate | None]
     auc_fresh: dict[str, Estimate | None]
@@ -69,6 +75,12 @@ class Facts:
     def sources(self) -> list[str]:
         """Every source of the run, in declared order."""
         return list(dict.fromkeys(name for window in self.windows for name in window.source_rows))
+
+    @property
+    def has_not_known(self) -> bool:
+        """Whether a window has rows whose label was not known in time."""
+        first = [] if self.warm_start is None else [self.warm_start]
+        return any(window.not_known for window in [*first, *self.windows])
 
 
 def read_facts(path: Path) -> Facts:
@@ -136,6 +148,8 @@ def _window(window: Json) -> WindowFacts:
         rows=rows,
         source_rows={name: source["trained_rows"] for name, source in sources.items()},
         dead=sum(source["dead_letter_rows"] for source in sources.values()),
+        # Judgements of earlier versions do not have it.
+        not_known=sum(source.get("label_not_known_rows", 0) for source in sources.values()),
         reasons=[
             f"{name}: {source['reason']}"
             for name, source in sources.items()
@@ -151,7 +165,7 @@ def _window(window: Json) -> WindowFacts:
 def _series(value: Json | None) -> Series | None:
     if not value or not value["steps"]:
         return None
-    return Series(value["steps"], value["lag_seconds"], value["rows"])
+    return Series(value["steps"], value["lag_seconds"], value["rows"], value.get("losses", {}))
 
 
 def _figure(metrics: Json, name: str) -> Estimate | None:

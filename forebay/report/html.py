@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay import __version__
 from forebay.report.facts import Facts
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
-from forebay.report.step_plots import lag_plot, step_rows_plot
+from forebay.report.step_plots import lag_plot, loss_plot, step_rows_plot
 from forebay.report.text import estimate_text, share_words
 from forebay.system.extras import require_extra
 
@@ -32,9 +32,10 @@ def render_html(facts: Facts) -> str:
         "AUC by window": auc_plot(facts),
         "Rows by window and source": rows_plot(facts),
         "Rows of each source over steps": step_rows_plot(facts),
+        "Loss over steps": loss_plot(facts),
         "Lag over steps": lag_plot(facts),
         "Time by phase": phases_plot(facts),
     }
-    drawn = {title: svg for title, svg in plots.items() if svg}
+    drawn = {title: plot for title, plot in plots.items() if plot is not None}
     page = environment.get_template("report.html.j2")
     return page.render(facts=facts, plots=drawn, version=__version__)

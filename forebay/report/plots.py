@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forebay.report.drawing import colour, label_every, legend_above, svg, whole_numbers
+from forebay.report.drawing import (
+    FAINT,
+    Plot,
+    colour,
+    filling,
+    label_every,
+    legend_above,
+    listed,
+    mark,
+    plot,
+    whole_numbers,
+)
 from forebay.report.facts import Facts
+from forebay.report.text import estimate_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def auc_plot(facts: Facts) -> str | None:
+def auc_plot(facts: Facts) -> Plot | None:
     """AUC on complete labels by window and paradigm with intervals; None when there is none."""
     drawn = [name for name in facts.paradigms if any(_has_auc(facts, name))]
     if not drawn:
@@ -30,17 +42,26 @@ def auc_plot(facts: Facts) -> str | None:
             places = [place + shift for place, _ in points]
             size = 4 if len(facts.windows) <= 30 else 2
             axes.errorbar(
-                places, values, reach, fmt="o", ms=size, lw=1.2, color=colour(index), label=name
+                places,
+                values,
+                reach,
+                fmt=mark(index),
+                ms=size,
+                lw=1.2,
+                color=colour(index),
+                label=name,
             )
-        axes.axhline(0.5, color="#999999", lw=0.8, ls="--")
+        axes.axhline(0.5, color=FAINT, lw=0.8, ls="--")
         axes.set_ylabel("AUC, complete labels")
         _window_axis(axes, facts)
         legend_above(axes, len(drawn))
 
-    return svg(draw)
+    pooled = {name: facts.pooled.get(name, {}).get("auc_true") for name in drawn}
+    said = [f"{name} {estimate_text(one)}" for name, one in pooled.items()]
+    return plot(draw, f"AUC on complete labels of {_windows(facts)}; pooled: {listed(said)}")
 
 
-def rows_plot(facts: Facts) -> str | None:
+def rows_plot(facts: Facts) -> Plot | None:
     """Trained rows by window, stacked by source."""
     if not facts.windows:
         return None
@@ -49,7 +70,9 @@ def rows_plot(facts: Facts) -> str | None:
         below = [0] * len(facts.windows)
         for index, name in enumerate(facts.sources):
             rows = [window.source_rows.get(name, 0) for window in facts.windows]
-            axes.bar(range(len(rows)), rows, 0.7, below, color=colour(index), label=name)
+            bars = axes.bar(range(len(rows)), rows, 0.7, below, color=colour(index), label=name)
+            for bar in bars:
+                bar.set(hatch=filling(index), edgecolor=FAINT, linewidth=0)
             below = [low + more for low, more in zip(below, rows, strict=True)]
         axes.set_ylabel("rows trained")
         _window_axis(axes, facts)
@@ -57,10 +80,16 @@ def rows_plot(facts: Facts) -> str | None:
         whole_numbers(axes)
         legend_above(axes, len(facts.sources))
 
-    return svg(draw)
+    counts = {
+        name: sum(window.source_rows.get(name, 0) for window in facts.windows)
+        for name in facts.sources
+    }
+    total = max(1, sum(counts.values()))
+    said = [f"{name} {rows:,} ({rows / total:.0%})" for name, rows in counts.items()]
+    return plot(draw, f"Rows trained in {_windows(facts)} by source: {listed(said)}")
 
 
-def phases_plot(facts: Facts) -> str | None:
+def phases_plot(facts: Facts) -> Plot | None:
     """Seconds by phase; None when the summary has none."""
     if not facts.phases_seconds:
         return None
@@ -75,7 +104,16 @@ def phases_plot(facts: Facts) -> str | None:
         axes.grid(visible=False, axis="y")
         axes.margins(x=0.12)
 
-    return svg(draw, height=0.6 + 0.32 * len(facts.phases_seconds))
+    said = [f"{name} {seconds:.1f} s" for name, seconds in facts.phases_seconds.items()]
+    height = 0.6 + 0.32 * len(facts.phases_seconds)
+    return plot(draw, f"Seconds by phase: {listed(said, most=20)}", height)
+
+
+def _windows(facts: Facts) -> str:
+    keys = [window.window for window in facts.windows]
+    return (
+        f"window {keys[0]}" if len(keys) == 1 else f"{len(keys)} windows, {keys[0]} to {keys[-1]}"
+    )
 
 
 def _has_auc(facts: Facts, name: str) -> list[bool]:

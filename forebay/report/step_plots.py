@@ -1,11 +1,21 @@
-"""Plots over steps: rows by source, and how much of a window's data was still to train."""
+"""Plots over steps: rows by source, losses, and how much of a window's data was still to train."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forebay.report.drawing import colour, label_every, legend_above, svg, whole_numbers
+from forebay.report.drawing import (
+    FAINT,
+    Plot,
+    colour,
+    label_every,
+    legend_above,
+    line,
+    listed,
+    plot,
+    whole_numbers,
+)
 from forebay.report.facts import Facts, Series
 
 if TYPE_CHECKING:
@@ -24,7 +34,7 @@ class _Placed:
     rows: dict[str, int]
 
 
-def step_rows_plot(facts: Facts) -> str | None:
+def step_rows_plot(facts: Facts) -> Plot | None:
     """Rows of each source over the steps of all windows; None where no trainer noted them."""
     placed = _placed(facts)
     if not placed:
@@ -37,17 +47,58 @@ def step_rows_plot(facts: Facts) -> str | None:
                 noted = one.series.rows.get(name, [0] * len(one.series.steps))
                 steps += [one.step + step for step in one.series.steps]
                 rows += [one.rows.get(name, 0) + count for count in noted]
-            axes.plot(steps, rows, color=colour(index), lw=1.4, label=name)
+            axes.plot(steps, rows, color=colour(index), ls=line(index), lw=1.4, label=name)
         axes.set_ylabel("rows trained, all windows")
         axes.set_ylim(bottom=0)
         whole_numbers(axes)
         _step_axis(axes, placed)
         legend_above(axes, len(facts.sources))
 
-    return svg(draw)
+    ends = {name: _rows_at_the_end(placed, name) for name in facts.sources}
+    said = listed(f"{name} {rows:,}" for name, rows in ends.items())
+    return plot(draw, f"Rows trained over {_steps_of(placed)}: {said}")
 
 
-def lag_plot(facts: Facts) -> str | None:
+def loss_plot(facts: Facts) -> Plot | None:
+    """Mean loss between two points of each paradigm and feed; None where nobody noted them."""
+    placed = [one for one in _placed(facts) if one.series.losses]
+    if not placed:
+        return None
+    names = list(dict.fromkeys(name for one in placed for name in one.series.losses))
+    lines = {name: _loss_line(placed, name) for name in names}
+
+    def draw(axes: Axes) -> None:
+        for index, (name, (steps, losses)) in enumerate(lines.items()):
+            axes.plot(steps, losses, color=colour(index), ls=line(index), lw=1.2, label=name)
+        axes.set_ylabel("loss (log loss, nats)")
+        _step_axis(axes, placed)
+        legend_above(axes, min(4, len(names)))
+
+    said = listed(f"{name} {losses[-1]:.4f}" for name, (_, losses) in lines.items() if losses)
+    return plot(draw, f"Training loss over {_steps_of(placed)}; at the end: {said}")
+
+
+def _loss_line(placed: list[_Placed], name: str) -> tuple[list[int], list[float]]:
+    steps, losses = [], []
+    for one in placed:
+        noted = one.series.losses.get(name, [])
+        for step, loss in zip(one.series.steps, noted, strict=False):
+            if loss is not None:
+                steps.append(one.step + step)
+                losses.append(loss)
+    return steps, losses
+
+
+def _rows_at_the_end(placed: list[_Placed], name: str) -> int:
+    last = placed[-1]
+    return last.rows.get(name, 0) + last.series.rows.get(name, [0])[-1]
+
+
+def _steps_of(placed: list[_Placed]) -> str:
+    return f"{placed[-1].step + placed[-1].series.steps[-1]:,} steps"
+
+
+def lag_plot(facts: Facts) -> Plot | None:
     """Hours of the open window's data that were still to train; None where nobody noted them."""
     placed = _placed(facts)
     if not placed:
@@ -63,7 +114,10 @@ def lag_plot(facts: Facts) -> str | None:
         axes.set_ylim(0, 1.05 * max(1.0, most / _HOUR_SECONDS))
         _step_axis(axes, placed)
 
-    return svg(draw, height=2.4)
+    longest = max(seconds for one in placed for seconds in one.series.lag_seconds)
+    hours = f"at most {longest / _HOUR_SECONDS:.1f}"
+    alt = f"Hours of data still to train over {_steps_of(placed)}: {hours}"
+    return plot(draw, alt, height=2.4)
 
 
 def _placed(facts: Facts) -> list[_Placed]:
@@ -87,7 +141,7 @@ def _step_axis(axes: Axes, placed: list[_Placed]) -> None:
         [one.step for one in named], [one.window for one in named], rotation=35, ha="right"
     )
     for one in placed[1:]:
-        axes.axvline(one.step, color="#c4cad2", lw=0.6, zorder=0)
+        axes.axvline(one.step, color=FAINT, lw=0.6, zorder=0)
     axes.grid(visible=False, axis="x")
     axes.set_xlim(0, max(1, end))
     axes.set_xlabel(f"steps ({end:,} in all); each window is named where it begins")

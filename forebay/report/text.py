@@ -31,7 +31,9 @@ def plain_lines(facts: Facts) -> Iterator[str]:
     """Every fact as a line of `word  values`; nothing is cut to a width."""
     for window in _all_windows(facts):
         rows = "  ".join(f"{feed} {count}" for feed, count in window.rows.items())
-        yield f"window {window.window}  generation {window.generation}  {rows}  dead {window.dead}"
+        not_known = f"  label not known {window.not_known}" if window.not_known else ""
+        counts = f"{rows}  dead {window.dead}{not_known}"
+        yield f"window {window.window}  generation {window.generation}  {counts}"
         for name in window.auc_true:
             true, fresh = window.auc_true[name], window.auc_fresh[name]
             yield (
@@ -101,17 +103,20 @@ def _window_table(facts: Facts) -> Table:
         title=f"{_cell(facts.pipeline)}: rows and AUC on complete labels (95% interval)",
     )
     table.add_column("window", no_wrap=True)
-    for column in ("batch", "stream", "dead"):
+    columns = ["batch", "stream", "dead", *(["label not known"] if facts.has_not_known else [])]
+    for column in columns:
         table.add_column(column, justify="right")
     for paradigm in facts.paradigms:
         table.add_column(_cell(paradigm), justify="right")
     for window in _all_windows(facts):
-        counts = [f"{window.rows['batch']:,}", f"{window.rows['stream']:,}", f"{window.dead:,}"]
-        table.add_row(_cell(window.window), *counts, *_cells(facts, window.auc_true))
+        counts = [window.rows["batch"], window.rows["stream"], window.dead, window.not_known]
+        shown = [f"{count:,}" for count in counts[: len(columns)]]
+        table.add_row(_cell(window.window), *shown, *_cells(facts, window.auc_true))
     if facts.paradigms:
         pooled = {name: labels["auc_true"] for name, labels in facts.pooled.items()}
         table.add_section()
-        table.add_row("pooled", "", "", "", *_cells(facts, pooled), style="bold")
+        empty = [""] * len(columns)
+        table.add_row("pooled", *empty, *_cells(facts, pooled), style="bold")
     return table
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,24 @@ from forebay.config.features import (
 )
 from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.errors import ConfigError
+from forebay.mixture.features import bad_rows
+from forebay.mixture.features.bad_rows import BadRows
 from forebay.mixture.features.fingerprint import buckets_of, event_ids, joined_texts
 from forebay.mixture.features.labels import labels
-from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.layout import FeatureLayout, IdColumn
+from forebay.mixture.features.served_times import NO_TIMES, ServedTimes
+from forebay.mixture.features.times import (
+    Seconds,
+    instants,
+    nothing,
+    seconds_between,
+    unknown,
+)
 from forebay.mixture.features.values import (
+    INT_NULL,
     Floats,
     Ints,
+    Mask,
     null_mask,
     numbers,
     texts,
@@ -35,24 +48,33 @@ from forebay.mixture.features.values import (
 )
 from forebay.mixture.minibatch import Minibatch
 
-FIRST_FEATURE = 3  # columns before it: row_id, event_id, label
-FEATURE_PREFIX = "feature."  # so that no feature is mistaken for row_id, event_id or label
+FEATURE_PREFIX = "feature."  # so that no feature is mistaken for another column
+_EVENT_TIME, _WAIT, _LABEL_AGE = "event_time", "wait", "label_age"
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A batch in the served schema, and which of its rows have no label."""
+    """A batch in the served schema, and which of its rows are not to be learnt.
+
+    null_label: rows without a label. bad: other rows that cannot be learnt, and why. not_known:
+    rows whose label was not known yet when the run's window ended; None where all were.
+    """
 
     batch: pa.RecordBatch
-    null_label: npt.NDArray[np.bool_]
+    null_label: Mask
+    bad: Mapping[int, str] = field(default_factory=dict)
+    not_known: Mask | None = None
 
 
-def served_schema(layout: FeatureLayout) -> pa.Schema:
-    """What executors serve: row_id, event_id, label, then each feature in layout order."""
+def served_schema(layout: FeatureLayout, times: ServedTimes = NO_TIMES) -> pa.Schema:
+    """What executors serve: row_id, event_id, label, times, then each feature in layout order."""
     fields = [
         pa.field("row_id", pa.int64()),
         pa.field("event_id", pa.int64()),
         pa.field("label", pa.float32()),
+        *([pa.field(_EVENT_TIME, pa.int64())] if times.event_times else []),
+        *([pa.field(_WAIT, pa.float32())] if times.waits else []),
+        *([pa.field(_LABEL_AGE, pa.float32())] if times.label_ages else []),
         *(pa.field(FEATURE_PREFIX + name, pa.float32()) for name in layout.dense),
         *(pa.field(FEATURE_PREFIX + column.name, pa.int64()) for column in layout.ids),
         *(pa.field(FEATURE_PREFIX + column.name, pa.list_(pa.int64())) for column in layout.lists),
@@ -63,13 +85,28 @@ def served_schema(layout: FeatureLayout) -> pa.Schema:
 class Encoder:
     """Encodes batches of one source. Safe for use from several threads."""
 
-    def __init__(self, dataset: DatasetSpec, source: SourceSpec, layout: FeatureLayout) -> None:
+    def __init__(
+        self,
+        dataset: DatasetSpec,
+        source: SourceSpec,
+        layout: FeatureLayout,
+        times: ServedTimes = NO_TIMES,
+        feed: Feed = "stream",
+    ) -> None:
         """Check that the source declares every column that is needed.
+
+        times: which are served. feed: of the source.
 
         Raises:
             ConfigError: for a missing column, or a label rule that does not fit its type.
         """
-        for column in layout.stored_columns:
+        self._known_at = dataset.label.known_at if feed == "batch" else None
+        self._times, self._feed = times, feed
+        needs_time = times.event_times or self._known_at is not None
+        self._event_time = source.event_time if needs_time else None
+        added = [each for each in (self._event_time, self._known_at) if each is not None]
+        self.columns = tuple(dict.fromkeys([*layout.stored_columns, *added]))
+        for column in self.columns:
             if column not in source.columns:
                 raise ConfigError(f"source {source.name!r} declares no column {column!r}")
         for misfit in label_misfits(dataset.label, source.columns[dataset.label.column]):
@@ -78,24 +115,64 @@ class Encoder:
         self._event_id = dataset.event_id_columns
         self._layout = layout
         self._types = source.columns
-        self._schema = served_schema(layout)
+        self._schema = served_schema(layout, times)
+        self._read = {name: source.columns[name] for name in layout.types}
 
-    def encode(self, batch: pa.RecordBatch, row_ids: Ints) -> Encoded:
-        """Encode a batch that holds at least the layout's stored columns."""
-        label = labels(
-            batch.column(self._label.column), self._label, self._types[self._label.column]
-        )
-        layout = self._layout
+    def encode(
+        self,
+        batch: pa.RecordBatch,
+        row_ids: Ints,
+        published: Ints | None = None,
+        window_end: int | None = None,
+    ) -> Encoded:
+        """Encode a batch that holds at least `columns`.
+
+        published: when each row became readable in its stream. window_end: of the run, which
+        counts no label that was known later; None where there is no run. Both in microseconds
+        since 1970 UTC.
+        """
+        stored, kind = self._typed(batch, self._label.column)
+        label = labels(stored, self._label, kind)
+        identity = [self._typed(batch, name) for name in self._event_id]
+        bad, layout = BadRows(), self._layout
+        bad_rows.check_ids(bad, identity)
+        bad_rows.check_stored(bad, batch, self._read)
+        bad_rows.check_labels(bad, stored, self._label, kind)
+        happened = self._instants(batch, self._event_time)
+        known = self._instants(batch, self._known_at)
+        bad_rows.check_known(bad, known, happened)
         columns = [
             pa.array(row_ids),
-            pa.array(event_ids([self._typed(batch, name) for name in self._event_id])),
+            pa.array(event_ids(identity)),
             pa.array(label),
-            *(pa.array(self._dense(batch, name)) for name in layout.dense),
+            *(pa.array(values) for values in self._served_times(happened, known, published)),
+            *(pa.array(self._dense(batch, name, bad)) for name in layout.dense),
             *(pa.array(self._single(batch, column.name)) for column in layout.ids),
             *(self._list(batch, column.name) for column in layout.lists),
         ]
         served = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        return Encoded(served, np.isnan(label))
+        not_known = None
+        if self._known_at is not None and window_end is not None:
+            not_known = ~unknown(known) & (known >= window_end)
+        return Encoded(served, np.isnan(label), bad.reasons, not_known)
+
+    def _instants(self, batch: pa.RecordBatch, column: str | None) -> Ints:
+        if column is None:
+            return np.full(batch.num_rows, INT_NULL)
+        return instants(batch.column(column))
+
+    def _served_times(
+        self, happened: Ints, known: Ints, published: Ints | None
+    ) -> Iterator[Ints | Seconds]:
+        if self._times.event_times:
+            yield happened
+        if self._times.waits:
+            if published is None or self._feed == "batch":
+                yield nothing(len(happened))
+            else:
+                yield seconds_between(happened, published)
+        if self._times.label_ages:
+            yield seconds_between(happened, known)
 
     def _typed(self, batch: pa.RecordBatch, column: str) -> tuple[pa.Array, ColumnType]:
         return batch.column(column), self._types[column]
@@ -107,11 +184,14 @@ class Encoder:
             return time_part(values, spec.part), ColumnType.INT
         return values, kind
 
-    def _dense(self, batch: pa.RecordBatch, feature: str) -> npt.NDArray[np.float32]:
+    def _dense(self, batch: pa.RecordBatch, feature: str, bad: BadRows) -> npt.NDArray[np.float32]:
         spec = self._layout.specs[feature]
         if not isinstance(spec, NumericFeature):
             raise TypeError(f"feature {feature!r} is not numeric")
-        return scaled(numbers(*self._input(batch, feature)), spec)
+        found = scaled(numbers(*self._input(batch, feature)), spec)
+        column = self._layout.columns_of(feature)[0]
+        bad_rows.check_encoded(bad, feature, column, found, batch.column(column))
+        return found
 
     def _single(self, batch: pa.RecordBatch, feature: str) -> Ints:
         spec = self._layout.specs[feature]
@@ -184,13 +264,17 @@ def to_minibatch(
     feed: Feed,
     layout: FeatureLayout,
 ) -> Minibatch:
-    """Arrays of one step from served rows; `segments` are (source index, rows) in row order."""
+    """Arrays of one step from served rows; `segments` are (source index, rows) in row order.
+
+    Raises:
+        ValueError: when segments do not fit, or an id is none that its feature can have.
+    """
     rows = batch.num_rows
     sources = [source for source, _ in segments]
     counts = [count for _, count in segments]
     if sum(counts) != rows:
         raise ValueError(f"segments name {sum(counts)} rows, the batch holds {rows}")
-    columns = batch.columns[FIRST_FEATURE:]
+    columns = batch.columns[batch.num_columns - len(layout.names) :]
     dense_end = len(layout.dense)
     ids_end = dense_end + len(layout.ids)
     dense = np.empty((rows, dense_end), np.float32)
@@ -199,6 +283,11 @@ def to_minibatch(
     found = np.empty((rows, len(layout.ids)), np.int64)
     for place, column in enumerate(columns[dense_end:ids_end]):
         found[:, place] = column.to_numpy()
+    lists = tuple(_list_arrays(column) for column in columns[ids_end:])
+    for place, id_column in enumerate(layout.ids):
+        _require_range(found[:, place], id_column)
+    for (_, values), id_column in zip(lists, layout.lists, strict=True):
+        _require_range(values, id_column)
     return Minibatch(
         feed=feed,
         row_ids=batch.column(0).to_numpy(),
@@ -207,8 +296,26 @@ def to_minibatch(
         labels=batch.column(2).to_numpy(),
         dense=dense,
         ids=found,
-        lists=tuple(_list_arrays(column) for column in columns[ids_end:]),
+        lists=lists,
+        event_times=_optional(batch, _EVENT_TIME),
+        waits=_optional(batch, _WAIT),
+        label_ages=_optional(batch, _LABEL_AGE),
     )
+
+
+def _optional(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any] | None:
+    place = batch.schema.get_field_index(name)
+    return None if place < 0 else batch.column(place).to_numpy()
+
+
+def _require_range(found: Ints, column: IdColumn) -> None:
+    """Its table has no row for any other id, and TensorFlow on a GPU would make one up."""
+    # Negative ids are the largest of all as unsigned ones.
+    if len(found) and found.view(np.uint64).max() >= column.cardinality:
+        outside = found[(found < 0) | (found >= column.cardinality)][0]
+        raise ValueError(
+            f"feature {column.name!r}: id {outside} is outside of 0 to {column.cardinality - 1}"
+        )
 
 
 def _list_arrays(column: pa.Array) -> tuple[Ints, Ints]:

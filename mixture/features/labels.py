@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,7 +26,7 @@ def labels(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> npt.NDArray[n
 def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
     if rule.positive is not None:
         positives = rule.positive if isinstance(rule.positive, list) else [rule.positive]
-        return _among(values, positives, kind)
+        return among(values, positives, kind)
     known = numbers(values, kind)
     if rule.greater_than is not None:
         return np.greater(known, rule.greater_than)
@@ -33,12 +35,13 @@ def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
     return np.not_equal(known, 0)
 
 
-def _among(values: pa.Array, positives: list[Value], kind: ColumnType) -> Mask:
+def among(values: pa.Array, listed: Sequence[Value], kind: ColumnType) -> Mask:
+    """Where a value is one of those that are listed. Of nulls it says nothing."""
     if kind is ColumnType.STRING:
-        wanted = pa.array([str(value) for value in positives], pa.string())
+        wanted = pa.array([str(value) for value in listed], pa.string())
         found = pc.is_in(texts(values, kind), value_set=wanted)
         return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
-    exact = [value for value in positives if not isinstance(value, str)]
+    exact = [value for value in listed if not isinstance(value, str)]
     if kind is ColumnType.INT:
         # Whole numbers are compared as int64: a double would merge neighbours beyond 2**53.
         whole = [int(n) for n in exact if -(2**63) <= n < 2**63 and n == int(n)]

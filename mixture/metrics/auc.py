@@ -11,11 +11,8 @@ import numpy.typing as npt
 
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.probabilities import Labels, Scores
+from forebay.mixture.metrics.seeds import Columns, Floats, difference_of, mean_of
 
-Floats = npt.NDArray[np.float64]
-
-# Of the standard normal distribution, at 0.975.
-_QUANTILE = 1.959963984540054
 # The largest variance that a value between 0 and 1 can have: taken where one row cannot show any.
 _LARGEST_VARIANCE = 0.25
 
@@ -34,30 +31,26 @@ class AucEstimate:
     negatives: int
     pairs: int
 
-    def interval(self, column: int) -> Estimate:
-        """One AUC with its 95% interval, computed on the logit scale so that it stays in (0, 1).
+    def interval(self, columns: Columns) -> Estimate:
+        """A variant's AUC with its 95% interval, the mean over its columns (see `seeds`).
 
-        At exactly 0 or 1 DeLong's variance is 0, which would claim certainty: the interval is then
-        that of min(positives, negatives) independent pairs which all came out alike.
+        It is computed on the logit scale so that it stays in (0, 1). At exactly 0 or 1 DeLong's
+        variance is 0, which would claim certainty: the interval is then that of min(positives,
+        negatives) independent pairs which all came out alike.
         """
-        value = float(self.values[column])
+        mean = mean_of(self.values, self.covariance, columns)
+        value = mean.value
         if value <= 0.0 or value >= 1.0:
             bound = 0.025 ** (1.0 / min(self.positives, self.negatives))
-            return (
-                Estimate(value, bound, 1.0) if value >= 1.0 else Estimate(value, 0.0, 1.0 - bound)
-            )
-        error = float(np.sqrt(self.covariance[column, column]))
-        reach = _QUANTILE * error / (value * (1.0 - value))
+            low, high = (bound, 1.0) if value >= 1.0 else (0.0, 1.0 - bound)
+            return Estimate(value, low, high, mean.seeds)
+        reach = mean.reach / (value * (1.0 - value))
         centre = math.log(value / (1.0 - value))
-        return Estimate(value, _expit(centre - reach), _expit(centre + reach))
+        return Estimate(value, _expit(centre - reach), _expit(centre + reach), mean.seeds)
 
-    def difference(self, first: int, second: int) -> Estimate:
-        """AUC of `first` minus AUC of `second` on the same rows, plain 95% interval."""
-        c = self.covariance
-        variance = c[first, first] + c[second, second] - 2.0 * c[first, second]
-        value = float(self.values[first] - self.values[second])
-        reach = _QUANTILE * float(np.sqrt(max(0.0, float(variance))))
-        return Estimate(value, value - reach, value + reach)
+    def difference(self, first: Columns, second: Columns) -> Estimate:
+        """AUC of `first` minus AUC of `second` on the same rows, seed by seed."""
+        return difference_of(self.values, self.covariance, first, second).estimate()
 
 
 def estimate_auc(labels: Labels, scores: Scores) -> AucEstimate | None:

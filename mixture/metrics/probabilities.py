@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,15 @@ def log_loss(labels: Labels, probabilities: Scores) -> float | None:
     """Mean negative log likelihood in nats; None without rows."""
     if len(labels) == 0:
         return None
+    return float(row_losses(labels, probabilities).mean())
+
+
+def row_losses(labels: Labels, probabilities: Scores) -> npt.NDArray[np.float64]:
+    """Negative log likelihood of each row in nats; no probability counts as certain."""
     truth = np.asarray(labels, dtype=np.float64) > 0.5
     p = np.asarray(probabilities, dtype=np.float64)
     p = np.clip(p, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
-    return float(-np.where(truth, np.log(p), np.log1p(-p)).mean())
+    return np.asarray(-np.where(truth, np.log(p), np.log1p(-p)), dtype=np.float64)
 
 
 def normalised_entropy(labels: Labels, probabilities: Scores) -> float | None:
@@ -40,3 +46,10 @@ def calibration(labels: Labels, probabilities: Scores) -> float | None:
     if positives == 0:
         return None
     return float(np.asarray(probabilities, dtype=np.float64).sum()) / positives
+
+
+def mean_of_all(values: Iterable[float | None]) -> float | None:
+    """Mean of one figure over seeds; None where it exists for none, or not for all of them."""
+    found = list(values)
+    present = [value for value in found if value is not None]
+    return sum(present) / len(found) if found and len(present) == len(found) else None

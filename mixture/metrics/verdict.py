@@ -15,12 +15,29 @@ def difference_words(first: str, second: str, difference: Estimate) -> str:
     """One line that says whether two paradigms differ, with the figures."""
     figures = (
         f"(difference {difference.value:.4f}, "
-        f"95% interval {difference.low:.4f} to {difference.high:.4f})"
+        f"95% interval {difference.low:.4f} to {difference.high:.4f}, {difference.covers})"
     )
     if not difference.excludes_zero:
         return f"{first} and {second} do not differ {figures}"
     verb = "is better than" if difference.value > 0 else "is worse than"
     return f"{first} {verb} {second} {figures}"
+
+
+def partial_words(value: float | None, judged: int, rows: int | None = None) -> str:
+    """What a figure is called while complete labels of its window still have to come.
+
+    rows: how many there are of the window; None where that is not known.
+    """
+    figure = "none" if value is None else f"{value:.3f}"
+    of = "" if rows is None else f" of {rows:,}"
+    return f"{figure} so far, {judged:,}{of} rows judged"
+
+
+def one_class_words(positives: int, rows: int) -> str:
+    """Why a figure that compares both classes does not exist."""
+    if rows == 0:
+        return "no rows judged"
+    return f"one class only: {positives:,} of {rows:,} rows are positive"
 
 
 def completeness_words(paradigms: Sequence[str], fresh: int, complete: int) -> str | None:

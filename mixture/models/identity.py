@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
-from forebay.config.models import ModelSpec, Paradigm
+from forebay.config.models import MixtureSpec, ModelSpec
+from forebay.config.pipelines import TrainSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.message import Message
+
+IDENTITY = "identity.json"
 
 
 class ModelIdentity(Message):
     """Written beside a checkpoint; two learners with one identity can load each other's."""
 
-    paradigms: list[Paradigm]
+    paradigms: list[str]
     sources: int
     shapes: dict[str, Any]
     features: dict[str, Any]
@@ -24,11 +26,11 @@ class ModelIdentity(Message):
         cls,
         layout: FeatureLayout,
         model: ModelSpec,
-        paradigms: Sequence[Paradigm],
+        train: TrainSpec,
         source_count: int,
     ) -> Self:
         """The identity of a learner."""
-        mixture = model.mixture
+        mixture, paradigms = model.mixture, [each.paradigm for each in train.variants]
         shapes: dict[str, Any] = {"tower": list(model.tower.hidden)}
         if "mixture" in paradigms:
             shapes |= {
@@ -36,7 +38,12 @@ class ModelIdentity(Message):
                 "adapt_tower": list(mixture.adapt_tower.hidden),
                 "memory_output": mixture.memory_output,
                 "separate embeddings": mixture.embeddings == "separate",
+                **_newer(mixture),
             }
+        if any(each.delay == "head" for each in train.variants):
+            shapes["delay_head"] = list(model.delay_head.hidden)
+        if train.seeds > 1:
+            shapes["seeds"] = train.seeds
         features = {
             name: {
                 "columns": {
@@ -47,8 +54,12 @@ class ModelIdentity(Message):
             for name in layout.names
         }
         return cls(
-            paradigms=list(paradigms), sources=source_count, shapes=shapes, features=features
+            paradigms=train.paradigms, sources=source_count, shapes=shapes, features=features
         )
+
+    def differences(self, found: ModelIdentity) -> list[str]:
+        """What differs in another one, called `there`."""
+        return _differences(self, found)
 
     def require(self, found: ModelIdentity) -> None:
         """Refuse a checkpoint of another model.
@@ -56,7 +67,7 @@ class ModelIdentity(Message):
         Raises:
             ConfigError: naming what differs.
         """
-        if differences := list(_differences(self, found)):
+        if differences := self.differences(found):
             raise ConfigError(
                 f"the checkpoint is of another model: {'; '.join(differences)}. Undo the change,"
                 " or train it from the first window on another line"
@@ -80,6 +91,16 @@ def _differences(wanted: ModelIdentity, found: ModelIdentity) -> list[str]:
     if not said and list(wanted.features) != list(found.features):
         said.append("the order of the features")
     return said
+
+
+def _newer(mixture: MixtureSpec) -> dict[str, Any]:
+    """Choices that there were not always; left out where they are what went without saying."""
+    newer: dict[str, Any] = {}
+    if mixture.memory_inputs == "zero":
+        newer["zero memory inputs"] = True
+    if mixture.memory_embeddings:
+        newer["memory_embeddings"] = True
+    return newer
 
 
 def _one(values: dict[str, Any], name: str) -> object:

@@ -2,49 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
-from forebay.config.models import MixtureSpec, ModelSpec
+from forebay.config.models import MixtureSpec, ModelSpec, Variant
 from forebay.mixture.models.embeddings import Stack, Tables
+from forebay.mixture.models.late_labels import RowLoss
 from forebay.mixture.models.paradigm import (
     Inputs,
     ParadigmModel,
+    Parts,
     checked,
-    mean_loss,
     named_variables,
+    stepped,
 )
-from forebay.mixture.models.towers import Output, Tower
+from forebay.mixture.models.towers import MemoryInputs, Output, Tower
+
+
+class _Remembered(NamedTuple):
+    """The memory tower's output, and the features that it read."""
+
+    output: Output
+    features: tf.Tensor
 
 
 class Mixture(ParadigmModel):
-    """Primus Alg. 1: batch trains the memory tower, stream the adapt tower, which answers."""
+    """Primus Alg. 1: batch trains the memory tower, stream the adapt tower, which answers.
 
-    def __init__(self, dense: int, stacks: Sequence[Stack], model: ModelSpec) -> None:
+    Beyond the letter of it (`mode: measured`), the adapt tower learns the warm start's batch rows
+    with its memory inputs off: at the end it is the model that `batch_then_stream` is.
+    """
+
+    def __init__(
+        self, variant: Variant, dense: int, stacks: Sequence[Stack], model: ModelSpec
+    ) -> None:
         """Draw both towers and one or two sets of tables."""
-        super().__init__("mixture")
+        super().__init__(variant)
         self._spec = spec = model.mixture
         width = dense + sum(stack.width for stack in stacks)
         seed, rate = model.seed, model.dense_learning_rate
-        memory_hidden, adapt_hidden = spec.memory_tower.hidden, spec.adapt_tower.hidden
-        self._memory = Tower(width, memory_hidden, seed=seed, rate=rate)
-        extra = _output_width(spec, (memory_hidden or [width])[-1])
-        self._adapt = Tower(width, adapt_hidden, seed=seed, rate=rate, extra=extra)
+        self._memory = Tower(width, spec.memory_tower.hidden, seed=seed, rate=rate)
+        extra = _output_width(spec, (spec.memory_tower.hidden or [width])[-1])
+        if spec.memory_embeddings:
+            extra += width - dense
+        self._zero = spec.memory_inputs == "zero"
+        drawn = 0 if self._zero else extra
+        self._adapt = Tower(width, spec.adapt_tower.hidden, seed=seed, rate=rate, extra=drawn)
+        self._inputs = MemoryInputs(extra - drawn, self._adapt.first_width, rate=rate)
+        self._dense, self._extra = dense, extra
         self._adapt_tables = Tables(stacks, seed, model.embedding_learning_rate)
         self._memory_tables = self._adapt_tables
+        self._apart = spec.mode == "measured" and spec.embeddings in {"separate", "memory_only"}
         if spec.embeddings == "separate":
             self._memory_tables = Tables(stacks, seed, model.embedding_learning_rate)
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
         """Both towers and one or two sets of tables with their optimisers."""
-        parts: dict[str, Tables | Tower] = {
+        parts: dict[str, Tables | Tower | MemoryInputs] = {
             "embeddings": self._adapt_tables,
             "memory": self._memory,
             "adapt": self._adapt,
         }
+        if self._zero:
+            parts["inputs"] = self._inputs
         if self._memory_tables is not self._adapt_tables:
             parts["memory_embeddings"] = self._memory_tables
         return named_variables(parts)
@@ -55,62 +79,122 @@ class Mixture(ParadigmModel):
         tables = list(self._adapt_tables.tables)
         if self._memory_tables is not self._adapt_tables:
             tables += self._memory_tables.tables
-        return [*tables, self._memory.weights, self._adapt.weights]
+        return [*tables, self._memory.weights, self._adapt.weights, self._inputs.weights]
+
+    @property
+    def towers(self) -> Sequence[str]:
+        """The memory tower's own answer."""
+        return ("memory",)
+
+    def parts(self, feed: Feed, *, warm_start: bool) -> Parts:
+        """Batch rows move the memory tower, stream rows the adapt tower, beyond what is declared.
+
+        `alone` is the adapt tower with its memory inputs off.
+        """
+        warm = warm_start and self._spec.mode == "measured"
+        if feed == "stream":
+            return () if warm else (("adapt", "fresh"),)
+        if warm:
+            return (("memory", "complete"), ("alone", "complete"))
+        both = self._spec.adapt_learns == "both"
+        lesson = self.batch_lesson(complete=both, warm_start=warm_start)
+        return (("memory", "complete"), *((("adapt", lesson),) if lesson else ()))
 
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
         """The adapt tower's answer, and the memory tower's own beside it."""
         features = inputs.features(self._adapt_tables.read(inputs.places))
-        memory = self._remember(inputs, features)
-        joined = tf.concat([features, self._gained(memory)], axis=1)
-        adapt = self._adapt.forward(self._adapt.weights, joined)
-        return {"score": adapt.logit, "memory": memory.logit}
+        remembered = self._remember(inputs, features)
+        side = self._side(remembered)
+        adapt = self._adapting(self._adapt.weights, self._inputs.weights, features, side)
+        return {"score": adapt, "memory": remembered.output.logit}
 
-    def learn(self, inputs: Inputs, labels: tf.Tensor, feed: Feed) -> tf.Tensor:
-        """Batch rows move the memory tower, stream rows the adapt tower."""
-        if feed == "batch":
-            return self._learn_memory(inputs, labels)
-        return self._learn_adapt(inputs, labels)
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        """The memory tower's, where no stream gradient moves its rows."""
+        if not self._apart:
+            return None
+        features = inputs.features(self._memory_tables.read(inputs.places))
+        return self._memory.forward(self._memory.weights, features).logit
 
-    def _learn_memory(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        """The memory tower and its tables."""
+        return [*self._memory_tables.tables, self._memory.weights] if self._apart else []
+
+    def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
+        """Move what has a loss: the adapt tower first, as memory would know the rows by then."""
+        found = {}
+        for part in ("adapt", "alone"):
+            if part in losses:
+                found[part] = self._stepped_adapt(inputs, losses[part], alone=part == "alone")
+        if "memory" in losses:
+            found["memory"] = self._learn_memory(inputs, losses["memory"])
+        return found[next(iter(losses))]
+
+    def _learn_memory(self, inputs: Inputs, rows: RowLoss) -> tf.Tensor:
         read = self._memory_tables.read(inputs.places)
         weights = self._memory.weights.read_value()
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([weights, *read])
             logit = self._memory.forward(weights, inputs.features(read)).logit
-            loss = mean_loss(labels, logit)
+            loss = rows.mean(logit)
         gradient, *row_gradients = tape.gradient(loss, [weights, *read])
         self._memory.update(gradient)
         if self._spec.embeddings != "adapt_only":
             self._memory_tables.update(inputs.places, row_gradients)
         return checked(loss, gradient)
 
-    def _learn_adapt(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+    def _stepped_adapt(self, inputs: Inputs, rows: RowLoss, *, alone: bool) -> tf.Tensor:
+        return stepped(rows, lambda: self._learn_adapt(inputs, rows, alone=alone))
+
+    def _learn_adapt(self, inputs: Inputs, rows: RowLoss, *, alone: bool) -> tf.Tensor:
         read = self._adapt_tables.read(inputs.places)
-        weights = self._adapt.weights.read_value()
+        weights, reading = self._adapt.weights.read_value(), self._inputs.weights.read_value()
         # The memory weights are not watched: no stream gradient can move them.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([weights, *read])
+            tape.watch([weights, reading, *read])
             features = inputs.features(read)
-            aux = self._gained(self._remember(inputs, features))
-            if self._spec.stop_gradient == "output":
-                aux = tf.stop_gradient(aux)
-            logit = self._adapt.forward(weights, tf.concat([features, aux], axis=1)).logit
-            loss = mean_loss(labels, logit)
-        gradient, *row_gradients = tape.gradient(loss, [weights, *read])
+            side = None if alone else self._side(self._remember(inputs, features))
+            if side is not None and self._spec.stop_gradient == "output":
+                side = tf.stop_gradient(side)
+            loss = rows.mean(self._adapting(weights, reading, features, side))
+        wanted = [weights, *read] if alone or not self._zero else [weights, *read, reading]
+        gradient, *others = tape.gradient(loss, wanted)
         self._adapt.update(gradient)
+        if len(others) > len(read):
+            self._inputs.update(others.pop())
         if self._spec.embeddings != "memory_only":
-            self._adapt_tables.update(inputs.places, row_gradients)
+            self._adapt_tables.update(inputs.places, others)
         return checked(loss, gradient)
 
-    def _remember(self, inputs: Inputs, features: tf.Tensor) -> Output:
+    def _adapting(
+        self,
+        weights: tf.Tensor,
+        reading: tf.Tensor,
+        features: tf.Tensor,
+        side: tf.Tensor | None,
+    ) -> tf.Tensor:
+        """The adapt tower's logit, by values of its weights; no side: with memory inputs off."""
+        if self._zero:
+            added = None if side is None else self._inputs.forward(reading, side)
+            return self._adapt.forward(weights, features, added).logit
+        if side is None:
+            side = tf.zeros([tf.shape(features)[0], self._extra])
+        return self._adapt.forward(weights, tf.concat([features, side], axis=1)).logit
+
+    def _remember(self, inputs: Inputs, features: tf.Tensor) -> _Remembered:
         if self._memory_tables is not self._adapt_tables:
             features = inputs.features(self._memory_tables.read(inputs.places))
-        return self._memory.forward(self._memory.weights, features)
+        return _Remembered(self._memory.forward(self._memory.weights, features), features)
 
-    def _gained(self, memory: Output) -> tf.Tensor:
-        logit = memory.logit[:, tf.newaxis]
-        chosen = {"logit": [logit], "hidden": [memory.hidden], "both": [memory.hidden, logit]}
-        return self._spec.gain * tf.concat(chosen[self._spec.memory_output], axis=1)
+    def _side(self, remembered: _Remembered) -> tf.Tensor:
+        """What the adapt tower reads of the memory: float32[N, extra]."""
+        output = remembered.output
+        logit = output.logit[:, tf.newaxis]
+        chosen = {"logit": [logit], "hidden": [output.hidden], "both": [output.hidden, logit]}
+        side = self._spec.gain * tf.concat(chosen[self._spec.memory_output], axis=1)
+        if self._spec.memory_embeddings:
+            side = tf.concat([side, remembered.features[:, self._dense :]], axis=1)
+        return side
 
 
 def _output_width(spec: MixtureSpec, hidden: int) -> int:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import learns_from
-from forebay.config.models import Paradigm
+from forebay.config.models import Variant
 from forebay.mixture.models.embeddings import Place, Tables
-from forebay.mixture.models.towers import Tower
+from forebay.mixture.models.late_labels import RowLoss
+from forebay.mixture.models.towers import MemoryInputs, Tower
+
+# The labels that a part of a model learns: of batch rows the complete ones, those of positives that
+# the stream gave as negatives (FNW), or both; of stream rows the fresh ones.
+Lesson = Literal["complete", "late", "complete and late", "fresh"]
+# What a minibatch moves; a paradigm of one tower has the part `tower` alone.
+Parts = tuple[tuple[str, Lesson], ...]
 
 
 class Inputs(NamedTuple):
@@ -28,15 +35,27 @@ class Inputs(NamedTuple):
 
 
 class ParadigmModel(ABC):
-    """One paradigm's model."""
+    """One variant's model."""
 
-    def __init__(self, name: Paradigm) -> None:
-        """Keep the name."""
-        self.name = name
+    def __init__(self, variant: Variant) -> None:
+        """Keep what it is."""
+        self.variant = variant
+        self.name = variant.name
 
-    def takes(self, feed: Feed, *, warm_start: bool) -> bool:
-        """Whether the model learns from minibatches of this feed."""
-        return learns_from(self.name, feed, warm_start=warm_start)
+    def parts(self, feed: Feed, *, warm_start: bool) -> Parts:
+        """What a minibatch of this feed moves; nothing where the model does not learn from it."""
+        fits = learns_from(self.variant.paradigm, feed, warm_start=warm_start)
+        if feed == "stream":
+            return (("tower", "fresh"),) if fits else ()
+        lesson = self.batch_lesson(complete=fits, warm_start=warm_start)
+        return (("tower", lesson),) if lesson else ()
+
+    def batch_lesson(self, *, complete: bool, warm_start: bool) -> Lesson | None:
+        """What a part that stream rows move learns from batch rows. complete: their labels too."""
+        stream = learns_from(self.variant.paradigm, "stream", warm_start=warm_start)
+        if self.variant.delay == "fnw" and stream:
+            return "complete and late" if complete else "late"
+        return "complete" if complete else None
 
     @property
     @abstractmethod
@@ -48,18 +67,35 @@ class ParadigmModel(ABC):
     def served(self) -> list[tf.Variable]:
         """The variables that `logits` reads."""
 
+    @property
+    def towers(self) -> Sequence[str]:
+        """Names of what `logits` gives beside `score`."""
+        return ()
+
     @abstractmethod
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
         """The answer as `score`; further towers under their own names."""
 
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        """The logit of a tower that batch rows alone move; None where there is none."""
+        del inputs
+        return None
+
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        """The variables that `reference_logit` reads."""
+        return []
+
     @abstractmethod
-    def learn(self, inputs: Inputs, labels: tf.Tensor, feed: Feed) -> tf.Tensor:
-        """One step. Returns the mean loss before it."""
+    def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
+        """One step of these parts, by their losses. Returns the mean loss of the first before."""
 
 
-def mean_loss(labels: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
-    """Mean cross entropy of a minibatch."""
-    return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logit))
+def stepped(loss: RowLoss, step: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """What `step` gives; where no row takes part nothing moves, no optimiser either: 0."""
+    if loss.part is None:
+        return step()
+    return tf.cond(tf.reduce_any(loss.part), step, lambda: tf.constant(0.0))
 
 
 def checked(loss: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
@@ -68,7 +104,7 @@ def checked(loss: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
     return tf.where(sound, loss, float("nan"))
 
 
-def named_variables(parts: Mapping[str, Tables | Tower]) -> dict[str, tf.Variable]:
+def named_variables(parts: Mapping[str, Tables | Tower | MemoryInputs]) -> dict[str, tf.Variable]:
     """The variables of several parts under one set of names."""
     return {
         f"{part}_{name}": variable

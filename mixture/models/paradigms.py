@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.config.models import ModelSpec, Paradigm
+from forebay.config.models import ModelSpec, Variant
 from forebay.mixture.models.embeddings import Stack
 from forebay.mixture.models.memory_adapt import Mixture
 from forebay.mixture.models.paradigm import ParadigmModel
@@ -12,9 +12,9 @@ from forebay.mixture.models.single_tower import SingleTower
 
 
 def make_paradigm(
-    name: Paradigm, dense: int, stacks: Sequence[Stack], model: ModelSpec
+    variant: Variant, dense: int, stacks: Sequence[Stack], model: ModelSpec
 ) -> ParadigmModel:
-    """The model of one paradigm for inputs of `dense` numbers and these stacks."""
-    if name == "mixture":
-        return Mixture(dense, stacks, model)
-    return SingleTower(name, dense, stacks, model)
+    """The model of one variant for inputs of `dense` numbers and these stacks."""
+    if variant.paradigm == "mixture":
+        return Mixture(variant, dense, stacks, model)
+    return SingleTower(variant, dense, stacks, model)

@@ -1,4 +1,4 @@
-"""Export of the serving paradigm: a SavedModel from raw columns to a probability."""
+"""Export of the variant that serves: a SavedModel from raw columns to a probability."""
 
 from __future__ import annotations
 
@@ -10,48 +10,45 @@ import tensorflow as tf
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.tensors import RawEncoder, input_spec
 from forebay.mixture.models.embeddings import Stack, locate
-from forebay.mixture.models.paradigm import Inputs, ParadigmModel
+from forebay.mixture.models.paradigm import Inputs
+from forebay.mixture.models.seed_models import SeedModels
 from forebay.mixture.models.step import AUTOGRAPH
 from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedFeatures
 
 
 class Exporter:
-    """Writes SavedModels of one learner: the graph is traced once, at the first export."""
+    """Writes SavedModels of one learner: a variant's graph is traced once, at its first export."""
 
-    def __init__(
-        self, layout: FeatureLayout, stacks: Sequence[Stack], model: ParadigmModel
-    ) -> None:
-        """Keep what is served; nothing is traced yet."""
+    def __init__(self, layout: FeatureLayout, stacks: Sequence[Stack], models: SeedModels) -> None:
+        """Keep what may be served; nothing is traced yet."""
         self._layout = layout
         self._stacks = stacks
-        self._model = model
-        self._module: tf.Module | None = None
-        self._features: ServedFeatures | None = None
+        self._models = models
+        self._built: dict[int, tuple[tf.Module, ServedFeatures]] = {}
 
-    def write(self, directory: Path) -> None:
-        """Write SavedModel and features.json into a folder."""
-        if self._module is None or self._features is None:
-            self._module, self._features = self._build()
-        tf.saved_model.save(
-            self._module, str(directory), signatures={SIGNATURE: self._module.serve}
-        )
-        (directory / FEATURES).write_text(self._features.model_dump_json(indent=1))
+    def write(self, directory: Path, place: int) -> None:
+        """Write SavedModel and features.json of the variant at a place into a folder."""
+        if place not in self._built:
+            self._built[place] = self._build(place)
+        module, features = self._built[place]
+        tf.saved_model.save(module, str(directory), signatures={SIGNATURE: module.serve})
+        (directory / FEATURES).write_text(features.model_dump_json(indent=1))
 
-    def _build(self) -> tuple[tf.Module, ServedFeatures]:
-        features = ServedFeatures.of(self._model.name, self._layout.types, [])
+    def _build(self, place: int) -> tuple[tf.Module, ServedFeatures]:
+        features = ServedFeatures.of(self._models.models[place].name, self._layout.types, [])
         encoder = RawEncoder(self._layout)
 
         def serve(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
             columns = {name: raw[column.input] for name, column in features.columns.items()}
             dense, ids, lists = encoder.encode(columns)
             inputs = Inputs(dense, locate(self._stacks, ids, lists, distinct=False))
-            logits = self._model.logits(inputs)
+            logits = self._models.answers(inputs, [place])[0]
             return {name: tf.sigmoid(logit) for name, logit in logits.items()}
 
         specs = [input_spec(column.type, column.input) for column in features.columns.values()]
         module = tf.Module()
         # Variables and tables that the function captures are saved only where they are tracked.
-        module.served = self._model.served
+        module.served = self._models.served(place)
         module.vocabularies = encoder.vocabularies
         module.serve = tf.function(serve, autograph=AUTOGRAPH).get_concrete_function(
             **{spec.name: spec for spec in specs}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from forebay.config.datasets import Feed
-from forebay.config.models import ModelSpec, Paradigm
+from forebay.config.models import ModelSpec, Variant
 from forebay.mixture.models.embeddings import Stack, Tables
+from forebay.mixture.models.late_labels import RowLoss
 from forebay.mixture.models.paradigm import (
     Inputs,
     ParadigmModel,
     checked,
-    mean_loss,
     named_variables,
+    stepped,
 )
 from forebay.mixture.models.towers import Tower
 
@@ -23,10 +23,10 @@ class SingleTower(ParadigmModel):
     """One tower on one set of tables; the paradigms differ in the minibatches that they take."""
 
     def __init__(
-        self, name: Paradigm, dense: int, stacks: Sequence[Stack], model: ModelSpec
+        self, variant: Variant, dense: int, stacks: Sequence[Stack], model: ModelSpec
     ) -> None:
         """Draw tables and tower."""
-        super().__init__(name)
+        super().__init__(variant)
         self._tables = Tables(stacks, model.seed, model.embedding_learning_rate)
         self._tower = Tower(
             dense + sum(stack.width for stack in stacks),
@@ -50,15 +50,27 @@ class SingleTower(ParadigmModel):
         features = inputs.features(self._tables.read(inputs.places))
         return {"score": self._tower.forward(self._tower.weights, features).logit}
 
-    def learn(self, inputs: Inputs, labels: tf.Tensor, feed: Feed) -> tf.Tensor:
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        """The answer of the paradigm `batch`."""
+        return self.logits(inputs)["score"] if self.variant.paradigm == "batch" else None
+
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        """As `served`."""
+        return self.served if self.variant.paradigm == "batch" else []
+
+    def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
         """Move tower and rows alike, whatever the feed."""
-        del feed
+        loss = losses["tower"]
+        return stepped(loss, lambda: self._learn(inputs, loss))
+
+    def _learn(self, inputs: Inputs, rows: RowLoss) -> tf.Tensor:
         read = self._tables.read(inputs.places)
         weights = self._tower.weights.read_value()
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([weights, *read])
             logit = self._tower.forward(weights, inputs.features(read)).logit
-            loss = mean_loss(labels, logit)
+            loss = rows.mean(logit)
         gradient, *row_gradients = tape.gradient(loss, [weights, *read])
         self._tower.update(gradient)
         self._tables.update(inputs.places, row_gradients)

@@ -1,18 +1,21 @@
-"""The train step and the scoring step of all paradigms together, each one TensorFlow function."""
+"""The train step and the scoring step of all models together, each one TensorFlow function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.models.delay_head import DelayRows
 from forebay.mixture.models.embeddings import Stack, locate
-from forebay.mixture.models.paradigm import Inputs, ParadigmModel
+from forebay.mixture.models.paradigm import Inputs, Parts
+from forebay.mixture.models.seed_models import SeedModels, Stepped
+from forebay.mixture.score_columns import ScoreColumn
 
-Function = Callable[..., tf.Tensor]
+Function = Callable[..., Any]
 # Nothing in the models branches on a tensor, and rewriting their Python takes a process seconds.
 AUTOGRAPH = False
 
@@ -20,26 +23,50 @@ AUTOGRAPH = False
 class Counters(NamedTuple):
     """What steps count in variables of the model.
 
-    row_sums: int64[sources, 3]. learnt: rows by paradigm and source, int64[paradigms, sources].
+    row_sums: int64[sources, 3]. learnt: rows by variant and source, int64[variants, sources].
+    masked, paused: rows that variants left out, of the same shape; None where none can.
     """
 
     steps: tf.Variable
     row_sums: tf.Variable
     learnt: tf.Variable
+    masked: tf.Variable | None = None
+    paused: tf.Variable | None = None
 
     @classmethod
-    def of(cls, paradigms: int, sources: int) -> Counters:
-        """Nothing is counted yet."""
-        shapes: tuple[list[int], ...] = ([], [sources, 3], [paradigms, sources])
+    def of(cls, variants: int, sources: int, *, left_out: bool) -> Counters:
+        """Nothing is counted yet. left_out: count what variants leave out too."""
+        table = [variants, sources]
+        shapes: list[list[int]] = [[], [sources, 3], table, *([table, table] if left_out else [])]
         return cls(*(tf.Variable(tf.zeros(shape, tf.int64), trainable=False) for shape in shapes))
 
-    def add(self, takes: Sequence[bool], sources: tf.Tensor, row_ids: tf.Tensor) -> None:
-        """One step of these rows. takes: which paradigms learn from them."""
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        """State by name."""
+        return {name: each for name, each in self._asdict().items() if each is not None}
+
+    @property
+    def resettable(self) -> dict[str, tf.Variable]:
+        """Those that a checkpoint need not hold."""
+        return {n: each for n, each in self.variables.items() if n in {"masked", "paused"}}
+
+    def see(self, sources: tf.Tensor, row_ids: tf.Tensor) -> None:
+        """One step of these rows."""
         self.steps.assign_add(1)
         parts = tf.stack([tf.ones_like(row_ids), row_ids, row_ids * row_ids], axis=1)
-        sums = tf.math.unsorted_segment_sum(parts, sources, self.row_sums.shape[0])
-        self.row_sums.assign_add(sums)
-        self.learnt.assign_add(tf.constant(takes, tf.int64, [len(takes), 1]) * sums[:, 0])
+        self.row_sums.assign_add(self._by_source(parts, sources))
+
+    def took(self, sources: tf.Tensor, models: Sequence[Stepped]) -> None:
+        """What each variant made of the rows."""
+        kinds = [self.learnt, self.masked, self.paused]
+        rows = zip(*((each.learnt, each.masked, each.paused) for each in models), strict=True)
+        for counted, each in zip(kinds, rows, strict=True):
+            if counted is not None:
+                parts = tf.cast(tf.stack(each, axis=1), tf.int64)
+                counted.assign_add(tf.transpose(self._by_source(parts, sources)))
+
+    def _by_source(self, parts: tf.Tensor, sources: tf.Tensor) -> tf.Tensor:
+        return tf.math.unsorted_segment_sum(parts, sources, self.row_sums.shape[0])
 
 
 def feature_signature(layout: FeatureLayout) -> tuple[object, ...]:
@@ -53,16 +80,25 @@ def feature_signature(layout: FeatureLayout) -> tuple[object, ...]:
 
 
 def score_function(
-    layout: FeatureLayout, stacks: Sequence[Stack], paradigms: Sequence[ParadigmModel]
+    layout: FeatureLayout,
+    stacks: Sequence[Stack],
+    seeds: Sequence[SeedModels],
+    columns: Sequence[ScoreColumn],
 ) -> Function:
-    """(dense, ids, lists) -> probabilities float32[N, paradigms]."""
+    """(dense, ids, lists) -> probabilities float32[N, columns]."""
 
     def score(
         dense: tf.Tensor, ids: tf.Tensor, lists: Sequence[tuple[tf.Tensor, tf.Tensor]]
     ) -> tf.Tensor:
         inputs = Inputs(dense, locate(stacks, ids, lists, distinct=False))
-        logits = [paradigm.logits(inputs)["score"] for paradigm in paradigms]
-        return tf.sigmoid(tf.stack(logits, axis=1))
+        found = {
+            (model.name, tower, seed): logit
+            for seed, models in enumerate(seeds)
+            for model, logits in zip(models.models, models.answers(inputs), strict=True)
+            for tower, logit in logits.items()
+        }
+        wanted = [found[each.variant, each.tower or "score", each.seed] for each in columns]
+        return tf.sigmoid(tf.stack(wanted, axis=1))
 
     signature = feature_signature(layout)
     function: Function = tf.function(score, input_signature=signature, autograph=AUTOGRAPH)
@@ -72,35 +108,48 @@ def score_function(
 def learn_function(
     layout: FeatureLayout,
     stacks: Sequence[Stack],
-    paradigms: Sequence[ParadigmModel],
-    takes: Sequence[bool],
+    seeds: Sequence[SeedModels],
+    parts: Sequence[Parts],
     feed: Feed,
     counters: Counters,
 ) -> Function:
-    """(dense, ids, lists, labels, sources, row_ids) -> loss of each learning paradigm.
+    """(dense, ids, lists, labels, waits, known, sources, row_ids) -> (losses, rows, head losses).
 
-    The ids are made distinct once for all paradigms, and the row sums move in the same call as
-    the weights: they are the model's own proof of what it has seen. takes: which paradigms learn.
+    The ids are made distinct once for all models, and the row sums move in the same call as
+    the weights: they are the model's own proof of what it has seen. parts: what a minibatch of
+    the feed moves of each variant. losses: float32[seeds, variants]. rows: how many each learnt
+    from, int32 of that shape. head losses: float32[seeds].
     """
-    learning = [one for one, taken in zip(paradigms, takes, strict=True) if taken]
+    idle = not any(parts) and not (feed == "batch" and any(each.head for each in seeds))
 
     def learn(
         dense: tf.Tensor,
         ids: tf.Tensor,
         lists: Sequence[tuple[tf.Tensor, tf.Tensor]],
         labels: tf.Tensor,
+        waits: tf.Tensor,
+        known: tf.Tensor,
         sources: tf.Tensor,
         row_ids: tf.Tensor,
-    ) -> tf.Tensor:
-        counters.add(takes, sources, row_ids)
-        if not learning:
-            return tf.zeros([0])
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        counters.see(sources, row_ids)
+        if idle:
+            shape = [len(seeds), len(parts)]
+            return tf.zeros(shape), tf.zeros(shape, tf.int32), tf.zeros([len(seeds)])
         inputs = Inputs(dense, locate(stacks, ids, lists, distinct=True))
-        return tf.stack([paradigm.learn(inputs, labels, feed) for paradigm in learning])
+        delays = DelayRows(waits, known)
+        found = [each.learn(inputs, labels, delays, feed, parts) for each in seeds]
+        counters.took(sources, found[0][0])
+        losses = [[each.loss for each in models] for models, _ in found]
+        rows = [
+            [tf.math.count_nonzero(each.learnt, dtype=tf.int32) for each in models]
+            for models, _ in found
+        ]
+        return tf.stack(losses), tf.stack(rows), tf.stack([loss for _, loss in found])
 
     signature = (
         *feature_signature(layout),
-        tf.TensorSpec([None], tf.float32),
+        *(tf.TensorSpec([None], tf.float32) for _ in ("labels", "waits", "known")),
         tf.TensorSpec([None], tf.int32),
         tf.TensorSpec([None], tf.int64),
     )

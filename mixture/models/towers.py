@@ -44,6 +44,7 @@ class Tower:
             drawn += [tf.concat([kernel, more], axis=0), tf.zeros([narrow])]
         flat = tf.concat([tf.reshape(part, [-1]) for part in drawn], axis=0)
         self.weights = tf.Variable(flat)
+        self.first_width = widths[1]
         self._adam = Adam(int(flat.shape[0]), rate)
 
     @property
@@ -52,8 +53,19 @@ class Tower:
         adam = {f"adam_{name}": variable for name, variable in self._adam.variables.items()}
         return {"weights": self.weights, **adam}
 
-    def forward(self, weights: tf.Tensor, inputs: tf.Tensor) -> Output:
-        """Run the tower with a value of its flat weights, so that a tape can watch that value."""
+    def scale_last_layer(self, scale: float, bias: float) -> None:
+        """Begin with a logit near `bias`, whatever the inputs."""
+        last = math.prod(self._shapes[-2])
+        self.weights[-1 - last : -1].assign(self.weights[-1 - last : -1] * scale)
+        self.weights[-1:].assign([bias])
+
+    def forward(
+        self, weights: tf.Tensor, inputs: tf.Tensor, added: tf.Tensor | None = None
+    ) -> Output:
+        """Run the tower with a value of its flat weights, so that a tape can watch that value.
+
+        added: float32[N, first_width], added to what the first layer gives before its ReLU.
+        """
         sizes = [math.prod(shape) for shape in self._shapes]
         parts = [
             tf.reshape(part, shape)
@@ -61,10 +73,44 @@ class Tower:
         ]
         hidden = inputs
         for kernel, bias in zip(parts[:-2:2], parts[1:-2:2], strict=True):
-            hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(hidden, kernel), bias))
-        logit = tf.nn.bias_add(tf.matmul(hidden, parts[-2]), parts[-1])
-        return Output(tf.squeeze(logit, axis=1), hidden)
+            hidden = tf.nn.relu(_layer(hidden, kernel, bias, added))
+            added = None
+        return Output(tf.squeeze(_layer(hidden, parts[-2], parts[-1], added), axis=1), hidden)
 
     def update(self, gradient: tf.Tensor) -> None:
         """One Adam step."""
         self._adam.apply(self.weights, gradient)
+
+
+class MemoryInputs:
+    """The first layer's weights on further inputs, apart from the tower and zero at first.
+
+    As long as they are zero the tower answers, to the last bit, as one without these inputs.
+    """
+
+    def __init__(self, inputs: int, width: int, *, rate: float) -> None:
+        """Zero weights [inputs, width]; no optimiser has moved yet."""
+        self._shape = [inputs, width]
+        self.weights = tf.Variable(tf.zeros([inputs * width]))
+        self._adam = Adam(inputs * width, rate)
+
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        """State by name."""
+        adam = {f"adam_{name}": variable for name, variable in self._adam.variables.items()}
+        return {"weights": self.weights, **adam}
+
+    def forward(self, weights: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
+        """What `Tower.forward` adds, by a value of the weights."""
+        return tf.matmul(inputs, tf.reshape(weights, self._shape))
+
+    def update(self, gradient: tf.Tensor) -> None:
+        """One Adam step."""
+        self._adam.apply(self.weights, gradient)
+
+
+def _layer(
+    inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, added: tf.Tensor | None
+) -> tf.Tensor:
+    found = tf.nn.bias_add(tf.matmul(inputs, kernel), bias)
+    return found if added is None else found + added

@@ -7,21 +7,25 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
 
 from forebay.config.datasets import Feed
-from forebay.config.models import ModelSpec, Paradigm
+from forebay.config.models import ModelSpec
+from forebay.config.pipelines import TrainSpec
 from forebay.errors import TrainingError
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.label_guard import GuardState
+from forebay.mixture.left_out import LeftOut
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.models.embeddings import stacks_of
-from forebay.mixture.models.identity import ModelIdentity
-from forebay.mixture.models.paradigms import make_paradigm
+from forebay.mixture.models.identity import IDENTITY, ModelIdentity
+from forebay.mixture.models.paradigm import Parts
 from forebay.mixture.models.saved_model import Exporter
+from forebay.mixture.models.seed_models import SeedModels
 from forebay.mixture.models.step import Counters, Function, learn_function, score_function
+from forebay.mixture.models.variable_file import VariableFile
 from forebay.mixture.row_sums import RowSums
+from forebay.mixture.score_columns import ScoreColumn
 
-IDENTITY = "identity.json"
 VARIABLES = "variables"
 
 
@@ -32,41 +36,60 @@ class TowersLearner:
         self,
         layout: FeatureLayout,
         model: ModelSpec,
-        paradigms: Sequence[Paradigm],
+        train: TrainSpec,
         source_count: int,
     ) -> None:
-        """Draw every paradigm's weights from the model's seed, all from the same."""
+        """Draw the weights of every seed, all variants from the same."""
         self._layout = layout
-        self._identity = ModelIdentity.of(layout, model, paradigms, source_count)
+        self._identity = ModelIdentity.of(layout, model, train, source_count)
         self._stacks = stacks_of(layout)
-        dense = len(layout.dense)
-        self._models = [make_paradigm(name, dense, self._stacks, model) for name in paradigms]
-        self._counters = Counters.of(len(paradigms), source_count)
-        variables = self._counters._asdict()
-        for one in self._models:
-            variables |= {f"{one.name}_{name}": v for name, v in one.variables.items()}
-        self._checkpoint = tf.train.Checkpoint(variables=variables)
-        self._score = score_function(layout, self._stacks, self._models)
-        self._learn: dict[tuple[Feed, tuple[bool, ...]], Function] = {}
-        self._exporter = Exporter(layout, self._stacks, self._models[0])
+        self._seeds = [
+            SeedModels(
+                train.variants,
+                len(layout.dense),
+                self._stacks,
+                model.model_copy(update={"seed": model.seed + seed}),
+                guard=train.guard,
+            )
+            for seed in range(train.seeds)
+        ]
+        first = self._seeds[0]
+        self._models = first.models
+        self._columns = _columns(first, train.seeds)
+        left_out = first.head is not None or first.guard is not None
+        self._counters = Counters.of(len(self._models), source_count, left_out=left_out)
+        variables, resettable = self._counters.variables, self._counters.resettable
+        for seed, models in enumerate(self._seeds):
+            prefix = f"seed{seed}_" if seed else ""
+            variables |= {f"{prefix}{name}": each for name, each in models.variables.items()}
+            resettable |= {f"{prefix}{name}": each for name, each in models.resettable.items()}
+        self._state = VariableFile(variables, resettable)
+        self._score = score_function(layout, self._stacks, self._seeds, self._columns)
+        self._learn: dict[tuple[Feed, tuple[Parts, ...]], Function] = {}
+        self._exporter = Exporter(layout, self._stacks, first)
         self._warm_start = False
 
     @property
     def paradigms(self) -> Sequence[str]:
-        """The serving paradigm first."""
+        """Names of the variants, the serving one first."""
         return [one.name for one in self._models]
+
+    @property
+    def columns(self) -> Sequence[ScoreColumn]:
+        """Variants of the first seed, their further towers, variants of further seeds."""
+        return self._columns
 
     def set_phase(self, *, warm_start: bool) -> None:
         """Say whether the next minibatches belong to the warm start."""
         self._warm_start = warm_start
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
-        """Probabilities float32[N, paradigms] as the models are now."""
+        """Probabilities float32[N, columns] as the models are now."""
         probabilities = self._score(minibatch.dense, minibatch.ids, minibatch.lists)
         return np.asarray(probabilities.numpy(), np.float32)
 
     def learn(self, minibatch: Minibatch) -> dict[str, float]:
-        """One step of every paradigm that takes this feed, and of the row sums.
+        """One step of every model that takes this feed, and of the row sums.
 
         Raises:
             TrainingError: for a feature that is not finite, before anything moved; or for such a
@@ -76,30 +99,48 @@ class TowersLearner:
         if not len(minibatch):
             return {}
         self._require_finite(minibatch)
-        feed = minibatch.feed
-        takes = tuple(each.takes(feed, warm_start=self._warm_start) for each in self._models)
-        names = [each.name for each, taken in zip(self._models, takes, strict=True) if taken]
-        step = self._learn.get((feed, takes))
+        feed, unknown = minibatch.feed, np.full(len(minibatch), np.nan, np.float32)
+        parts = self._seeds[0].parts(feed, warm_start=self._warm_start)
+        step = self._learn.get((feed, parts))
         if step is None:
             step = learn_function(
-                self._layout, self._stacks, self._models, takes, feed, self._counters
+                self._layout, self._stacks, self._seeds, parts, feed, self._counters
             )
-            self._learn[feed, takes] = step
-        found = step(
+            self._learn[feed, parts] = step
+        losses, rows, head_losses = step(
             minibatch.dense,
             minibatch.ids,
             minibatch.lists,
             minibatch.labels,
+            unknown if minibatch.waits is None else minibatch.waits,
+            unknown if minibatch.known is None else minibatch.known,
             minibatch.sources,
             minibatch.row_ids,
-        ).numpy()
-        if not np.isfinite(found).all():
-            bad = [name for name, loss in zip(names, found, strict=True) if not np.isfinite(loss)]
+        )
+        return self._sound(losses.numpy(), rows.numpy(), head_losses.numpy(), feed)
+
+    def _sound(
+        self,
+        losses: npt.NDArray[np.float32],
+        rows: npt.NDArray[np.int32],
+        head_losses: npt.NDArray[np.float32],
+        feed: Feed,
+    ) -> dict[str, float]:
+        """The losses of what learnt, by column; refused when any is not finite."""
+        found = {
+            ScoreColumn(name, seed=seed).name: (float(losses[seed, place]), int(rows[seed, place]))
+            for seed in range(len(losses))
+            for place, name in enumerate(self.paradigms)
+        }
+        bad = [name for name, (loss, _) in found.items() if not np.isfinite(loss)]
+        if not np.isfinite(head_losses).all():
+            bad.append("delay head")
+        if bad:
             raise TrainingError(
                 f"the loss of paradigm {', '.join(bad)} is not finite at step"
                 f" {int(self._counters.steps.numpy())} ({feed} minibatch)"
             )
-        return dict(zip(names, found.tolist(), strict=True))
+        return {name: loss for name, (loss, count) in found.items() if count}
 
     def seen(self) -> list[RowSums]:
         """Row sums from the model's own variable, by source index."""
@@ -112,9 +153,26 @@ class TowersLearner:
         """Rows that each paradigm has learnt from, by source index."""
         return dict(zip(self.paradigms, self._counters.learnt.numpy().tolist(), strict=True))
 
+    def left_out(self) -> dict[str, LeftOut]:
+        """Rows that corrected and guarded variants of the first seed did not learn from."""
+        masked, paused = self._counters.masked, self._counters.paused
+        if masked is None or paused is None:
+            return {}
+        rows = zip(masked.numpy().tolist(), paused.numpy().tolist(), strict=True)
+        return {name: LeftOut(*each) for name, each in zip(self.paradigms, rows, strict=True)}
+
+    def guards(self) -> dict[str, GuardState]:
+        """The first seed's guard, once for each variant that it can pause."""
+        first = self._seeds[0]
+        if first.guard is None:
+            return {}
+        state = first.guard.state()
+        names = zip(self.paradigms, first.guarded, strict=True)
+        return {name: state for name, guarded in names if guarded}
+
     def save(self, directory: Path) -> None:
         """Write every variable, optimiser and row sums included, and what model they are of."""
-        self._checkpoint.write(str(directory / VARIABLES))
+        self._state.write(directory / VARIABLES)
         (directory / IDENTITY).write_text(self._identity.model_dump_json(indent=1))
 
     def load(self, directory: Path) -> None:
@@ -125,11 +183,11 @@ class TowersLearner:
         """
         found = ModelIdentity.model_validate_json((directory / IDENTITY).read_text())
         self._identity.require(found)
-        self._checkpoint.read(str(directory / VARIABLES)).assert_consumed()
+        self._state.read(directory / VARIABLES)
 
-    def export(self, directory: Path) -> None:
-        """Write a SavedModel of the serving paradigm that takes raw columns."""
-        self._exporter.write(directory)
+    def export(self, directory: Path, variant: str | None = None) -> None:
+        """Write a SavedModel of a variant, the first one unless named, that takes raw columns."""
+        self._exporter.write(directory, 0 if variant is None else self.paradigms.index(variant))
 
     def _require_finite(self, minibatch: Minibatch) -> None:
         finite = np.asarray(np.isfinite(minibatch.dense).all(axis=0))
@@ -141,3 +199,10 @@ class TowersLearner:
                 f"feature {', '.join(names)} is not finite in a {minibatch.feed} minibatch after"
                 f" step {int(self._counters.steps.numpy())}: repair the rows, or use bucketise"
             )
+
+
+def _columns(first: SeedModels, seeds: int) -> list[ScoreColumn]:
+    names = [model.name for model in first.models]
+    towers = [ScoreColumn(model.name, tower) for model in first.models for tower in model.towers]
+    further = [ScoreColumn(name, seed=seed) for seed in range(1, seeds) for name in names]
+    return [*(ScoreColumn(name) for name in names), *towers, *further]

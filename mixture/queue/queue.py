@@ -43,7 +43,9 @@ class Limits:
     """Bounds of the queue: `rows_max` and `bytes_max` of each source, from before decoding on.
 
     chunk_rows: the most rows that are decoded at a time. flush_seconds: how long a partial
-    minibatch may wait for rows.
+    minibatch may wait for rows. hours_together: how many hours later than its first row a row of
+    the same minibatch may be; then it waits for no more, and rows of later hours wait for it. None:
+    any.
     """
 
     minibatch_rows: int
@@ -51,6 +53,7 @@ class Limits:
     bytes_max: int
     chunk_rows: int
     flush_seconds: float
+    hours_together: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +297,7 @@ class PrioritisedQueue:
         now, moved_some = self._clock(), False
         while (room := self._rows_wanted()) > 0:
             hour, available = self._candidates()
-            if not any(available):
+            if not any(available) or any(self._is_left(a, hour) for a in self._assemblies.values()):
                 break
             queued = [
                 buffer.rows if rows else 0
@@ -346,9 +349,18 @@ class PrioritisedQueue:
         if not assembly.rows:
             # Positions alone cost little, but rows that can leave now carry them for nothing.
             return self._is_idle()
+        if self._limits.hours_together is not None:
+            hour, available = self._candidates()
+            if any(available) and self._is_left(assembly, hour):
+                return True
         if self._clock() - assembly.since >= self._limits.flush_seconds:
             return not self._can_grow(feed)
         return self._is_last and self._is_drained()
+
+    def _is_left(self, assembly: _Assembly, hour: int) -> bool:
+        """Whether rows of an hour are too late for those of an assembly."""
+        most = self._limits.hours_together
+        return most is not None and assembly.rows > 0 and hour - assembly.hour > most
 
     def _is_idle(self) -> bool:
         return not any(self._candidates()[1])

@@ -105,6 +105,37 @@ def test_embedding_tables_are_written_once(tmp_path: Path) -> None:
         assert stored == pytest.approx(tables * 100_000 * 8 * 4, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    "names", [("mixture+head", "stream"), ("stream+head", "mixture"), ("stream", "batch")]
+)
+@pytest.mark.parametrize("paused", [False, True])
+def test_corrected_and_paused_models_serve_what_the_trainer_answers(
+    names: tuple[str, ...], tmp_path: Path, *, paused: bool
+) -> None:
+    """Without the delay head: it says what the stream knows, and nobody asks that."""
+    folder = tmp_path / "g1" / "saved_model"
+    folder.mkdir(parents=True)
+    learner = make_towers(*names, features=FEATURES, columns=COLUMNS)
+    first = learner._seeds[0]
+    first.guard.paused.assign(paused)
+    for variable in first.variables.values():
+        if variable.dtype.is_floating and variable.shape.rank:
+            variable.assign_add(0.01 * np.random.default_rng(1).normal(size=variable.shape))
+    learner.export(folder)
+    scores = learner.score(encoded_rows())
+    answers = dict(zip([column.name for column in learner.columns], scores.T, strict=True))
+    memory = answers.get("mixture+head/memory", answers.get("mixture/memory", answers.get("batch")))
+    assert np.array_equal(answers[names[0]], memory) == paused
+    command = [sys.executable, "-c", WITHOUT_FOREBAY, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert json.loads(done.stdout)["score"] == pytest.approx(answers[names[0]].tolist(), rel=1e-5)
+    held = sum(file.stat().st_size for file in (folder / "variables").iterdir())
+    served = sum(4 * each.shape.num_elements() for each in first.served())
+    assert held < 1.2 * served + 4_000
+    heads = first.head.variables.values() if first.head is not None else ()
+    assert not {id(each) for each in heads} & {id(each) for each in first.served()}
+
+
 def test_score_prints_json_for_a_file_and_nothing_on_stderr(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n\n")

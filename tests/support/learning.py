@@ -71,8 +71,9 @@ def make_towers(
     columns: dict[str, str] | None = None,
     sources: int = 2,
     model: dict[str, Any] | None = None,
+    train: dict[str, Any] | None = None,
 ) -> Any:
-    """A TowersLearner on `FEATURES`."""
+    """A TowersLearner on `FEATURES`, of variants `stream`, `stream+head`, …"""
     start_tensorflow(THREADS)
     from forebay.mixture.make_learner import make_learner
 
@@ -81,11 +82,18 @@ def make_towers(
             "name": "p",
             "dataset": dataset(features or FEATURES).model_dump(mode="json"),
             "model": ModelSpec.model_validate(model or {}).model_dump(mode="json"),
-            "train": {"paradigm": paradigms[0], "compare": list(paradigms[1:])},
+            "train": {**variant(paradigms[0]), "compare": [*map(variant, paradigms[1:])]}
+            | (train or {}),
         }
     )
     kinds = source(columns or COLUMNS).columns
     return make_learner(pipeline, kinds, sources, THREADS)
+
+
+def variant(name: str) -> dict[str, str]:
+    """A variant by its name, as it is declared."""
+    paradigm, _, delay = name.partition("+")
+    return {"paradigm": paradigm, "delay": delay or "none"}
 
 
 def layout_of(features: dict[str, Any], columns: dict[str, str]) -> FeatureLayout:

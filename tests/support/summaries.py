@@ -35,6 +35,10 @@ def series(steps: int = 14) -> dict[str, Any]:
         "seconds": [0.1 * number for number in range(steps)],
         "lag_seconds": [86_400 * (1 - part) for part in done],
         "rows": {name: [int(total * part) for part in done] for name, total in rows.items()},
+        "losses": {
+            "mixture batch": [0.7 - 0.2 * part for part in done],
+            "mixture stream": [None, *(0.69 - 0.1 * part for part in done[1:])],
+        },
     }
 
 

@@ -31,7 +31,7 @@ class Stored:
     end: the position behind these rows (and behind rows that were cut away after them).
     locate: where a row number lies, for dead letters and error texts.
     bad: rows (index in the batch) that are bad already, and why.
-    outside: as in `Chunk`.
+    outside, published: as in `Chunk`.
     """
 
     batch: pa.RecordBatch
@@ -43,6 +43,7 @@ class Stored:
     locate: Locate
     bad: Mapping[int, str]
     outside: npt.NDArray[np.int8] | None = None
+    published: Ints | None = None
 
 
 def to_chunk(
@@ -67,6 +68,7 @@ def to_chunk(
         stored.hours,
         stored.end,
         outside=stored.outside,
+        published=stored.published,
     )
     if not bad:
         return chunk
@@ -106,6 +108,7 @@ def _take(chunk: Chunk, rows: Ints) -> Chunk:
         rows=chunk.rows[rows],
         hours=chunk.hours[rows],
         outside=None if chunk.outside is None else chunk.outside[rows],
+        published=None if chunk.published is None else chunk.published[rows],
     )
 
 
@@ -178,6 +181,7 @@ def _join(chunks: list[Chunk]) -> Chunk:
         dead,
         _joined_outside(full),
         runs,
+        _joined_published(full),
     )
 
 
@@ -190,6 +194,11 @@ def _joined_outside(chunks: list[Chunk]) -> npt.NDArray[np.int8] | None:
             for chunk in chunks
         ]
     )
+
+
+def _joined_published(chunks: list[Chunk]) -> Ints | None:
+    found = [chunk.published for chunk in chunks if chunk.published is not None]
+    return np.concatenate(found) if len(found) == len(chunks) else None
 
 
 def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from forebay.datatasks.sources.common.chunks import Ints, place_text, without_co
 from forebay.datatasks.sources.common.offset_runs import RECORDS, Run, Runs, as_runs, between
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
 from forebay.datatasks.sources.common.row_texts import row_texts
-from forebay.datatasks.sources.common.times import hours_of, outside
+from forebay.datatasks.sources.common.times import UNKNOWN, hours_of, outside
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Stretch
@@ -140,6 +140,7 @@ class ChunkMaker:
             hours=hours_of(times, *span),
             end=end,
             outside=outside(times, *span),
+            published=np.where(times < 0, UNKNOWN, times),  # Kafka's -1: nobody stamped it
         )
 
     def _row_ids(self, parts: Ints, rows: Ints) -> Ints:
@@ -215,5 +216,6 @@ def _pieces(
             tuple(dead[taken:until]),
             None if whole.outside is None else whole.outside[first:last],
             between(runs, begin, end.part),
+            None if whole.published is None else whole.published[first:last],
         )
         taken, begin = until, end.part

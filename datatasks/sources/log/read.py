@@ -77,6 +77,7 @@ class _Segment:
         self.base, self.rows, commit_ms = parse_segment(name)
         time = np.array([commit_ms * 1000], np.int64)
         bounds = to_us(span.start), to_us(span.end)
+        self.published = time
         self.hour = hours_of(time, *bounds)[0]
         self.outside = outside(time, *bounds)
 
@@ -123,6 +124,7 @@ class _Segment:
             locate=self._location,
             bad={},
             outside=None if self.outside is None else np.repeat(self.outside, len(rows)),
+            published=np.repeat(self.published, len(rows)),
         )
 
     def _check(self, schema: pa.Schema, columns: Sequence[str]) -> None:

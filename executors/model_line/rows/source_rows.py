@@ -71,6 +71,7 @@ def _read(row: Row[Any]) -> ReadRows:
         late=row.late_rows,
         odd_timestamps=row.odd_timestamps,
         first_odd=row.first_odd,
+        label_not_known=row.label_not_known_rows,
         offsets=OffsetsRead(**{kind: getattr(row, f"offsets_{kind}") for kind in _OFFSETS}),
     )
 
@@ -90,6 +91,7 @@ def _row_of(link: Link, source: str) -> dict[str, int | str]:
         "late_rows": read.late,
         "odd_timestamps": read.odd_timestamps,
         "first_odd": read.first_odd,
+        "label_not_known_rows": read.label_not_known,
         "learnt": json.dumps(link.learnt.get(source, {})),
         **{f"offsets_{kind}": getattr(read.offsets, kind) for kind in _OFFSETS},
     }

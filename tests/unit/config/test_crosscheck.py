@@ -2,62 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import declarations
-from support.declarations import dump
+from support.declared import COLUMNS, Declared
 
 from forebay.config.load import load_project
-from forebay.config.problems import Problem
-
-COLUMNS = {**declarations.COLUMNS, "seen": "list<int>", "vector": "list<float>"}
-SOURCES: dict[str, dict[str, Any]] = {
-    "history": {
-        "kind": "parquet",
-        "options": {"path": "data"},
-        "columns": COLUMNS,
-        "event_time": "at",
-    },
-    "clicks": {
-        "kind": "kafka",
-        "options": {"bootstrap": "localhost:9092", "topic": "clicks"},
-        "columns": COLUMNS,
-    },
-}
-PIPELINE: dict[str, Any] = {
-    "dataset": {
-        "start": "2026-03-01",
-        "event_id": "event",
-        "label": {"column": "clicked"},
-        "streams": {"old": {"sources": ["history"]}, "new": {"sources": ["clicks"]}},
-        "features": {"user": {"encode": "hash", "buckets": 100}},
-    }
-}
-
-
-class Declared:
-    def __init__(self, root: Path) -> None:
-        self.config = root / "config"
-        self.sources = copy.deepcopy(SOURCES)
-        self.pipeline = copy.deepcopy(PIPELINE)
-        self.dataset = self.pipeline["dataset"]
-
-    def problems(self) -> list[Problem]:
-        for folder, files in (("sources", self.sources), ("pipelines", {"ads": self.pipeline})):
-            (self.config / folder).mkdir(parents=True, exist_ok=True)
-            for name, value in files.items():
-                (self.config / folder / f"{name}.yaml").write_text(dump(value))
-        return load_project(self.config, {}).problems
-
-    def only(self) -> tuple[str, str, str]:
-        """Code, hint and the line's text of the one problem."""
-        problems = self.problems()
-        assert len(problems) == 1, problems
-        line = Path(problems[0].file).read_text().splitlines()[problems[0].line - 1]
-        return problems[0].code, problems[0].hint, line.strip()
 
 
 @pytest.fixture
@@ -181,6 +132,9 @@ def test_one_trainer_trains_a_job(tmp_path: Path) -> None:
         ({"column": "clicked", "positive": True}, "positive-type", "positive: true"),
         ({"column": "mobile", "positive": 1}, "positive-type", "positive: 1"),
         ({"column": "price", "positive": [1.5, "x"]}, "positive-type", "- x"),
+        ({"column": "price", "positive": 1, "negative": "x"}, "negative-type", "negative: x"),
+        ({"column": "clicked", "positive": 1, "negative": []}, "label-rule", "negative: []"),
+        ({"column": "clicked", "positive": [1, 2], "negative": [0, 2]}, "label-rule", "- 2"),
     ],
 )
 def test_label_rules_that_do_not_fit(
@@ -200,6 +154,7 @@ def test_label_rules_that_do_not_fit(
         {"column": "price", "less_than": 0.5},
         {"column": "price", "positive": 1},
         {"column": "clicked", "positive": [1, 2]},
+        {"column": "clicked", "positive": [1, 2], "negative": 0},
         {"column": "user", "positive": ["yes", "no"]},
         {"column": "at", "greater_than": 0},
     ],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.mixture.score_columns import ScoreColumn
+from forebay.mixture.score_columns import ScoreColumn, over_seeds
 
 WORDS = st.sampled_from(["mixture", "stream+head", "batch_then_stream", "memory"])
 
@@ -26,3 +26,13 @@ def test_the_answer_of_the_serving_seed_has_the_variants_own_name() -> None:
 def test_other_texts_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="names no column of scores"):
         ScoreColumn.named(name)
+
+
+def test_columns_are_gathered_by_answer_with_seeds_in_order() -> None:
+    names = ["stream+head", "mixture", "mixture/memory", "mixture@2", "stream+head@2", "mixture@1"]
+    assert over_seeds(names) == {
+        ScoreColumn("stream+head"): (0, 4),
+        ScoreColumn("mixture"): (1, 5, 3),
+        ScoreColumn("mixture", "memory"): (2,),
+    }
+    assert over_seeds([]) == {}

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from support.summaries import PARADIGMS, series, summary, window
 
-from forebay.report.drawing import LABELS_MAX
+from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 from forebay.report.step_plots import lag_plot, step_rows_plot
@@ -83,7 +83,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
     assert "script" not in seen.tags
     assert "link" not in seen.tags
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)", page)
-    assert seen.tags.count("svg") == 5
+    assert seen.tags.count("svg") == 6
     assert "/models/&lt;flights&gt;/saved_model" in page
     text = " ".join(seen.text)
     assert "mixture and mixed do not differ" in text
@@ -91,6 +91,34 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
     assert "before start" not in text  # of the warm start, which has no row in the list below
     for name in PARADIGMS:
         assert f"{name} true" in text
+
+
+def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour() -> None:
+    facts = facts_of(summary())
+    page = render_html(facts)
+    drawn = re.findall(r"<svg ([^>]*)>", page)
+    assert all('role="img"' in each for each in drawn)
+    told = [found.group(1) for each in drawn if (found := re.search('aria-label="([^"]+)"', each))]
+    assert len(told) == len(drawn) == 6
+    assert all(f"<figcaption>{words}</figcaption>" in page for words in told)
+    assert "mixed 0.680 (0.675-0.685)" in told[0]
+    assert "flights_table 1,200 (33%); flights_files 600 (17%); departures 1,800 (50%)" in told[1]
+    assert "at the end: mixture batch 0.5000; mixture stream 0.5900" in told[3]
+    marks = {mark(index) for index in range(len(COLOURS))}
+    lines = {str(line(index)) for index in range(len(COLOURS))}
+    fillings = {filling(index) for index in range(len(COLOURS))}
+    assert len(marks) == len(lines) == len(fillings) == len(COLOURS)
+
+
+def test_every_colour_is_the_pages_own_where_it_is_light_and_where_it_is_dark() -> None:
+    page = render_html(facts_of(summary()))
+    style, drawings = page.split("</style>", 1)
+    assert not re.findall(r"#[0-9a-f]{6}\b", drawings)
+    used = set(re.findall(r"var\((--[a-z0-9-]+)\)", page))
+    light, dark = style.split("prefers-color-scheme: dark")
+    for name in used:
+        assert f"{name}: #" in light, name
+        assert f"{name}: #" in dark, name
 
 
 def headings(page: str) -> list[str]:
@@ -112,10 +140,10 @@ def test_a_page_of_one_window_or_many(windows: int) -> None:
     data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
     data["windows"][0]["series"] = series(1)
     page = render_html(facts_of(data))
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 6
     rows = step_rows_plot(facts_of(data))
     assert rows is not None
-    assert rows.count("2013-06-") <= LABELS_MAX
+    assert rows.svg.count("2013-06-") <= LABELS_MAX
 
 
 def test_without_steps_there_is_no_empty_plot() -> None:

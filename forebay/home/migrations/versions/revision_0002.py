@@ -170,6 +170,7 @@ def _make_links() -> None:
         _number("late_rows"),
         _number("odd_timestamps"),
         _text("first_odd"),
+        _number("label_not_known_rows"),
         _text("learnt"),
         _number("offsets_records"),
         _number("offsets_control"),

@@ -16,7 +16,12 @@ from forebay.system.error_report import ErrorReport
 
 
 def chunk_of(
-    rows: list[int], dead: list[tuple[int, int]], null: list[int], end: int
+    rows: list[int],
+    dead: list[tuple[int, int]],
+    null: list[int],
+    end: int,
+    bad: dict[int, str] | None = None,
+    not_known: list[int] | None = None,
 ) -> ServedChunk:
     """Rows by number; dead rows as (row number, rows that it stands for)."""
     numbers = np.array(rows, np.int64)
@@ -33,7 +38,9 @@ def chunk_of(
             for row, count in dead
         ),
     )
-    encoded = Encoded(batch, np.isin(numbers, null))
+    late = None if not_known is None else np.isin(numbers, not_known)
+    reasons = {rows.index(number): reason for number, reason in (bad or {}).items()}
+    encoded = Encoded(batch, np.isin(numbers, null), reasons, late)
     before = TaskProgress(position=Position(0, 0), rows_read=100, dead_rows=10)
     return served_chunk(chunk, encoded, before, lambda position: {"row": position.row})
 
@@ -48,6 +55,31 @@ def test_positions_count_every_row_once_wherever_a_cut_falls() -> None:
     assert [each.rows_read for each in steps] == [101, 102, 107, 109, 112]
     assert found.after == steps[-1]
     assert not found.after.ended
+
+
+def test_each_row_is_served_dead_or_of_an_unknown_label_wherever_a_cut_falls() -> None:
+    found = chunk_of(
+        [2, 3, 5, 6, 7, 9],
+        dead=[(4, 3)],
+        null=[5, 6],
+        end=13,
+        bad={2: "column 'price' is nan", 9: "the event has no id"},
+        not_known=[6, 7, 9],
+    )
+    assert found.batch.column(0).to_pylist() == [3]
+    reasons = {row.position.row: row.reason for row in found.dead}
+    assert reasons == {
+        2: "column 'price' is nan",
+        4: "bad",
+        5: "the label is null",  # of 6 nobody knows the label yet: it may still come
+        9: "the event has no id",  # bad, whatever is known of its label
+    }
+    steps = [found.progress(served) for served in range(2)]
+    assert [each.position.row for each in steps] == [3, 13]
+    assert [each.dead_rows for each in steps] == [11, 16]
+    assert [each.label_not_known for each in steps] == [0, 2]
+    assert [each.rows_read for each in steps] == [101, 109]
+    assert found.progress(1).rows_read - 100 == 1 + 6 + 2
 
 
 def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:

@@ -35,7 +35,9 @@ class _Readers:
         fields = {"name": "clicks", "kind": "memory", "columns": {"n": "int"}}
         self.names = ["clicks"]
         self.specs = {"clicks": SourceSpec.model_validate(fields)}
-        self.layout = SimpleNamespace(stored_columns=["n"])
+
+    def columns(self, _name: str) -> list[str]:
+        return ["n"]
 
     @contextmanager
     def source(self, _name: str) -> Iterator[_Exhausted]:

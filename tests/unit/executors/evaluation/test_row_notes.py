@@ -24,6 +24,14 @@ def test_each_source_with_late_rows_has_its_notes() -> None:
     assert row_notes(windows) == [place + late, place + odd]
 
 
+def test_rows_whose_label_came_late_are_added_up() -> None:
+    late = source(label_not_known_rows=1200, served_rows=5000)
+    windows = [{"window": key, "sources": {"a": late, "b": source()}} for key in ("1", "2")]
+    (note,) = row_notes(windows)
+    assert note.startswith("source a: 2,400 of 10,000 rows of such windows were not learnt")
+    assert "(known_at)" in note
+
+
 def test_rows_that_nobody_learns_are_added_up() -> None:
     idle = source(trained_rows=1000, learnt_rows={"stream": 0, "batch_then_stream": 0})
     used = source(trained_rows=7, learnt_rows={"stream": 0, "mixture": 7})
@@ -32,6 +40,21 @@ def test_rows_that_nobody_learns_are_added_up() -> None:
         {"window": key, "sources": {"a": idle, "b": used, "c": counted}} for key in ("1", "2")
     ]
     assert row_notes(windows) == ["source a: 2,000 rows that no paradigm learns from"]
+
+
+def test_rows_that_a_delay_head_learns_are_not_idle() -> None:
+    rows = source(trained_rows=10, learnt_rows={"stream+head": 0, "stream+head/masked": 0})
+    assert row_notes([{"window": "1", "sources": {"a": rows}}]) == []
+
+
+def test_rows_that_the_guard_held_are_told_of_each_window() -> None:
+    learnt = {"stream": 5, "stream/paused": 1200, "mixed": 5, "mixed/paused": 1200}
+    held = source(trained_rows=1205, learnt_rows=learnt | {"batch": 0, "batch/paused": 0})
+    windows = [{"window": "2026-03-01", "sources": {"a": held, "b": source()}}]
+    (note,) = row_notes(windows)
+    assert note.startswith(
+        "window 2026-03-01, source a: 1,200 rows were not learnt by stream, mixed: far fewer"
+    )
 
 
 def test_silent_windows_are_counted() -> None:

@@ -10,11 +10,11 @@ import pytest
 from support.minibatches import labelled
 
 from forebay.errors import DataError
+from forebay.executors.evaluation.pooled import summarise_scores
 from forebay.executors.evaluation.scoreboard import (
     Scored,
     label_completeness,
     score_windows,
-    summarise_scores,
     window_metrics,
 )
 from forebay.executors.window_files.scores import ScoreWriter, Segments

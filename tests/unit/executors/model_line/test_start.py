@@ -12,6 +12,7 @@ from support.links import link, window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
 
+from forebay.config.line_defaults import FIRST, NEWEST, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import WindowGrid, WindowSize
@@ -22,6 +23,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.start import (
+    defaults_of,
     gap_before,
     overlap_with,
     require_adjoining,
@@ -203,7 +205,7 @@ def test_what_changes_a_model_s_meaning() -> None:
         fingerprint(train={"paradigm": "batch"}),
         fingerprint(train={"compare": ["batch"]}),
         fingerprint(model={"tower": {"hidden": [8]}}),
-        fingerprint(model={"mixture": {"embeddings": "separate"}}),
+        fingerprint(model={"mixture": {"embeddings": "shared"}}),
     ]
     assert len(set(changed)) == len(changed)
     assert {len(each) for each in changed} == {16}
@@ -221,6 +223,51 @@ def test_what_may_change_from_one_window_to_the_next() -> None:
         fingerprint(
             dataset={"streams": {"a": {"sources": ["a"], "weight": 3}, "b": {"sources": ["b"]}}}
         ),
+    ]
+    assert len(set(same)) == 1
+
+
+# Of the last version whose mixture was the paper's, without a guard or corrections.
+EARLIER = {
+    "4b822ab5499781e1": {},
+    "f078b803e5d607ab": {"train": {"paradigm": "stream"}},
+    "ad4113fb439aea57": {"model": {"mixture": {"embeddings": "separate"}}},
+    "5ca1ea79e6502e03": {"train": {"paradigm": "stream", "compare": ["batch", "mixture"]}},
+}
+
+
+@pytest.mark.parametrize("trained", list(EARLIER))
+def test_a_line_of_an_earlier_version_keeps_its_defaults(chain: ModelChain, trained: str) -> None:
+    two = {name: memory_source(name) for name in ("a", "b")}
+    now = pipeline(("a", "b"), **EARLIER[trained])
+    assert defaults_of(chain, now, two) == NEWEST, "a new line"
+    record(chain, "2026-03-01", fingerprint=trained)
+    assert defaults_of(chain, now, two) == FIRST
+    assert model_fingerprint_of(with_defaults(now, FIRST), two) == trained
+    record(chain, "2026-03-02", fingerprint=model_fingerprint_of(now, two))
+    assert defaults_of(chain, now, two) == NEWEST
+
+
+def test_what_makes_another_model_of_the_newer_choices() -> None:
+    compared = {"paradigm": "stream", "delay": "head"}
+    changed = [
+        fingerprint(),
+        fingerprint(model={"mixture": {"mode": "paper"}}),
+        fingerprint(model={"mixture": {"memory_inputs": "random"}}),
+        fingerprint(model={"mixture": {"adapt_learns": "both"}}),
+        fingerprint(model={"mixture": {"memory_embeddings": True}}),
+        fingerprint(train={"delay": "head"}),
+        fingerprint(train={"delay": "fnw"}),
+        fingerprint(train={"compare": [compared]}),
+        fingerprint(train={"compare": [compared]}, model={"delay_head": {"hidden": [8]}}),
+        fingerprint(train={"seeds": 2}),
+    ]
+    assert len(set(changed)) == len(changed)
+    same = [
+        fingerprint(),
+        fingerprint(train={"guard": False}),
+        fingerprint(model={"delay_head": {"q_min": 0.5, "hidden": [8]}}),
+        fingerprint(train={"compare": []}),
     ]
     assert len(set(same)) == 1
 

@@ -11,7 +11,13 @@ from forebay.executors.window_files.steps import STEPS_NAME, StepPoint
 
 def write(folder: Path, steps: int) -> None:
     points = [
-        StepPoint(step=n, seconds=n / 3, rows={"a": 10 * n, "b": n}, lag_seconds=steps - n)
+        StepPoint(
+            step=n,
+            seconds=n / 3,
+            rows={"a": 10 * n, "b": n},
+            lag_seconds=steps - n,
+            losses={"stream batch": (0.5 * (n // 2), n // 2)},
+        )
         for n in range(1, steps + 1)
     ]
     lines = "".join(f"{point.model_dump_json()}\n" for point in points)
@@ -25,6 +31,7 @@ def test_a_few_steps_stay_as_they_are(tmp_path: Path) -> None:
         "seconds": [0.33, 0.67, 1.0],
         "lag_seconds": [2, 1, 0],
         "rows": {"a": [10, 20, 30], "b": [1, 2, 3]},
+        "losses": {"stream batch": [None, 0.5, None]},
     }
 
 

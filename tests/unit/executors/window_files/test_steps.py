@@ -102,3 +102,22 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(DataError, match=rf"^{path} is damaged: move it away"):
         StepSeries(tmp_path, NAMES)
+
+
+def test_losses_are_summed_by_paradigm_and_feed_and_continue_from_the_seal(tmp_path: Path) -> None:
+    series = StepSeries(tmp_path, NAMES)
+    for feed in ("batch", "stream", "batch"):
+        series.lost({"mixture": 0.5}, "batch" if feed == "batch" else "stream")
+        series.stepped(np.array([3, 1]), 60.0)
+    series.write(final=False)
+    again = StepSeries(tmp_path, NAMES)
+    again.restore(2, np.array([6, 2]))
+    again.lost({"mixture": 0.25, "stream": 1.0}, "stream")
+    again.stepped(np.array([3, 1]), 60.0)
+    again.write(final=True)
+    *_, last = read_steps(tmp_path / STEPS_NAME)
+    assert last.losses == {
+        "mixture batch": (0.5, 1),
+        "mixture stream": (0.75, 2),
+        "stream stream": (1.0, 1),
+    }

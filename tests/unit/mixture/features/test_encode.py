@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
 
+from forebay.config.datasets import DatasetSpec
 from forebay.config.features import NumericFeature
-from forebay.config.sources import ColumnType
+from forebay.config.sources import ColumnType, SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features.encode import Encoder, ids, served_schema, to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served_times import ServedTimes
 
 MICROSECOND_BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
@@ -215,3 +217,134 @@ def test_rows_that_are_all_null_or_none_at_all() -> None:
     nothing = encoder.encode(null.slice(0, 0), np.arange(0))
     assert nothing.batch.num_rows == 0
     assert pa.types.is_int64(nothing.batch.schema.field("row_id").type)
+
+
+def reasons(kind: str, values: list[Any], **changed: Any) -> dict[int, str]:
+    feature = {"f": {"encode": "numeric", "column": "c"}}
+    found, _ = encode(feature, {"c": kind}, {"c": values}, **changed)
+    return dict(found.bad)
+
+
+def test_numbers_that_are_none_make_bad_rows() -> None:
+    found = reasons("float", [1.0, math.nan, None, math.inf, -math.inf, 1e39])
+    assert found == {
+        1: "column 'c' is nan",
+        3: "column 'c' is inf",
+        4: "column 'c' is -inf",
+        5: "feature 'f' has no float32 where column 'c' is 1e+39",
+    }
+
+
+def test_lists_with_numbers_that_are_none_make_bad_rows() -> None:
+    feature = {"f": {"encode": "bucketise", "column": "c", "boundaries": [0]}}
+    values = [[1.0, None], [], None, [0.5, math.nan], [math.inf]]
+    found, _ = encode(feature, {"c": "list<float>"}, {"c": values})
+    assert sorted(found.bad) == [3, 4]
+    assert set(found.bad.values()) == {"column 'c' holds NaN or an infinite number"}
+
+
+def test_an_event_without_any_part_of_its_id_is_a_bad_row() -> None:
+    feature = {"f": {"encode": "numeric", "column": "n"}}
+    rows = {"n": [1, 2, 3, 4], "e": ["a", None, "", None], "d": [1, 2, None, None]}
+    both, _ = encode(feature, {"n": "int", "d": "int"}, rows, event_id=["e", "d"])
+    assert dict(both.bad) == {2: "the event has no id", 3: "the event has no id"}
+    one, _ = encode(feature, {"n": "int", "d": "int"}, rows)
+    assert sorted(one.bad) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "values", "bad"),
+    [
+        ("int", {"positive": 1, "negative": [0, 2]}, [1, 0, 2, 3, None, -1], [3, 5]),
+        ("string", {"positive": ["y"], "negative": ["n"]}, ["y", "n", "Y", None, ""], [2]),
+        ("int", {"positive": 1}, [1, 0, 7, None], []),
+        ("float", {"greater_than": 0.5}, [1.0, math.inf, math.nan, -math.inf], [1, 3]),
+        ("bool", {"positive": True, "negative": False}, [True, False, None], []),
+    ],
+)
+def test_a_label_outside_of_its_domain_is_a_bad_row(
+    kind: str, rule: dict[str, Any], values: list[Any], bad: list[int]
+) -> None:
+    feature = {"f": {"encode": "numeric", "column": "n"}}
+    columns = {"n": "int", "y": kind}
+    rows = {"n": [0] * len(values), "y": values}
+    found, _ = encode(feature, columns, rows, label={"column": "y", **rule})
+    assert sorted(found.bad) == bad
+    assert all(reason.startswith("the label in column 'y' is ") for reason in found.bad.values())
+
+
+HOUR = 3_600_000_000
+
+
+def _timed_parts() -> tuple[DatasetSpec, SourceSpec, FeatureLayout]:
+    label = {"column": "y", "known_at": "known"}
+    data = dataset({"f": {"encode": "numeric", "column": "n"}}, label=label)
+    columns = {"e": "string", "y": "int", "n": "int", "at": "timestamp", "known": "timestamp"}
+    fields = {"name": "s", "kind": "memory", "columns": columns, "event_time": "at"}
+    spec = SourceSpec.model_validate(fields)
+    return data, spec, FeatureLayout.of(data, spec.columns)
+
+
+def _timed_batch() -> pa.RecordBatch:
+    at: list[int | None] = [0, HOUR, None, 0, 5 * HOUR]
+    known: list[int | None] = [2 * HOUR, None, 3 * HOUR, 9 * HOUR, 4 * HOUR]
+    rows: dict[str, list[Any]] = {"n": [0] * 5, "at": at, "known": known}
+    return record_batch(_timed_parts()[1], rows)
+
+
+ALL_TIMES = ServedTimes(event_times=True, waits=True, label_ages=True)
+
+
+def test_stream_rows_say_when_they_happened_and_how_long_they_waited() -> None:
+    data, spec, layout = _timed_parts()
+    encoder = Encoder(data, spec, layout, ALL_TIMES, "stream")
+    assert encoder.columns == ("n", "y", "e", "at")  # known_at is of batch sources
+    published = np.array([HOUR, HOUR // 2, HOUR, -(2**63), 7 * HOUR])
+    found = encoder.encode(_timed_batch(), np.arange(5), published, 3 * HOUR)
+    assert found.not_known is None
+    assert found.batch.schema == served_schema(layout, ALL_TIMES)
+    batch = to_minibatch(found.batch, [(0, 5)], "stream", layout)
+    assert batch.event_times is not None
+    assert batch.event_times.tolist() == [0, HOUR, -(2**63), 0, 5 * HOUR]
+    assert batch.waits is not None
+    # The second was published before its event.
+    np.testing.assert_array_equal(batch.waits, [3600, 0, math.nan, math.nan, 7200])
+    assert batch.label_ages is not None
+    assert np.isnan(batch.label_ages).all()
+
+
+def test_batch_rows_count_from_when_their_label_was_known() -> None:
+    data, spec, layout = _timed_parts()
+    encoder = Encoder(data, spec, layout, ALL_TIMES, "batch")
+    assert encoder.columns == ("n", "y", "e", "at", "known")
+    found = encoder.encode(_timed_batch(), np.arange(5), None, 3 * HOUR)
+    assert found.not_known is not None
+    # Known at the very end of the window is not known before it.
+    assert found.not_known.tolist() == [False, False, True, True, True]
+    assert dict(found.bad) == {4: "its label was known before the event"}
+    batch = to_minibatch(found.batch, [(0, 5)], "batch", layout)
+    assert batch.waits is not None
+    assert np.isnan(batch.waits).all()
+    assert batch.label_ages is not None
+    np.testing.assert_array_equal(batch.label_ages, [7200, math.nan, math.nan, 9 * 3600, 0])
+
+
+def test_without_times_nothing_of_them_is_read_or_served() -> None:
+    data, spec, layout = _timed_parts()
+    plain = Encoder(data, spec, layout)
+    assert plain.columns == layout.stored_columns
+    found = plain.encode(_timed_batch(), np.arange(5))
+    assert found.batch.schema == served_schema(layout)
+    batch = to_minibatch(found.batch, [(0, 5)], "stream", layout)
+    assert (batch.event_times, batch.waits, batch.label_ages) == (None, None, None)
+
+
+def test_an_id_outside_of_its_feature_is_refused() -> None:
+    feature = {"f": {"encode": "hash", "column": "c", "buckets": 10}}
+    found, layout = encode(feature, {"c": "string"}, {"c": ["a", "b"]})
+    place = found.batch.schema.get_field_index("feature.f")
+    for wrong in (10, -1):
+        ids_of = pa.array([1, wrong], pa.int64())
+        batch = found.batch.set_column(place, found.batch.schema.field(place), ids_of)
+        with pytest.raises(ValueError, match=f"feature 'f': id {wrong} is outside of 0 to 9"):
+            to_minibatch(batch, [(0, 2)], "batch", layout)

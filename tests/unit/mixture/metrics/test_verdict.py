@@ -9,7 +9,8 @@ from forebay.mixture.metrics.verdict import completeness_words, difference_words
 def test_paradigms_that_do_not_differ() -> None:
     words = difference_words("mixture", "mixed", Estimate(0.0004, -0.0021, 0.0029))
     assert words == (
-        "mixture and mixed do not differ (difference 0.0004, 95% interval -0.0021 to 0.0029)"
+        "mixture and mixed do not differ "
+        "(difference 0.0004, 95% interval -0.0021 to 0.0029, rows only)"
     )
 
 

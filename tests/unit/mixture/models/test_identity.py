@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.learning import layout_of
+from support.learning import layout_of, variant
 
 from forebay.config.models import ModelSpec
+from forebay.config.pipelines import TrainSpec
 from forebay.errors import ConfigError
 from forebay.mixture.models.identity import ModelIdentity
 
@@ -20,18 +21,22 @@ COLUMNS = {"user": "string", "price": "float"}
 
 def identity(
     model: dict[str, Any] | None = None,
-    paradigms: tuple[Any, ...] = ("mixture",),
+    paradigms: tuple[str, ...] = ("mixture",),
     sources: int = 2,
     features: dict[str, Any] = FEATURES,
     columns: dict[str, str] = COLUMNS,
+    **more: Any,
 ) -> ModelIdentity:
     spec = ModelSpec.model_validate(model or {})
-    return ModelIdentity.of(layout_of(features, columns), spec, list(paradigms), sources)
+    train = variant(paradigms[0]) | {"compare": [*map(variant, paradigms[1:])]} | more
+    return ModelIdentity.of(
+        layout_of(features, columns), spec, TrainSpec.model_validate(train), sources
+    )
 
 
 def test_the_same_declaration_is_the_same_model() -> None:
     identity().require(identity())
-    identity({"seed": 5, "mixture": {"gain": 0.5}}).require(identity())
+    identity({"seed": 5, "mixture": {"gain": 0.5}}, guard=False).require(identity())
     identity(paradigms=("batch",)).require(
         identity({"mixture": {"memory_output": "both"}}, paradigms=("batch",))
     )
@@ -44,8 +49,21 @@ def test_the_same_declaration_is_the_same_model() -> None:
         (identity(sources=3), "3 sources there, 2 here"),
         (identity({"tower": {"hidden": [8]}}), r"tower \[8\] there, \[64, 32\] here"),
         (
-            identity({"mixture": {"embeddings": "separate"}}),
-            "separate embeddings True there, False here",
+            identity({"mixture": {"embeddings": "shared"}}),
+            "separate embeddings False there, True here",
+        ),
+        (
+            identity({"mixture": {"memory_inputs": "random"}}),
+            "zero memory inputs not there, True here",
+        ),
+        (
+            identity({"mixture": {"memory_embeddings": True}}),
+            "memory_embeddings True there, not here",
+        ),
+        (identity(seeds=3), "seeds 3 there, not here"),
+        (
+            identity(paradigms=("mixture+head",)),
+            r"paradigms \['mixture\+head'\] there, \['mixture'\] here",
         ),
         (
             identity({"mixture": {"memory_tower": {"hidden": [3]}}}),

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from support.learning import make_towers, minibatch
 
+from forebay.config.models import MixtureSpec
+
 
 def parts(learner: Any) -> dict[str, Any]:
     """All variables of the mixture, grouped by the part that they belong to."""
@@ -21,7 +23,7 @@ def moved(learner: Any, feed: Any, seed: int = 1) -> set[str]:
     learner.learn(minibatch(feed, seed))
     after = parts(learner)
     names = {name for name in before if not np.array_equal(before[name], after[name])}
-    known = ("memory_embeddings", "embeddings", "memory", "adapt")
+    known = ("memory_embeddings", "embeddings", "memory", "adapt", "inputs")
     return {next(part for part in known if name.startswith(part)) for name in names}
 
 
@@ -35,16 +37,59 @@ def moved(learner: Any, feed: Any, seed: int = 1) -> set[str]:
     ],
 )
 @pytest.mark.parametrize("stop_gradient", ["output", "theta_only"])
+@pytest.mark.parametrize("mode", ["measured", "paper"])
 def test_who_moves(
-    embeddings: str, by_batch: set[str], by_stream: set[str], stop_gradient: str
+    embeddings: str, by_batch: set[str], by_stream: set[str], stop_gradient: str, mode: str
 ) -> None:
-    spec = {"mixture": {"embeddings": embeddings, "stop_gradient": stop_gradient}}
-    learner = make_towers("mixture", model=spec)
+    spec = {"mode": mode, "embeddings": embeddings, "stop_gradient": stop_gradient}
+    learner = make_towers("mixture", model={"mixture": spec})
+    inputs = {"inputs"} if mode == "measured" else set()
     assert moved(learner, "batch") == by_batch
-    assert moved(learner, "stream") == by_stream
+    assert moved(learner, "stream") == by_stream | inputs
     learner.set_phase(warm_start=True)
-    assert moved(learner, "batch", 2) == by_batch
-    assert moved(learner, "stream", 2) == by_stream
+    if mode == "paper":
+        assert moved(learner, "batch", 2) == by_batch
+        assert moved(learner, "stream", 2) == by_stream
+    else:
+        assert moved(learner, "batch", 2) == by_batch | by_stream
+        assert moved(learner, "stream", 2) == set()
+
+
+def test_the_adapt_tower_may_learn_batch_rows_too() -> None:
+    learner = make_towers("mixture", model={"mixture": {"adapt_learns": "both"}})
+    both = {"memory", "memory_embeddings", "adapt", "embeddings", "inputs"}
+    assert moved(learner, "batch") == both
+
+
+def test_paper_is_algorithm_1_with_the_settings_of_earlier_versions() -> None:
+    paper = MixtureSpec(mode="paper")
+    assert (paper.embeddings, paper.memory_inputs, paper.gain) == ("shared", "random", 0.05)
+    assert MixtureSpec(mode="paper", embeddings="separate").embeddings == "separate"
+    measured = MixtureSpec()
+    assert (measured.embeddings, measured.memory_inputs) == ("separate", "zero")
+
+
+def test_after_the_warm_start_the_adapt_tower_is_the_batch_tower_to_the_last_bit() -> None:
+    learner = make_towers("mixture", "batch_then_stream")
+    learner.set_phase(warm_start=True)
+    for seed in range(30):
+        learner.learn(minibatch("stream" if seed % 5 == 4 else "batch", seed, rows=50 + seed))
+    learner.set_phase(warm_start=False)
+    mixture, single = (model.variables for model in learner._models)
+    for part in ("table0", "table1", "sums0", "sums1"):
+        np.testing.assert_array_equal(
+            mixture[f"embeddings_{part}"].numpy(), single[f"embeddings_{part}"].numpy()
+        )
+    for part in ("weights", "adam_first", "adam_second"):
+        np.testing.assert_array_equal(
+            mixture[f"adapt_{part}"].numpy(), single[f"tower_{part}"].numpy()
+        )
+    for rows in (1, 7, 64):
+        scores = learner.score(minibatch("stream", rows, rows=rows))
+        np.testing.assert_array_equal(scores[:, 0], scores[:, 1])
+    learner.learn(minibatch("stream", 99))
+    scores = learner.score(minibatch("stream", 100))
+    assert (scores[:, 0] != scores[:, 1]).any()
 
 
 def test_without_gain_the_adapt_tower_is_the_stream_tower() -> None:
@@ -60,29 +105,44 @@ def test_without_gain_the_adapt_tower_is_the_stream_tower() -> None:
 def test_gain_lets_the_memory_tower_speak() -> None:
     batch = minibatch("stream", 3)
     quiet, loud = (
-        make_towers("mixture", model={"mixture": {"gain": gain}}).score(batch) for gain in (0, 5)
+        make_towers("mixture", model={"mixture": {"mode": "paper", "gain": gain}}).score(batch)
+        for gain in (0, 5)
     )
     assert not np.allclose(quiet, loud)
 
 
 @pytest.mark.parametrize("memory_output", ["logit", "hidden", "both"])
 @pytest.mark.parametrize("hidden", [[], [8, 4]])
-def test_the_adapt_tower_reads_what_is_declared(memory_output: str, hidden: list[int]) -> None:
-    tower = {"hidden": hidden}
-    spec = {"mixture": {"memory_output": memory_output, "memory_tower": tower}}
-    learner = make_towers("mixture", model=spec)
+@pytest.mark.parametrize("memory_inputs", ["zero", "random"])
+@pytest.mark.parametrize("memory_embeddings", [False, True])
+def test_the_adapt_tower_reads_what_is_declared(
+    memory_output: str, hidden: list[int], memory_inputs: str, *, memory_embeddings: bool
+) -> None:
+    spec = {
+        "memory_output": memory_output,
+        "memory_tower": {"hidden": hidden},
+        "memory_inputs": memory_inputs,
+        "memory_embeddings": memory_embeddings,
+    }
+    learner = make_towers("mixture", model={"mixture": spec})
     width = 1 + 2 * 4 + 8  # price; user and tags; item
-    extra = {"logit": 1, "hidden": (hidden or [width])[-1]}
-    extra["both"] = extra["logit"] + extra["hidden"]
-    inputs = width + extra[memory_output]
-    wanted = inputs * 64 + 64 + 64 * 32 + 32 + 32 + 1
-    assert parts(learner)["adapt_weights"].shape == (wanted,)
+    widths = {"logit": 1, "hidden": (hidden or [width])[-1]}
+    widths["both"] = widths["logit"] + widths["hidden"]
+    extra = widths[memory_output] + memory_embeddings * (width - 1)
+    rest = 64 + 64 * 32 + 32 + 32 + 1
+    drawn = extra if memory_inputs == "random" else 0
+    assert parts(learner)["adapt_weights"].shape == ((width + drawn) * 64 + rest,)
+    if memory_inputs == "zero":
+        assert parts(learner)["inputs_weights"].shape == (extra * 64,)
+    learner.set_phase(warm_start=True)
+    assert np.isfinite(learner.learn(minibatch("batch", 1))["mixture"])
+    learner.set_phase(warm_start=False)
     assert np.isfinite(learner.learn(minibatch("stream", 1))["mixture"])
 
 
 def test_theta_only_lets_the_stream_gradient_through_into_shared_rows() -> None:
     def rows_after(stop_gradient: str) -> Any:
-        spec = {"mixture": {"gain": 1.0, "stop_gradient": stop_gradient}}
+        spec = {"mixture": {"mode": "paper", "gain": 1.0, "stop_gradient": stop_gradient}}
         learner = make_towers("mixture", model=spec)
         learner.learn(minibatch("stream", 1))
         return parts(learner)["embeddings_table0"]

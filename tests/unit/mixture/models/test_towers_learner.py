@@ -61,7 +61,8 @@ def test_every_paradigm_learns() -> None:
             else {"mixture", "mixed", "stream", "batch_then_stream"}
         )
     truth, scored = np.concatenate(labels), np.concatenate(scores)
-    assert scored.shape == (40 * 128, 5)
+    assert [column.name for column in learner.columns] == [*ALL, "mixture/memory"]
+    assert scored.shape == (40 * 128, 6)
     assert scored.dtype == np.float32
     for place, name in enumerate(learner.paradigms):
         assert area_under_curve(truth, scored[:, place]) > 0.8, name
@@ -72,7 +73,7 @@ def test_minibatches_of_any_size_use_one_graph_for_each_feed() -> None:
     for seed, rows in enumerate((1, 64, 7, 3)):
         for feed in ("batch", "stream"):
             batch = minibatch(feed, seed, rows=rows)
-            assert learner.score(batch).shape == (rows, 2)
+            assert learner.score(batch).shape == (rows, 3)
             learner.learn(batch)
     functions = [learner._score, *learner._learn.values()]
     assert [f.experimental_get_tracing_count() for f in functions] == [1, 1, 1]
@@ -206,5 +207,5 @@ def test_other_shapes_of_features_train(features: dict[str, Any]) -> None:
     lists = tuple((splits, values % 9) for splits, values in lists)
     batch = replace(plain, dense=dense, ids=ids, lists=lists)
     assert np.isfinite(learner.learn(batch)["mixture"])
-    assert learner.score(batch).shape == (64, 1)
+    assert learner.score(batch).shape == (64, 2)
     assert set(COLUMNS) >= set(learner._layout.types)

@@ -44,9 +44,10 @@ def made(
     rows_max: int = 100,
     flush_seconds: float = 30.0,
     clock: Callable[[], float] = time.monotonic,
+    hours_together: int | None = None,
 ) -> PrioritisedQueue:
     """Chunks of up to a quarter of the bound, from two readers of each source."""
-    limits = Limits(minibatch_rows, rows_max, 1 << 20, rows_max, flush_seconds)
+    limits = Limits(minibatch_rows, rows_max, 1 << 20, rows_max, flush_seconds, hours_together)
     return PrioritisedQueue(sources, limits, dict.fromkeys(sources.names, 2), clock)
 
 
@@ -299,3 +300,30 @@ def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
         served.open_task(source, task, 0)
         put(served, source, task, chunk([0] * rows))
     assert popped(served.pop(0))[0] == "batch", "of two units the other would be first"
+
+
+def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
+    sources = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
+    served = made(sources, 50, hours_together=2)
+    served.open_task(0, "a", 0)
+    served.open_task(1, "b", 0)
+    put(served, 1, "b", chunk([0, 1, 2, 3, 9]))
+    served.end_task(1, "b", "end of b")
+    assert served.pop(0) is None  # task a is at hour 0 and may still bring rows of it
+    put(served, 0, "a", chunk([0, 2, 3, 5, 6]))
+    served.end_task(0, "a", "end of a")
+    served.set_last(True)
+    frames = [popped(served.pop(0)) for _ in range(6)]
+    # What waits in a partial minibatch leaves before rows that are more than two hours later move.
+    assert [
+        (feed, hour, sum(rows for _, rows in segments)) for feed, hour, segments, _ in frames
+    ] == [
+        ("stream", 0, 3),
+        ("batch", 0, 2),
+        ("batch", 3, 2),
+        ("stream", 3, 1),
+        ("batch", 6, 1),
+        ("stream", 9, 1),
+    ]
+    assert frames[-2][3] == {"a": "end of a"}
+    assert frames[-1][3] == {"b": "end of b"}

@@ -1,0 +1,151 @@
+"""Which paradigm learns best where: generated markets, hourly windows, every variant, many seeds.
+
+    python benchmarks/learning.py               # all of it, on two cores
+    python benchmarks/learning.py --quick       # two minutes, figures that mean little
+    python benchmarks/learning.py --markets incident drift --seeds 1 2 --keep /tmp/runs
+
+Each market of `forebay.demo.ad_market` is generated anew for each seed, which is the models' seed
+too. All variants learn from the same minibatches in one learner, the one that a trainer uses; every
+event is scored before anything of it is learnt, by the weights of the hour that it happened in, and
+judged by its complete label. A market whose labels stop coming for hours is run twice, once with
+the guard. The tables go to docs/learning.md between its markers and, for machines, to
+mixture/metrics/learning.json; both stay as they are with --quick, or with fewer markets. `--keep`
+names a folder of finished runs: what is in it is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shlex
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from learning_figures import Run, figures_of, summarised
+from learning_page import page_text, write_page
+from market_replay import DAYS, SPAN, replay_market
+from replay import Span, Window
+from variants import train_of, variants
+
+from forebay.demo.ad_market import MARKETS, generate
+
+SEEDS = (1, 2, 3, 4, 5)
+PAGE = Path("docs/learning.md")
+FIGURES = Path("mixture/metrics/learning.json")
+HOURLY = 2_000
+QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24), 250)
+# What a variant costs is measured after so many hours, when its functions are traced.
+COST_FROM, COST_DAYS = 30, 3
+COST_SPAN = Span(COST_DAYS * 24, 0, COST_FROM)
+
+
+class Task(NamedTuple):
+    """One run of a market; with `guard`, learning pauses where labels stop coming."""
+
+    market: str
+    seed: int
+    guard: bool
+    days: int = DAYS
+    span: Span = SPAN
+    hourly: int = HOURLY
+
+    @property
+    def file_name(self) -> str:
+        """Where its figures are kept."""
+        return f"{'guarded-' * self.guard}{self.market.replace(' ', '-')}-{self.seed}.json"
+
+
+def run(task: Task, options: dict[str, Any]) -> Run:
+    """Figures of one market and seed."""
+    market = MARKETS[task.market]
+    events = generate(market, task.seed, days=task.days, hourly=task.hourly)
+    train = train_of(variants(), guard=task.guard)
+    model = {"seed": task.seed, **options}
+    found = replay_market(market, events, train, model, span=task.span)
+    return figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
+
+
+def cost(wanted: dict[str, str]) -> float:
+    """CPU milliseconds that one variant alone takes for a minibatch, scoring included."""
+    marks: list[tuple[float, int]] = []
+
+    def mark(window: Window) -> None:
+        marks.append((time.process_time(), window.steps))
+
+    market = MARKETS["late conversions"]
+    events = generate(market, 1, days=COST_DAYS)
+    train = train_of([wanted], guard=False)
+    replay_market(market, events, train, {}, span=COST_SPAN, after_window=mark)
+    (began, before), (ended, after) = marks[COST_FROM], marks[-1]
+    return 1e3 * (ended - began) / (after - before)
+
+
+def main() -> None:
+    arguments = _arguments()
+    names = arguments.markets or list(MARKETS)
+    size = QUICK if arguments.quick else ()
+    tasks = [
+        Task(name, seed, guard, *size)
+        for seed in arguments.seeds
+        for name in names
+        for guard in ((False, True) if MARKETS[name].outages else (False,))
+    ]
+    with ProcessPoolExecutor(
+        arguments.processes, mp_context=multiprocessing.get_context("spawn")
+    ) as pool:
+        runs = _run_all(pool, tasks, arguments)
+        costs = dict(zip(_names(), pool.map(cost, variants()), strict=True))
+    found = summarised(runs, costs)
+    command = shlex.join(["python", "benchmarks/learning.py", *sys.argv[1:]])
+    if arguments.quick or arguments.markets:
+        print(page_text(found, command))
+        return
+    write_page(PAGE, found, command)
+    FIGURES.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _run_all(
+    pool: ProcessPoolExecutor,
+    tasks: list[Task],
+    arguments: argparse.Namespace,
+) -> list[Run]:
+    began = time.monotonic()
+    runs, missing = [], []
+    for task in tasks:
+        file = arguments.keep / task.file_name if arguments.keep else None
+        if file is not None and file.is_file():
+            runs.append(Run(**json.loads(file.read_text())))
+        else:
+            missing.append((task, file, pool.submit(run, task, arguments.model)))
+    for task, file, future in missing:
+        runs.append(future.result())
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(runs[-1]._asdict()))
+        print(f"{time.monotonic() - began:6.0f} s  {task.file_name}", file=sys.stderr)
+    return runs
+
+
+def _names() -> list[str]:
+    return ["+".join(each.values()) for each in variants()]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--quick", action="store_true", help="two minutes instead of an hour")
+    parser.add_argument("--markets", nargs="+", choices=list(MARKETS), help="default: all")
+    parser.add_argument("--seeds", nargs="+", type=int, default=None)
+    parser.add_argument("--keep", type=Path, help="folder of finished runs")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--model", type=json.loads, default={}, help="options of the model, JSON")
+    arguments = parser.parse_args()
+    arguments.seeds = arguments.seeds or ((1,) if arguments.quick else SEEDS)
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

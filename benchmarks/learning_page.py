@@ -1,0 +1,64 @@
+"""Writes the tables of `learning.py` into a page, between its markers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+_HEAD = "| variant | AUC | against the best | better | NE | NE against the best | calibration |"
+_RULE = "|---|---|---|---|---|---|---|"
+
+
+def write_page(page: Path, found: dict[str, Any], command: str) -> None:
+    """Replace what is between the markers of a page.
+
+    Raises:
+        SystemExit: when the page does not hold both markers once.
+    """
+    text = page.read_text()
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"{page}: it needs {BEGIN} and {END} once each")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    page.write_text(f"{before}{BEGIN}\n{page_text(found, command)}\n{END}{after}")
+
+
+def page_text(found: dict[str, Any], command: str) -> str:
+    """All tables, each with its market's conditions."""
+    seeds = len(found["seeds"])
+    lines = [f"Measured on {found['date']} over {seeds} seeds: `{command}`.", ""]
+    for market in found["markets"]:
+        lines += [*_market(market, seeds), ""]
+    lines += ["### CPU", "", "Of one variant alone, for a minibatch of 256 rows:", ""]
+    lines += ["| variant | CPU ms |", "|---|---|"]
+    lines += [f"| `{name}` | {cost:.1f} |" for name, cost in found["cpu_milliseconds"].items()]
+    return "\n".join(lines)
+
+
+def _market(market: dict[str, Any], seeds: int) -> Iterator[str]:
+    low, high = (100 * share for share in market["completeness"])
+    guarded = ", with the guard" if market["guarded"] else ""
+    yield f"### {market['market'].capitalize()}{guarded}"
+    yield ""
+    known = f"{low:.0f}-{high:.0f}%" if round(low) != round(high) else f"{low:.0f}%"
+    yield (
+        f"{known} of the stream's conversions are known at publication; {market['events']:,} events"
+        f" judged a seed. The best uncorrected tower by seed: {', '.join(market['baselines'])}."
+    )
+    yield ""
+    yield _HEAD
+    yield _RULE
+    for name, one in market["variants"].items():
+        yield (
+            f"| `{name}` | {one['auc']:.4f} | {_signed(one['difference'], one['reach'], 4)} |"
+            f" {one['better']}/{seeds} | {one['normalised_entropy']:.3f} |"
+            f" {_signed(one['entropy_difference'], one['entropy_reach'], 3)} |"
+            f" {one['calibration']:.2f} |"
+        )
+
+
+def _signed(value: float, reach: float | None, digits: int) -> str:
+    text = f"{value:+.{digits}f}"
+    return text if reach is None else f"{text} ± {reach:.{digits}f}"

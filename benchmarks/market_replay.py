@@ -1,0 +1,100 @@
+"""Replays a generated market in hourly windows: W learns its stream, and history of W - 24h."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from replay import ROWS, Feeds, Replayed, Span, Window, encoded, replay
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.demo.ad_market import HORIZON, START, Events, Market, features_of
+from forebay.mixture.features.encode import Encoder
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.make_learner import make_learner
+
+HOUR_US = 3_600_000_000
+START_US = int(START.timestamp() * 1e6)
+HISTORY_HOURS = HORIZON // timedelta(hours=1)
+THREADS = 1
+DAYS = 12
+# After five days of warm start the sixth lets all variants settle: some change feeds then.
+SPAN = Span(windows=DAYS * 24, warm=5 * 24, judged_from=6 * 24)
+
+
+def pipeline_of(market: Market, train: dict[str, Any], model: dict[str, Any]) -> PipelineSpec:
+    """The pipeline that a user would declare for this market."""
+    return PipelineSpec.model_validate(
+        {
+            "name": "conversions",
+            "dataset": {
+                "window": "1h",
+                "start": START.isoformat(),
+                "event_id": "id",
+                "label": {"column": "converted"},
+                "streams": {
+                    "history": {"sources": ["impressions"], "offset": "24h", "feed": "batch"},
+                    "live": {"sources": ["live_impressions"], "feed": "stream"},
+                },
+                "features": features_of(market),
+            },
+            "model": model,
+            "train": {"minibatch_rows": ROWS, **train},
+        }
+    )
+
+
+def replay_market(
+    market: Market,
+    events: Events,
+    train: dict[str, Any],
+    model: dict[str, Any],
+    *,
+    span: Span = SPAN,
+    after_window: Callable[[Window], None] | None = None,
+) -> Replayed:
+    """Train all variants on a market's events, score the judged events."""
+    pipeline = pipeline_of(market, train, model)
+    source = _source()
+    layout = FeatureLayout.of(pipeline.dataset, source.columns)
+    learner = make_learner(pipeline, source.columns, 2, THREADS)
+    feeds = _feeds(events, Encoder(pipeline.dataset, source, layout), layout)
+    return replay(learner, feeds, span, after_window)
+
+
+def _source() -> SourceSpec:
+    whole = ("id", "user", "item", "category", "segment", "position", "device", "converted")
+    columns = {"at": ColumnType.TIMESTAMP, **dict.fromkeys(whole, ColumnType.INT)}
+    return SourceSpec(name="impressions", kind="memory", columns=columns)
+
+
+def _feeds(events: Events, encoder: Encoder, layout: FeatureLayout) -> Feeds:
+    rows = np.flatnonzero(events.streamed)
+    rows = rows[np.argsort(events.published[rows], kind="stable")]
+    waits = ((events.published - events.at) / 1e6).astype(np.float32)
+    # What a join of both copies of an event finds: whether the stream said what is true now.
+    agrees = (events.known == events.converted).astype(np.float32)
+    history = replace(
+        encoded(events.history(), encoder, "batch", layout),
+        event_times=events.at,
+        waits=np.where(events.streamed, waits, np.nan).astype(np.float32),
+        known=np.where(events.streamed, agrees, np.nan).astype(np.float32),
+    )
+    hours = (events.at - START_US) // HOUR_US
+    return Feeds(
+        history=history,
+        history_windows=hours + HISTORY_HOURS,
+        stream=replace(
+            encoded(events.stream(), encoder, "stream", layout),
+            event_times=events.at[rows],
+            waits=waits[rows],
+        ),
+        stream_windows=(events.published[rows] - START_US) // HOUR_US,
+        events=history,
+        event_windows=hours,
+        converted=events.converted,
+    )

@@ -1,0 +1,108 @@
+"""Contradictions in what is said of labels: when they are known, and how late ones are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from forebay.config.base import format_duration
+from forebay.config.features import feature_columns
+from forebay.config.feeds import source_feeds
+from forebay.config.models import Variant
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problems import Problem
+from forebay.config.registry import kind_named
+from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.spelling import nearest
+from forebay.config.yaml_positions import Document, KeyPath
+
+_KNOWN_AT: KeyPath = ("dataset", "label", "known_at")
+
+
+def check_labels(
+    document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> Iterator[Problem]:
+    """Problems of a pipeline whose sources are sound and whose streams have feeds."""
+    feeds = source_feeds(spec, sources)
+    batch = {name: sources[name] for name, feed in feeds.items() if feed == "batch"}
+    stream = {name: sources[name] for name, feed in feeds.items() if feed == "stream"}
+    if spec.dataset.label.known_at is not None:
+        yield from _known_at(document, spec.dataset.label.known_at, batch)
+        yield from _leaks(document, spec, spec.dataset.label.known_at)
+    yield from _join(document, spec)
+    if batch and stream and spec.model.kind == "towers":
+        yield from _corrections(document, spec, stream)
+
+
+def _known_at(
+    document: Document, column: str, batch: Mapping[str, SourceSpec]
+) -> Iterator[Problem]:
+    if not batch:
+        message = (
+            "known_at: no stream feeds batch, and labels of a stream are those known when it "
+            "published them; remove it"
+        )
+        yield document.problem(_KNOWN_AT, "known-at", message, at_key=True)
+    for name, source in batch.items():
+        kind = source.columns.get(column)
+        timestamps = [each for each, of in source.columns.items() if of is ColumnType.TIMESTAMP]
+        if kind is None:
+            message = f"known_at: column {column!r} is not declared in source {name}"
+            yield document.problem(_KNOWN_AT, "known-at", message, nearest(column, timestamps))
+        elif kind is not ColumnType.TIMESTAMP:
+            message = f"known_at: column {column!r} is {kind} in source {name}, not timestamp"
+            yield document.problem(_KNOWN_AT, "known-at", message)
+
+
+def _leaks(document: Document, spec: PipelineSpec, column: str) -> Iterator[Problem]:
+    for name, feature in spec.dataset.features.items():
+        if column in feature_columns(name, feature):
+            message = (
+                f"feature {name!r} reads column {column!r}, which is the label's known_at: when a "
+                "label was known says what it is; remove the feature"
+            )
+            path = ("dataset", "features", name)
+            yield document.problem(path, "label-as-feature", message, at_key=True)
+
+
+def _join(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    written, longest = spec.dataset.label_join, spec.dataset.offset_max
+    if written is not None and written < longest:
+        message = (
+            f"label_join: {format_duration(written)} is shorter than the largest offset "
+            f"({format_duration(longest)}): batch rows that old would never find what the stream "
+            "said of them; raise it, or remove it"
+        )
+        yield document.problem(
+            ("dataset", "label_join"), "label-join", message, format_duration(longest)
+        )
+
+
+def _corrections(
+    document: Document, spec: PipelineSpec, stream: Mapping[str, SourceSpec]
+) -> Iterator[Problem]:
+    """A correction has to know how long stream rows have waited."""
+    for path, variant in _variants(spec):
+        for name, source in stream.items():
+            problem = ""
+            if not kind_named(source.kind).bounded:
+                if source.event_time is None:
+                    problem = (
+                        f"source {name!r} names no event_time, from which its rows have waited; "
+                        "add it there"
+                    )
+            else:
+                problem = (
+                    f"source {name!r} of kind {source.kind} does not say when its rows were "
+                    "published; stream from a topic or a log"
+                )
+            if problem:
+                message = f"delay: {variant.delay!r} learns how late labels are, and {problem}"
+                yield document.problem(path, "delay-time", f"{message}, or remove the delay")
+
+
+def _variants(spec: PipelineSpec) -> Iterator[tuple[KeyPath, Variant]]:
+    """Variants that correct late labels, and where that is written."""
+    for index, variant in enumerate(spec.train.variants):
+        if variant.delay != "none" and variant.paradigm != "batch":
+            where: KeyPath = ("train", "compare", index - 1) if index else ("train",)
+            yield (*where, "delay"), variant

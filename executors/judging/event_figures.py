@@ -1,0 +1,168 @@
+"""Figures of event scores: of one window, by answer, source and slice, and pooled over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.executors.judging.event_rows import EventRows
+from forebay.executors.judging.slice_names import slice_name
+from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
+from forebay.mixture.metrics.losses import LossEstimate, estimate_losses, pool_losses
+from forebay.mixture.metrics.probabilities import (
+    calibration,
+    log_loss,
+    mean_of_all,
+    normalised_entropy,
+)
+from forebay.mixture.metrics.verdict import one_class_words, partial_words
+from forebay.mixture.score_columns import over_seeds
+
+Json = dict[str, Any]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+# Of each sliced feature, the values with the most rows; the others are one slice together.
+SLICE_VALUES_MAX = 20
+_REST = "all others"
+
+
+@dataclass(frozen=True)
+class EventFigures:
+    """What is said of one window's judged rows, and what pooled figures take from it.
+
+    columns: names of the C scores. auc, losses: of all columns; None with one class only.
+    positives: among the judged rows. expected: float64[C], how many each column expected.
+    block: the window's `event` in a summary.
+    """
+
+    window: str
+    columns: tuple[str, ...]
+    all_here: bool
+    auc: AucEstimate | None
+    losses: LossEstimate | None
+    positives: int
+    expected: Floats
+    block: Json
+
+    @classmethod
+    def of(cls, rows: EventRows, pipeline: PipelineSpec) -> EventFigures:
+        """Judge the rows of one window."""
+        auc = estimate_auc(rows.labels, rows.scores) if rows.columns else None
+        return cls(
+            window=rows.window,
+            columns=rows.columns,
+            all_here=rows.all_here,
+            auc=auc,
+            losses=estimate_losses(rows.labels, rows.scores) if rows.columns else None,
+            positives=int((rows.labels > 0.5).sum()),
+            expected=rows.scores.sum(axis=0, dtype=np.float64),
+            block=_block(rows, pipeline, auc),
+        )
+
+    @property
+    def counts(self) -> bool:
+        """Whether the window may be part of pooled figures and verdicts."""
+        return self.all_here and self.auc is not None
+
+
+def counted_windows(windows: Iterable[EventFigures]) -> list[EventFigures]:
+    """Those that count, and were scored by the same columns as the last of them."""
+    counted = [one for one in windows if one.counts]
+    return [one for one in counted if one.columns == counted[-1].columns]
+
+
+def pooled_block(windows: Iterable[EventFigures]) -> Json:
+    """The block `event` of what is pooled: windows with all their labels and both classes."""
+    counted = counted_windows(windows)
+    auc = pool(one.auc for one in counted)
+    losses = pool_losses(one.losses for one in counted)
+    if auc is None or losses is None:
+        return {"windows": 0, "judged": 0, "answers": {}}
+    positives = sum(one.positives for one in counted)
+    expected = np.sum([one.expected for one in counted], axis=0)
+    return {
+        "windows": len(counted),
+        "judged": losses.rows,
+        "answers": {
+            column.name: {
+                "auc": auc.interval(places).as_json(),
+                "log_loss": losses.interval(places).as_json(),
+                "normalised_entropy": losses.normalised().interval(places).as_json(),
+                "calibration": float(expected[list(places)].mean()) / positives,
+            }
+            for column, places in over_seeds(counted[0].columns).items()
+        },
+    }
+
+
+def _block(rows: EventRows, pipeline: PipelineSpec, auc: AucEstimate | None) -> Json:
+    whole = np.ones(rows.judged, np.bool_)
+    sources = _by_source(rows, pipeline.source_names)
+    return {
+        "rows": rows.rows,
+        "judged": rows.judged,
+        "unjudged": {"gone": rows.gone, "before": rows.before, "left_out": rows.left_out},
+        "complete": rows.all_here,
+        "answers": _answers(rows, whole, auc, rows.rows),
+        "sources": {name: _part(rows, mask) for name, mask in sources},
+        "slices": {
+            feature: {name: _part(rows, mask) for name, mask in _values(pipeline, feature, ids)}
+            for feature, ids in rows.slices.items()
+            if feature in pipeline.dataset.features  # it may have been renamed since
+        },
+    }
+
+
+def _part(rows: EventRows, mask: Mask) -> Json:
+    """Figures of every answer on some of a window's rows."""
+    auc = estimate_auc(rows.labels[mask], rows.scores[mask]) if rows.columns else None
+    return _answers(rows, mask, auc, None)
+
+
+def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int | None) -> Json:
+    """Figures of each answer, the means over its seeds. of_rows: where it is known."""
+    labels, scores = rows.labels[mask], rows.scores[mask]
+    positives = int((labels > 0.5).sum())
+    found: Json = {}
+    for column, places in over_seeds(rows.columns).items():
+        estimate = None if auc is None else auc.interval(places)
+        value = None if estimate is None else estimate.value
+        words = one_class_words(positives, len(labels)) if estimate is None else ""
+        if not rows.all_here:
+            words = partial_words(value, len(labels), of_rows)
+        own = scores[:, list(places)].T
+        found[column.name] = {
+            "auc": value,
+            "auc_interval": None if estimate is None else [estimate.low, estimate.high],
+            "log_loss": mean_of_all(log_loss(labels, one) for one in own),
+            "normalised_entropy": mean_of_all(normalised_entropy(labels, one) for one in own),
+            "calibration": mean_of_all(calibration(labels, one) for one in own),
+            "rows": len(labels),
+            "positives": positives,
+            "seeds": len(places),
+            "words": words,
+        }
+    return found
+
+
+def _by_source(rows: EventRows, names: Sequence[str]) -> Iterator[tuple[str, Mask]]:
+    for index in np.unique(rows.sources).tolist():
+        yield names[index], rows.sources == index
+
+
+def _values(
+    pipeline: PipelineSpec, feature: str, ids: npt.NDArray[np.int64]
+) -> Iterator[tuple[str, Mask]]:
+    """Values with most rows first, of equally many the smaller id; the rest together."""
+    values, counts = np.unique(ids, return_counts=True)
+    order = values[np.argsort(-counts, kind="stable")]
+    spec = pipeline.dataset.features[feature]
+    for value in order[:SLICE_VALUES_MAX].tolist():
+        yield slice_name(spec, value), ids == value
+    if len(order) > SLICE_VALUES_MAX:
+        yield _REST, np.isin(ids, order[SLICE_VALUES_MAX:])

@@ -1,0 +1,116 @@
+"""The gate: which variant of a trained window serves, decided by event scores alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from forebay.config.jobs import GateMetric, PublishSpec
+from forebay.executors.judging.event_figures import EventFigures, counted_windows
+from forebay.mixture.metrics.auc import AucEstimate, pool
+from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.losses import LossEstimate, pool_losses
+from forebay.mixture.metrics.verdict import difference_words
+from forebay.mixture.score_columns import ScoreColumn, over_seeds
+from forebay.system.message import Message
+
+GATE_FILE = "gate.json"
+# Windows of events that are looked at, the newest ones: two days of hours.
+WINDOWS_MAX = 48
+
+
+class GateDecision(Message):
+    """What serves of a window, and why. It is stored beside the model that serves.
+
+    words: for people. windows: those whose event scores decided; none where too little is judged.
+    rows: how many judged rows they have.
+    """
+
+    variant: str
+    declared: str
+    words: str
+    windows: list[str] = Field(default_factory=list)
+    rows: int = 0
+
+    @property
+    def replaces(self) -> bool:
+        """Whether something else than the declared variant serves."""
+        return self.variant != self.declared
+
+
+def decide(
+    spec: PublishSpec,
+    variants: Sequence[str],
+    windows: Sequence[EventFigures],
+    serving: str | None = None,
+) -> GateDecision:
+    """Choose the variant that serves.
+
+    The incumbent stays unless the best of the others is significantly better at event time: the
+    declared variant, or with `against: served` the one that serves now. Windows whose complete
+    labels are not all there, or that have one class only, decide nothing.
+
+    Args:
+        spec: how a pipeline publishes.
+        variants: those that are trained, the declared one first.
+        windows: event scores, in order; the newest decide that have `min_rows` rows together.
+        serving: the variant that serves now; None where nothing serves.
+    """
+    declared = incumbent = variants[0]
+    if spec.against == "served" and serving is not None and serving in variants:
+        incumbent = serving
+    found = GateDecision(variant=incumbent, declared=declared, words="")
+    if len(variants) == 1:
+        words = f"{declared} serves: nothing else is trained"
+        return found.model_copy(update={"words": words})
+    chosen, rows = _newest(windows, spec.min_rows)
+    if rows < spec.min_rows:
+        how = "as declared" if incumbent == declared else "on"
+        words = (
+            f"{incumbent} serves {how}: the gate decides from {spec.min_rows:,} judged rows on "
+            f"(job.publish.min_rows), and windows with all their labels and both classes have "
+            f"{rows:,}"
+        )
+        return found.model_copy(update={"words": words, "rows": rows})
+    best, difference = _best(spec.metric, chosen, variants, incumbent)
+    words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"
+    if difference is not None:
+        variant = best if difference.excludes_zero else incumbent
+        compared = difference_words(best, incumbent, difference)
+        words = f"{variant} serves: at event time, by {spec.metric}, {compared}"
+        found = found.model_copy(update={"variant": variant})
+    keys = [one.window for one in chosen]
+    return found.model_copy(update={"words": words, "windows": keys, "rows": rows})
+
+
+def _newest(windows: Sequence[EventFigures], rows_min: int) -> tuple[list[EventFigures], int]:
+    """The newest windows that count and have so many rows, in order, or all; and their rows."""
+    chosen: list[EventFigures] = []
+    rows = 0
+    for one in reversed(counted_windows(windows)):
+        if rows < rows_min and one.losses is not None:
+            chosen.insert(0, one)
+            rows += one.losses.rows
+    return chosen, rows
+
+
+def _best(
+    metric: GateMetric, chosen: Sequence[EventFigures], variants: Sequence[str], incumbent: str
+) -> tuple[str, Estimate | None]:
+    """The best variant, and by how much it is better than the incumbent; None where it is that."""
+    auc, losses = pool(one.auc for one in chosen), pool_losses(one.losses for one in chosen)
+    if auc is None or losses is None:
+        return incumbent, None
+    measured: AucEstimate | LossEstimate = auc
+    if metric != "auc":
+        measured = losses.normalised() if metric == "normalised_entropy" else losses
+    sign = 1.0 if metric == "auc" else -1.0
+    answers = over_seeds(chosen[0].columns)
+    places = {one.name: answers[one] for one in map(ScoreColumn, variants) if one in answers}
+    values = {name: sign * measured.interval(each).value for name, each in places.items()}
+    best = max(values, key=lambda name: (values[name], name == incumbent))
+    if best == incumbent:
+        return incumbent, None
+    pair = (best, incumbent) if metric == "auc" else (incumbent, best)  # losses: less is better
+    return best, measured.difference(*(places[name] for name in pair))

@@ -1,0 +1,118 @@
+"""EventJudge: scores rows with the models that would have answered, while their window is trained.
+
+An event is judged by the newest link of the line that had ended when it happened. Its complete
+label comes with a later window, whose trainer scores it: by a second learner, which is loaded with
+the checkpoint of that link. The link was trained before the event, so it has not learnt from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from forebay.config.datasets import Feed
+from forebay.executors.judging.sample import EventSample
+from forebay.executors.model_line.link import Parent
+from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.minibatch_rows import joined, take
+
+# Scored at once: a call of the model costs as much as some hundred rows.
+_ROWS_AT_ONCE = 4_096
+_NOBODY = -1
+
+Scores = npt.NDArray[np.float32]
+Scorer = Callable[[Minibatch], Scores]
+
+
+class JudgingLink(NamedTuple):
+    """A link that may judge. end: of its window, in microseconds since 1970 UTC."""
+
+    end: int
+    name: Parent
+
+
+class JudgedWriter(Protocol):
+    """Where judged rows go."""
+
+    def append_judged(self, minibatch: Minibatch, link: str, scores: Scores) -> None:
+        """Keep rows with their scores float32[N, columns]; NaN where nobody judged them."""
+
+
+class EventJudge:
+    """Judges the rows of one window. Not safe for several threads."""
+
+    def __init__(
+        self,
+        links: Sequence[JudgingLink],
+        feed: Feed,
+        end: int,
+        sample: EventSample,
+        columns: int,
+        scorer: Callable[[Parent], Scorer | None],
+        writer: JudgedWriter,
+    ) -> None:
+        """Nothing is loaded before the first row.
+
+        Args:
+            links: the newest links of windows before this one, in order.
+            feed: whose rows have complete labels.
+            end: of the window: nobody has answered for what is said to happen later.
+            sample: which events are judged.
+            columns: of scores.
+            scorer: the model of a link; None where its checkpoint is not kept any more. What it
+                returned before is of no use after the next call.
+            writer: where judged rows go.
+        """
+        self._links = list(links)
+        self._ends = np.array([link.end for link in links], np.int64)
+        self._feed = feed
+        self._end = end
+        self._sample = sample
+        self._columns = columns
+        self._scorer = scorer
+        self._writer = writer
+        self._waiting: dict[int, list[Minibatch]] = {}
+        self._rows = 0
+
+    def add(self, minibatch: Minibatch) -> None:
+        """Take rows of a step; those without a complete label or a time are judged by nobody."""
+        if minibatch.feed != self._feed:
+            return
+        times = minibatch.event_times
+        if times is None:
+            return
+        places = self._sample.accept(minibatch.event_ids)
+        if not len(places):
+            return
+        judges = self._judges(times[places])
+        for judge in np.unique(judges).tolist():
+            rows = take(minibatch, places[judges == judge])
+            self._waiting.setdefault(judge, []).append(rows)
+        self._rows += len(places)
+        if self._rows >= _ROWS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Score what waits, and hand it on: before each seal."""
+        for judge in sorted(self._waiting):
+            rows = joined(self._waiting[judge])
+            name = None if judge == _NOBODY else self._links[judge].name
+            scorer = None if name is None else self._scorer(name)
+            if scorer is None:
+                scores = np.full((len(rows), self._columns), np.nan, np.float32)
+            else:
+                scores = scorer(rows)
+            self._writer.append_judged(rows, "" if name is None else link_text(name), scores)
+        self._waiting, self._rows = {}, 0
+
+    def _judges(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        found = np.searchsorted(self._ends, times, side="right") - 1
+        return np.where(times < self._end, found, _NOBODY)
+
+
+def link_text(name: Parent) -> str:
+    """How a link is named in a segment: `2026-03-01T07 generation 2`."""
+    return f"{name.window} generation {name.generation}"

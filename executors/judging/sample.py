@@ -1,0 +1,65 @@
+"""Which events of a window are judged: those whose ids have the smallest hashes.
+
+The same events are in it in whatever order their rows come, and whatever is read twice, since only
+ids decide. Of equal hashes, all or none are in it: ids have one hash each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from forebay.datatasks.sources.common.row_ids import splitmix64
+
+Ids = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+_LARGEST = np.iinfo(np.uint64).max
+
+
+def in_sample(event_ids: Ids, rows_max: int) -> npt.NDArray[np.bool_]:
+    """Which rows (bool[N]) are of the `rows_max` events with the smallest hashes."""
+    hashes = _hashes(event_ids)
+    different = np.unique(hashes)
+    if len(different) <= rows_max:
+        return np.ones(len(event_ids), np.bool_)
+    return np.asarray(hashes < different[rows_max], np.bool_)
+
+
+class EventSample:
+    """Says of rows as they come whether they may be in the sample; never no to one that is.
+
+    What it says yes to is a bound times the logarithm of how many come, for `in_sample` to choose
+    from: of 10 million events and a bound of 100,000, about 700,000.
+    """
+
+    def __init__(self, rows_max: int, event_ids: Ids | None = None) -> None:
+        """event_ids: int64[N], what it said yes to before, in an earlier process."""
+        self._rows_max = rows_max
+        self._bound = _LARGEST
+        self._accepted: list[Hashes] = []
+        self._count = 0
+        if event_ids is not None:
+            self.accept(event_ids)
+
+    def accept(self, event_ids: Ids) -> npt.NDArray[np.intp]:
+        """Places of the rows (of int64[N] event ids) that may be in it."""
+        if not self._rows_max:
+            return np.empty(0, np.intp)
+        hashes = _hashes(event_ids)
+        places = np.flatnonzero(hashes <= self._bound)
+        self._accepted.append(hashes[places])
+        self._count += len(places)
+        if self._count > 2 * self._rows_max:
+            self._lower()
+        return places
+
+    def _lower(self) -> None:
+        """Forget all but the smallest: nothing above them can be in the sample any more."""
+        smallest = np.unique(np.concatenate(self._accepted))[: self._rows_max]
+        if len(smallest) == self._rows_max:
+            self._bound = smallest[-1]
+        self._accepted, self._count = [smallest], len(smallest)
+
+
+def _hashes(event_ids: Ids) -> Hashes:
+    return splitmix64(event_ids.astype(np.int64, copy=False).view(np.uint64))

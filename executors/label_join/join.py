@@ -1,0 +1,188 @@
+"""LabelJoin: tells of batch rows whether the stream had their label when it published them.
+
+The rows of a stream are kept by event id: those of earlier windows from the score segments of the
+model line, as far back as `label_join`, and those of this window as they are scored. What a batch
+row finds does not depend on what was killed meanwhile: of earlier windows all is known before the
+window begins, and of this one only that counts which came long enough before the batch row (see
+`hours_together`). Nothing of it is part of a checkpoint: it is read again from the segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from forebay.config.feeds import source_feeds
+from forebay.config.label_join import hours_together
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval, order_of
+from forebay.datatasks.plans import WindowPlan
+from forebay.executors.label_join.published import Floats, GrowingRows, Ints, PublishedRows
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
+from forebay.executors.window_files.scores import Segments
+from forebay.home.store import store_of
+from forebay.mixture.minibatch import Minibatch
+from forebay.system.instants import to_us
+
+Places = npt.NDArray[np.int32]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = 1_000_000
+_HOUR_US = 3600 * _US
+_UNKNOWN = np.iinfo(np.int64).min
+# Rows of one hour may be in two minibatches, and clocks may differ by less than an hour.
+_HOURS_BESIDE = 2
+
+
+class LabelJoin:
+    """What the stream said, for one trainer. Used from one thread."""
+
+    def __init__(
+        self, chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+    ) -> None:
+        """Nothing is read yet."""
+        self._chain = chain
+        self._within = pipeline.dataset.joined_within
+        self._together = hours_together(pipeline)
+        feeds = source_feeds(pipeline, sources)
+        self._is_stream = np.array([feeds[name] == "stream" for name in pipeline.source_names])
+        offsets = {
+            source: stream.offset
+            for stream in pipeline.dataset.streams.values()
+            for source in stream.sources
+        }
+        self._offsets = [offsets[name] for name in pipeline.source_names]
+        self._last: Link | None = None  # whose rows are in `_earlier`, and all those before
+        self._earlier = PublishedRows.none()
+        self._this = GrowingRows()
+        self._begins = np.zeros(len(self._offsets), np.int64)
+        self._hours_max = 0
+
+    def begin(self, plan: WindowPlan, before: Link | None) -> None:
+        """Go to a window.
+
+        Args:
+            plan: of the window.
+            before: the link that it starts from; None where the line begins.
+
+        Raises:
+            DataError: when segments of an earlier window are missing or damaged.
+        """
+        since = plan.start - self._within
+        self._load(since, before)
+        self._earlier = self._earlier.since(to_us(since))
+        self._hours_max = Interval(plan.start, plan.end).hours - 1
+        self._begins = np.array([to_us(plan.start - offset) for offset in self._offsets])
+        self._this = GrowingRows()
+
+    def resume(self, plan: WindowPlan, scores: Path) -> None:
+        """Take back what is sealed of the window's own scores."""
+        table = None if self._together is None else Segments(plan.window, scores).published()
+        if table is not None:
+            ids, fresh, waits, times, sources = _arrays(table)
+            self._this.add(self._of_this(ids, fresh, waits, times, sources))
+
+    def add(self, minibatch: Minibatch) -> None:
+        """Rows of the stream that are scored now."""
+        times, waits = minibatch.event_times, minibatch.waits
+        if self._together is None or times is None or waits is None:
+            return
+        ids, fresh = minibatch.event_ids, minibatch.labels
+        self._this.add(self._of_this(ids, fresh, waits, times, minibatch.sources))
+
+    def joined(self, minibatch: Minibatch) -> Minibatch:
+        """Batch rows with `waits` and `known`."""
+        fresh, waits = self._found(minibatch)
+        known = np.where(np.isnan(waits), np.nan, fresh == minibatch.labels)
+        if minibatch.label_ages is not None:
+            # NaN is less than nothing.
+            dated = ~np.isnan(minibatch.label_ages) & ~np.isnan(waits)
+            known = np.where(dated, minibatch.label_ages <= waits, known)
+        return replace(minibatch, waits=waits, known=known.astype(np.float32))
+
+    @property
+    def rows(self) -> int:
+        """Rows of earlier windows that are kept."""
+        return len(self._earlier)
+
+    def _found(self, minibatch: Minibatch) -> tuple[Floats, Floats]:
+        ids = minibatch.event_ids
+        if self._together is None or minibatch.event_times is None:
+            fresh, waits = (np.full(len(ids), np.nan, np.float32) for _ in range(2))
+        else:
+            hours = self._hours(minibatch.event_times, minibatch.sources)
+            latest = hours - (self._together + _HOURS_BESIDE)
+            undated = minibatch.event_times == _UNKNOWN
+            fresh, waits = self._this.find(ids, np.where(undated, _UNKNOWN, latest))
+        place = self._earlier.places(ids)
+        at = np.flatnonzero(place >= 0)
+        fresh[at], waits[at] = self._earlier.fresh[place[at]], self._earlier.waits[place[at]]
+        return fresh, waits
+
+    def _hours(self, times: Ints, sources: Places) -> Ints:
+        """Hours from where the window's data begins, of each row by its source.
+
+        Rows of earlier times are served in the first hour. Those of a stream that are stamped later
+        are so too: nothing finds them.
+        """
+        hours = np.floor_divide(times - self._begins[sources], _HOUR_US)
+        found: Ints = np.clip(hours, 0, self._hours_max)
+        return found
+
+    def _load(self, since: datetime, before: Link | None) -> None:
+        """Take in what windows published that ended since then; those known are not read again."""
+        last = self._last
+        if before is None or last is None or order_of(before) < order_of(last):
+            last, self._earlier = None, PublishedRows.none()
+        if before is not None:
+            first = Interval(_EPOCH, since) if last is None else last
+            for link in self._chain.between(first, before):
+                if last is None or link.name != last.name:
+                    self._earlier = self._earlier.followed_by(self._of_window(link))
+        self._last = before
+
+    def _of_window(self, link: Link) -> PublishedRows:
+        """What a window published, by the instant; none of it after the window's end.
+
+        Its rows go all together then, however their clocks were set.
+        """
+        stored = link.files.get("scores")
+        folder = store_of(self._chain.home).tree(stored) if stored else None
+        table = Segments(link.window, folder).published()
+        if table is None:
+            return PublishedRows.none()
+        ids, fresh, waits, times, sources = _arrays(table)
+        at = self._usable(times, waits, sources)
+        marks = np.minimum(_published(times[at], waits[at]), to_us(link.end))
+        return PublishedRows.of(ids[at], fresh[at], waits[at], marks)
+
+    def _of_this(
+        self, ids: Ints, fresh: Floats, waits: Floats, times: Ints, sources: Places
+    ) -> PublishedRows:
+        """Rows of this window, by the hour in which they are served."""
+        at = self._usable(times, waits, sources)
+        published = _published(times[at], waits[at])
+        return PublishedRows.of(ids[at], fresh[at], waits[at], self._hours(published, sources[at]))
+
+    def _usable(self, times: Ints, waits: Floats, sources: Places) -> Ints:
+        """Rows of a stream of which it is known when they were published."""
+        known = (times != _UNKNOWN) & ~np.isnan(waits) & (sources >= 0)
+        return np.flatnonzero(known & self._is_stream[np.maximum(sources, 0)])
+
+
+def _published(times: Ints, waits: Floats) -> Ints:
+    found: Ints = times + (waits.astype(np.float64) * _US).astype(np.int64)
+    return found
+
+
+def _arrays(table: pa.Table) -> tuple[Ints, Floats, Floats, Ints, Places]:
+    names = ("event_id", "fresh", "wait", "event_time", "source")
+    ids, fresh, waits, times, sources = (table.column(name).to_numpy() for name in names)
+    return ids, fresh, waits, times, sources

@@ -1,0 +1,69 @@
+"""The demo's second pipeline: late labels in a generated market, and what became of them.
+
+The sentences follow what was measured: another seed or version may turn them round, and the demo
+ends as well as before. That the mixture wins is demanded elsewhere, by the chaos test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from forebay.demo.console import say
+from forebay.demo.count import disagreements, log_rows, parquet_rows
+from forebay.demo.direct import Direct
+from forebay.demo.market_data import prepare_market
+from forebay.demo.mode import Json
+from forebay.demo.settings import Settings
+from forebay.demo.signals import undisturbed
+from forebay.errors import RowsLostError
+from forebay.report.facts import facts_of
+from forebay.report.html import render_html
+
+# What each rival of the pipeline stands for.
+_RIVALS = {
+    "stream": "fresh labels alone",
+    "batch": "history alone, a day old",
+    "mixed": "both in one tower",
+    "batch_then_stream+head": "one tower, corrected alike",
+}
+
+
+def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str]) -> None:
+    """Generate the market or find it, train its hours by `forebay run`, and tell what came of it.
+
+    Raises:
+        ForebayError: when a window could not be trained, or rows do not agree.
+    """
+    built, reused = prepare_market(settings.market)
+    say(f"conversions  {'reused' if reused else 'built'}: {built.words}")
+    way = Direct(settings.home, settings.conversions, config, environ)
+    try:
+        summary = way.train(lambda: None)
+    finally:
+        with undisturbed():
+            way.stop()
+    stored = {
+        "impressions": parquet_rows(settings.market / "impressions", time="at", label="converted"),
+        "live_impressions": log_rows(settings.market / "live_impressions", label="converted"),
+    }
+    wrong = disagreements(summary, stored)
+    if wrong:
+        raise RowsLostError("\n".join(wrong))
+    page = settings.conversions.summary.with_name("conversions.html")
+    page.write_text(render_html(facts_of(summary)))
+    for line in story(summary):
+        say(f"conversions  {line}")
+    say(f"conversions  report {page}")
+
+
+def story(summary: Json) -> Iterator[str]:
+    """What was learnt from the run, a line each."""
+    pooled = summary["pooled"]
+    share = pooled["label_completeness"]["share"]
+    if share is not None:
+        yield f"{100 * share:.0f}% of the purchases are known when the stream publishes them"
+    first = summary["paradigms"][0]
+    for difference in pooled["differences"]:
+        if difference["a"] == first and difference["b"] in _RIVALS:
+            yield f"{_RIVALS[difference['b']]}: {difference['words']}"

@@ -1,0 +1,70 @@
+"""The guard against a stream whose labels stop coming: the rule alone, row by row.
+
+Rows of a stream are compared with what a tower expects that only batch rows train: it cannot learn
+the fault. The sums decay with each row, and not by rows but by the positives that are expected,
+so that the rule is as sure where 1 in 1,000 is positive as where every third is. What is usual
+(labels that are late for ever, a tower that expects too much) is learnt by slower sums and is no
+fault. `models.guard` computes the same for whole minibatches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+# Expected positives after which a row counts half, and the same for what is usual.
+HALF_LIFE = 40.0
+USUAL_HALF_LIFE = 20.0 * HALF_LIFE
+# Before what is usual rests on so many expected positives, nothing is paused.
+USUAL_MIN = 400.0
+# Paused: this many standard deviations and this share of the usual are undercut.
+PAUSE_DEVIATIONS = 5.0
+PAUSE_BELOW = 0.35
+RESUME_ABOVE = 0.6
+
+
+@dataclass(frozen=True)
+class GuardState:
+    """Decayed sums over rows of a stream: observed and expected positives, and their variance.
+
+    usual_observed, usual_expected: the slow sums; they stand still while paused. pauses: how often
+    it paused so far.
+    """
+
+    paused: bool = False
+    observed: float = 0.0
+    expected: float = 0.0
+    variance: float = 0.0
+    usual_observed: float = 0.0
+    usual_expected: float = 0.0
+    pauses: int = 0
+
+    def with_row(self, label: float, expected: float) -> GuardState:
+        """After one more row. label: 0 or 1. expected: the probability of a positive."""
+        fast = 2.0 ** (-expected / HALF_LIFE)
+        found = replace(
+            self,
+            observed=self.observed * fast + label,
+            expected=self.expected * fast + expected,
+            variance=self.variance * fast * fast + expected * (1.0 - expected),
+        )
+        if self.paused:
+            return found
+        slow = 2.0 ** (-expected / USUAL_HALF_LIFE)
+        return replace(
+            found,
+            usual_observed=self.usual_observed * slow + label,
+            usual_expected=self.usual_expected * slow + expected,
+        )
+
+    def decided(self) -> GuardState:
+        """Paused or not by the sums; called once after the rows of a minibatch."""
+        usual = min(1.0, self.usual_observed / max(self.usual_expected, 1e-9))
+        expected, deviation = usual * self.expected, (usual * self.variance) ** 0.5
+        if self.paused:
+            return replace(self, paused=self.observed <= RESUME_ABOVE * expected)
+        paused = (
+            self.usual_expected >= USUAL_MIN
+            and expected - self.observed > PAUSE_DEVIATIONS * deviation
+            and self.observed < PAUSE_BELOW * expected
+        )
+        return replace(self, paused=paused, pauses=self.pauses + paused)

@@ -1,0 +1,26 @@
+"""LeftOut: rows that a variant saw and did not learn from, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# How counts of rows call those of a variant that its guard held: `stream/paused`.
+PAUSED = "/paused"
+
+
+class LeftOut(NamedTuple):
+    """By source index. masked: their label says too little yet. paused: the guard held them."""
+
+    masked: list[int]
+    paused: list[int]
+
+
+def learnt_and_left_out(
+    learnt: Mapping[str, list[int]], left_out: Mapping[str, LeftOut]
+) -> dict[str, list[int]]:
+    """Rows by variant and source; those left out as `stream+head/masked` and `stream/paused`."""
+    found = dict(learnt)
+    for variant, rows in left_out.items():
+        found |= {f"{variant}/{reason}": each for reason, each in rows._asdict().items()}
+    return found

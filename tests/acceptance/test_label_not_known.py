@@ -1,0 +1,120 @@
+"""A label that was not known when the window ended is not learnt, and counted wherever rows are."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support import independent
+from support.declarations import COLUMNS
+from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
+
+ROWS = 3_000
+RANGE = ("--from", "2026-03-01", "--to", "2026-03-02")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+    """Two days; a label is known 1 to 60 hours after the event, every seventh at no known time."""
+    project = ads_project(tmp_path_factory.mktemp("known"), days=2, rows=ROWS)
+    project.pipeline["dataset"]["label"] = {"column": "clicked", "known_at": "known"}
+    project.write_pipeline()
+    columns = {**COLUMNS, "known": "timestamp"}
+    # Labels that are missing and not known yet are no dead letters: they may still come.
+    source = history_source(columns=columns, label_null="dead_letter")
+    project.write_source("history", source)
+    random = np.random.default_rng(5)
+    for path in sorted(project.files.rglob("*.parquet")):
+        table = pq.ParquetFile(path).read()
+        hours = random.integers(1, 60, table.num_rows)
+        known = [
+            None if number % 7 == 0 else at + timedelta(hours=int(hour))
+            for number, (at, hour) in enumerate(
+                zip(table.column("at").to_pylist(), hours, strict=True)
+            )
+        ]
+        labels = table.column("clicked").to_pylist()
+        for number in range(0, table.num_rows, 10):
+            labels[number] = None
+        table = table.set_column(
+            table.schema.get_field_index("clicked"), "clicked", pa.array(labels, pa.int64())
+        ).append_column("known", pa.array(known, pa.timestamp("us", tz="UTC")))
+        pq.write_table(table, path, row_group_size=500)
+    return project, project.run("2026-03-01", "2026-03-02")
+
+
+def expected(project: Project, number: int) -> tuple[int, int, int]:
+    """(rows, those whose label was not known in time, dead ones) of the batch of one window."""
+    day = FIRST_DAY + (number - 1) * DAY
+    rows = not_known = dead = 0
+    for path in sorted((project.files / f"date={day:%Y-%m-%d}").glob("*.parquet")):
+        table = pq.ParquetFile(path).read(["known", "clicked"]).to_pylist()
+        late = [row["known"] is not None and row["known"] >= day + 2 * DAY for row in table]
+        rows += len(table)
+        not_known += sum(late)
+        dead += sum(
+            row["clicked"] is None and not out for row, out in zip(table, late, strict=True)
+        )
+    return rows, not_known, dead
+
+
+def test_rows_are_trained_dead_or_not_known(trained: tuple[Project, dict[str, Any]]) -> None:
+    project, summary = trained
+    total = 0
+    for number, window in enumerate(summary["windows"]):
+        counts = window["sources"]["history"]
+        rows, not_known, dead = expected(project, number)
+        assert not_known > 100
+        assert dead > 10
+        assert counts["planned_rows"] == counts["served_rows"] == rows
+        assert counts["label_not_known_rows"] == not_known
+        assert counts["dead_letter_rows"] == dead
+        assert counts["trained_rows"] == rows - not_known - dead
+        assert window["sources"]["clicks"]["label_not_known_rows"] == 0
+        total += not_known
+    assert summary["rows_agree"]
+    assert "planned = served = trained + dead + not known" in summary["rows_line"]
+    assert f"+ {total:,})" in summary["rows_line"]
+    (note,) = [note for note in summary["notes"] if "known_at" in note]
+    assert note.startswith(f"source history: {total:,} of {2 * ROWS:,} rows")
+
+
+def test_the_models_own_sums_hold_the_rows_that_were_known(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    project, summary = trained
+    found = [
+        independent.parquet_sums(
+            project.files,
+            "clicked is not null and (known is null or "
+            f"known < timestamptz '{FIRST_DAY + (number + 1) * DAY}')",
+            f"date={FIRST_DAY + (number - 1) * DAY:%Y-%m-%d}/*.parquet",
+        )
+        for number in range(2)
+    ]
+    assert summary["seen"]["history"] == independent.added(*found)
+
+
+def test_every_face_says_so(trained: tuple[Project, dict[str, Any]], tmp_path: Path) -> None:
+    project, summary = trained
+    count = summary["windows"][0]["sources"]["history"]["label_not_known_rows"]
+    shown = project.forebay("report", "ads", *RANGE).stdout
+    assert f"label not known {count}" in shown
+    why = project.forebay("why", "ads", "2026-03-01").stdout
+    assert f"their label was not known in time: history {count:,} of {ROWS:,}" in " ".join(
+        why.split()
+    )
+    stage = json.loads(
+        project.forebay("stage", "evaluate", "ads", "2026-03-01").stdout.splitlines()[-1]
+    )
+    assert stage["label_not_known"] == {"history": count}
+    assert "not known" in stage["rows_line"]
+    html = tmp_path / "report.html"
+    project.forebay("report", "ads", *RANGE, "--html", str(html))
+    assert "<th>label not known</th>" in html.read_text()

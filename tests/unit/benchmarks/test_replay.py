@@ -1,0 +1,208 @@
+"""What the benchmark of learning feeds, in which order, and how it judges. Without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from learning_figures import Run, figures_of, pooled_auc, reach, summarised
+from learning_page import BEGIN, END, page_text, write_page
+from market_replay import HISTORY_HOURS, HOUR_US, START_US, replay_market
+from replay import HISTORY, ROWS, STREAM, Replayed, Span
+
+from forebay.demo.ad_market import MARKETS, Events, generate
+from forebay.mixture.label_guard import GuardState
+from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.score_columns import ScoreColumn
+
+DAYS = 3
+SPAN = Span(DAYS * 24, 24, 36)
+
+
+@dataclass
+class Watching:
+    """Learns nothing and keeps what it was given, in order."""
+
+    phases: list[bool] = field(default_factory=list)
+    given: list[tuple[str, Minibatch]] = field(default_factory=list)
+    columns: Sequence[ScoreColumn] = (ScoreColumn("stream"), ScoreColumn("batch"))
+
+    def set_phase(self, *, warm_start: bool) -> None:
+        self.phases.append(warm_start)
+
+    def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
+        self.given.append(("score", minibatch))
+        return np.stack([minibatch.labels, minibatch.labels / 2], axis=1)
+
+    def learn(self, minibatch: Minibatch) -> dict[str, float]:
+        self.given.append((minibatch.feed, minibatch))
+        return {}
+
+    def learnt(self) -> dict[str, list[int]]:
+        return {"stream": [0, 5], "batch": [7, 0]}
+
+    def guards(self) -> dict[str, GuardState]:
+        paused = len(self.phases) in {40, 41, SPAN.windows}
+        return {"stream": GuardState(paused=paused)}
+
+
+@pytest.fixture(scope="module")
+def events() -> Events:
+    return generate(MARKETS["late conversions"], 3, days=DAYS, hourly=300)
+
+
+@pytest.fixture(scope="module")
+def watched(events: Events) -> tuple[Watching, Replayed]:
+    watching = Watching()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("market_replay.make_learner", lambda *_: watching)
+        train = {"paradigm": "stream", "compare": ["batch"]}
+        found = replay_market(MARKETS["late conversions"], events, train, {}, span=SPAN)
+    return watching, found
+
+
+def rows_of(watching: Watching, what: str) -> npt.NDArray[np.int64]:
+    return np.concatenate([one.row_ids for kind, one in watching.given if kind == what])
+
+
+def test_every_row_is_learnt_once_in_its_own_window(
+    watched: tuple[Watching, Replayed], events: Events
+) -> None:
+    watching, _ = watched
+    hour = (events.at - START_US) // HOUR_US
+    published = (events.published - START_US) // HOUR_US
+    history, stream = rows_of(watching, "batch"), rows_of(watching, "stream")
+    assert (history % 2 == HISTORY).all()
+    assert (stream % 2 == STREAM).all()
+    assert sorted(history // 2) == np.flatnonzero(hour + HISTORY_HOURS < SPAN.windows).tolist()
+    assert sorted(stream // 2) == np.flatnonzero(published < SPAN.windows).tolist()
+    assert (np.diff(hour[history // 2]) >= 0).all()
+    assert (np.diff(published[stream // 2]) >= 0).all()
+
+
+def test_an_event_is_scored_before_anything_of_its_hour_is_learnt(
+    watched: tuple[Watching, Replayed], events: Events
+) -> None:
+    watching, found = watched
+    hour = (events.at - START_US) // HOUR_US
+    published = (events.published - START_US) // HOUR_US
+    newest = -1
+    scored = 0
+    for kind, one in watching.given:
+        if kind == "score":
+            (now,) = np.unique(hour[one.row_ids // 2])
+            assert newest < now
+            scored += len(one)
+        elif kind == "stream":
+            newest = max(newest, published[one.row_ids // 2].max())
+        else:
+            newest = max(newest, hour[one.row_ids // 2].max() + HISTORY_HOURS)
+    assert scored == len(found.scores) == (hour >= SPAN.judged_from).sum()
+    assert (found.converted == events.converted[hour >= SPAN.judged_from]).all()
+
+
+def test_minibatches_are_full_but_for_the_last_and_feeds_take_turns(
+    watched: tuple[Watching, Replayed],
+) -> None:
+    watching, _ = watched
+    sizes = [len(one) for kind, one in watching.given if kind != "score"]
+    assert max(sizes) == ROWS
+    kinds = "".join(kind[0] for kind, _ in watching.given if kind != "score")
+    assert "bsbs" in kinds
+    assert "bbbb" not in kinds
+    assert watching.phases == [number < SPAN.warm for number in range(SPAN.windows)]
+
+
+def test_batch_rows_say_what_the_stream_knew(
+    watched: tuple[Watching, Replayed], events: Events
+) -> None:
+    watching, _ = watched
+    for kind, one in watching.given:
+        rows = one.row_ids // 2
+        assert one.waits is not None
+        assert (one.waits == 3600.0).all()
+        assert (one.event_times == events.at[rows]).all()
+        if kind == "stream":
+            assert one.known is None
+            assert (one.labels == events.known[rows]).all()
+        else:
+            assert one.known is not None
+            late = events.converted[rows] & ~events.known[rows]
+            assert (one.known == ~late).all()
+            assert (one.labels == events.converted[rows]).all()
+
+
+def test_events_that_are_not_in_the_stream_say_nothing_of_it() -> None:
+    watching = Watching()
+    market = MARKETS["sparse stream"]
+    events = generate(market, 1, days=2, hourly=100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("market_replay.make_learner", lambda *_: watching)
+        replay_market(market, events, {"paradigm": "stream"}, {}, span=Span(48, 0, 0))
+    parts = [one for kind, one in watching.given if kind == "batch"]
+    for one in parts:
+        assert one.known is not None
+        assert one.waits is not None
+        absent = ~events.streamed[one.row_ids // 2]
+        assert (np.isnan(one.known) == absent).all()
+        assert (np.isnan(one.waits) == absent).all()
+
+
+def test_pauses_are_noted_from_when_until_when(watched: tuple[Watching, Replayed]) -> None:
+    _, found = watched
+    first, last = found.pauses
+    assert first[0] == last[0] == "stream"
+    assert 39 < first[1] <= 40
+    assert 41 < first[2] <= 42
+    assert 71 < last[1] <= last[2] == 72
+
+
+def test_figures_compare_events_of_one_hour_only(watched: tuple[Watching, Replayed]) -> None:
+    _, found = watched
+    assert pooled_auc(found).values.tolist() == [1.0, 1.0]
+    shifted = found.scores + found.windows[:, np.newaxis].astype(np.float32)
+    moved = Replayed(**{**vars(found), "scores": shifted})
+    assert pooled_auc(moved).values.tolist() == [1.0, 1.0]
+    figures = figures_of("late conversions", 3, found, 0.5, guarded=False)
+    assert figures.calibration == {"stream": 1.0, "batch": 0.5}
+    assert figures.learnt == {"stream": 5, "batch": 7}
+
+
+def one_run(seed: int, mixture: float) -> Run:
+    auc = {"batch": 0.7, "stream": 0.6, "batch_then_stream": 0.72 - 0.01 * seed, "mixed": 0.71}
+    auc["mixture"] = mixture
+    plain = dict.fromkeys(auc, 0.9)
+    calibration = dict.fromkeys(auc, 1.0)
+    return Run("drift", seed, False, 1.0, 100, 10, auc, plain, calibration, {}, [], 1.0)
+
+
+def test_differences_are_to_the_best_single_tower_of_each_seed() -> None:
+    found = summarised([one_run(0, 0.73), one_run(2, 0.70)], {"batch": 2.0})
+    (market,) = found["markets"]
+    assert market["baselines"] == ["batch_then_stream", "mixed"]
+    mixture = market["variants"]["mixture"]
+    assert mixture["by_seed"] == pytest.approx([0.01, -0.01])
+    assert mixture["better"] == 1
+    assert mixture["difference"] == pytest.approx(0.0)
+    assert mixture["reach"] == pytest.approx(12.706 * 0.01, rel=1e-3)
+    assert reach([0.5]) is None
+
+
+def test_a_page_is_written_between_its_markers_and_nowhere_else(tmp_path: Any) -> None:
+    found = summarised([one_run(0, 0.73), one_run(2, 0.70)], {"batch": 2.0})
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_page(page, found, "python benchmarks/learning.py")
+    text = page.read_text()
+    assert text.startswith(f"before\n{BEGIN}\n")
+    assert text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
+    assert page_text(found, "python benchmarks/learning.py") in text
+    assert "| `mixture` | 0.7150 | +0.0000 ± 0.1271 | 1/2 |" in text
+    page.write_text("no markers")
+    with pytest.raises(SystemExit, match="needs"):
+        write_page(page, found, "x")

@@ -1,0 +1,97 @@
+"""Variants: their names, what is declared of them, and what contradicts itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.declared import Declared
+
+from forebay.config.models import Variant
+from forebay.config.pipelines import TrainSpec
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Declared:
+    made = Declared(tmp_path)
+    made.sources["clicks"]["event_time"] = "at"
+    return made
+
+
+def message(declared: Declared) -> str:
+    (problem,) = declared.problems()
+    return problem.message
+
+
+def test_variants_have_names() -> None:
+    train = TrainSpec.model_validate(
+        {
+            "delay": "head",
+            "compare": ["stream", {"paradigm": "mixed", "delay": "fnw"}, {"paradigm": "batch"}],
+        }
+    )
+    assert train.variants == [
+        Variant("mixture", "head"),
+        Variant("stream"),
+        Variant("mixed", "fnw"),
+        Variant("batch"),
+    ]
+    assert train.paradigms == ["mixture+head", "stream", "mixed+fnw", "batch"]
+    assert TrainSpec().paradigms == ["mixture"]
+
+
+@pytest.mark.parametrize("compare", [["mixture"], ["stream", {"paradigm": "stream"}]])
+def test_no_variant_is_trained_twice(compare: list[Any]) -> None:
+    with pytest.raises(ValidationError, match="name one paradigm twice"):
+        TrainSpec.model_validate({"compare": compare})
+    both = TrainSpec.model_validate({"compare": [{"paradigm": "mixture", "delay": "head"}]})
+    assert both.paradigms == ["mixture", "mixture+head"]
+
+
+def test_a_paradigm_without_stream_rows_has_nothing_to_correct(declared: Declared) -> None:
+    declared.pipeline["train"] = {"compare": [{"paradigm": "batch", "delay": "head"}]}
+    assert declared.only() == ("delay-feed", "", "delay: head")
+    assert "paradigm 'batch' learns from none here; remove it" in message(declared)
+    del declared.dataset["streams"]["new"]
+    declared.pipeline["train"] = {"paradigm": "mixed", "delay": "fnw"}
+    assert declared.only() == ("delay-feed", "", "delay: fnw")
+
+
+def test_a_compared_mapping_is_checked_like_a_name(declared: Declared) -> None:
+    declared.pipeline["train"] = {
+        "paradigm": "stream",
+        "compare": ["mixed", {"paradigm": "batch"}],
+    }
+    del declared.dataset["streams"]["old"]
+    assert declared.only() == ("paradigm-feed", "", "- paradigm: batch")
+
+
+def test_a_misspelled_key_of_a_compared_mapping_is_found(declared: Declared) -> None:
+    declared.pipeline["train"] = {"compare": [{"paradigm": "stream", "dealy": "head"}]}
+    code, hint, line = declared.only()
+    assert (code, hint, line) == ("unknown-key", "delay", "dealy: head")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("memory_inputs", "zero", "memory_inputs: zero"),
+        ("adapt_learns", "both", "adapt_learns: both"),
+        ("memory_embeddings", True, "memory_embeddings: true"),
+    ],
+)
+def test_the_paper_s_mode_is_the_paper_s(
+    declared: Declared, key: str, value: object, line: str
+) -> None:
+    declared.pipeline["model"] = {"mixture": {"mode": "paper", key: value}}
+    assert declared.only() == ("paper-mode", "", line)
+    declared.pipeline["model"]["mixture"]["mode"] = "measured"
+    assert declared.problems() == []
+
+
+def test_what_the_paper_leaves_open_stays_open(declared: Declared) -> None:
+    mixture = {"embeddings": "separate", "gain": 1, "memory_output": "both"}
+    declared.pipeline["model"] = {"mixture": {"mode": "paper", **mixture}}
+    assert declared.problems() == []

@@ -1,0 +1,127 @@
+"""The demo's second pipeline: what it declares, the data that it reads, the story that it tells."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from forebay.config.features import FeatureSpec
+from forebay.config.load import load_project
+from forebay.datatasks.window_range import parse_range
+from forebay.demo import market_data
+from forebay.demo.ad_market import HORIZON, features_of
+from forebay.demo.conversions import story
+from forebay.demo.count import log_rows, parquet_rows
+from forebay.demo.market_data import DAYS, MARKET, prepare_market
+from forebay.demo.settings import FIRST_HOUR, LAST_HOUR
+
+PROJECT = load_project(Path("config"))
+PIPELINE = PROJECT.pipeline("conversions")
+
+
+@pytest.fixture(scope="module")
+def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("market")
+    assert not prepare_market(folder)[1]
+    return folder
+
+
+def test_the_pipeline_declares_the_features_of_the_market() -> None:
+    declared: dict[str, FeatureSpec] = PIPELINE.dataset.features
+    assert {n: f.model_dump(exclude_defaults=True) for n, f in declared.items()} == {
+        name: {key: value for key, value in spec.items() if (key, value) != ("dimension", 8)}
+        for name, spec in features_of(MARKET).items()
+    }
+
+
+def test_its_windows_are_48_hours_and_half_of_them_are_judged_at_the_end() -> None:
+    windows = parse_range(PIPELINE, FIRST_HOUR, LAST_HOUR)
+    assert len(windows) == 48
+    assert windows[0].start == PIPELINE.dataset.start
+    assert windows[-1].end == PIPELINE.dataset.end
+    offset = PIPELINE.dataset.streams["history"].offset
+    assert offset == HORIZON
+    judged = [each for each in windows if each.start + offset < windows[-1].end]
+    assert len(judged) == 24
+    source = PROJECT.source("impressions")
+    assert source.starts == PIPELINE.train.warm_start
+    assert source.ends == source.starts + timedelta(days=DAYS)
+
+
+def test_the_market_is_generated_once(market: Path) -> None:
+    built, reused = prepare_market(market)
+    assert reused
+    assert f"{built.events:,} impressions" in built.words
+    assert "generated" in built.words
+    assert 0.31 <= built.known_share <= 0.58
+
+
+def test_another_revision_is_generated_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(market_data, "DAYS", 1)
+    assert not prepare_market(tmp_path)[1]
+    (tmp_path / "impressions" / "left").touch()
+    monkeypatch.setattr(market_data, "REVISION", 99)
+    assert not prepare_market(tmp_path)[1]
+    assert not (tmp_path / "impressions" / "left").exists()
+    assert prepare_market(tmp_path)[1]
+
+
+def test_files_hold_their_hour_and_complete_labels(market: Path) -> None:
+    files = f"{market}/impressions/*/*/*.parquet"
+    query = f"""
+        select count(*), count(distinct id), count(*) filter (converted is null),
+          max(date_diff('second', at, known_at)),
+          count(*) filter (strftime(at at time zone 'UTC', '%Y-%m-%d') <> date),
+          count(*) filter (strftime(at at time zone 'UTC', '%H') <> hour)
+        from read_parquet('{files}', hive_partitioning=true, hive_types_autocast=false)"""
+    ((rows, ids, unknown, longest, other_day, other_hour),) = duckdb.sql(query).fetchall()
+    assert rows == ids == prepare_market(market)[0].events
+    assert (unknown, other_day, other_hour) == (0, 0, 0)
+    assert longest == HORIZON.total_seconds()
+
+
+def test_the_log_holds_every_row_within_a_quarter_of_an_hour(market: Path) -> None:
+    history = parquet_rows(market / "impressions", time="at", label="converted")
+    stream = log_rows(market / "live_impressions", label="converted")
+    assert len(stream.ids) == len(history.ids)
+    assert stream.labelled.all()
+    assert (np.diff(stream.at) >= 0).all()
+    lateness = np.sort(stream.at) - np.sort(history.at)
+    hour, quarter = 3_600_000_000, 900_000_000
+    assert hour - 1_000 <= lateness.min() <= lateness.max() <= hour + quarter
+
+
+def test_the_story_follows_what_was_measured() -> None:
+    def difference(b: str, words: str) -> dict[str, str]:
+        return {"a": "mixture+head", "b": b, "words": words}
+
+    summary = {
+        "paradigms": ["mixture+head", "stream", "batch_then_stream+head", "batch"],
+        "pooled": {
+            "label_completeness": {"share": 0.512},
+            "differences": [
+                difference("stream", "mixture+head is better than stream (…)"),
+                difference("batch_then_stream+head", "they do not differ (…)"),
+                {"a": "stream", "b": "batch", "words": "not told"},
+            ],
+        },
+    }
+    assert list(story(summary)) == [
+        "51% of the purchases are known when the stream publishes them",
+        "fresh labels alone: mixture+head is better than stream (…)",
+        "one tower, corrected alike: they do not differ (…)",
+    ]
+    summary["pooled"] = {"label_completeness": {"share": None}, "differences": []}
+    assert list(story(summary)) == []
+
+
+def test_every_rival_of_the_story_is_trained() -> None:
+    from forebay.demo.conversions import _RIVALS
+
+    assert [*PIPELINE.train.paradigms[1:]] == [*_RIVALS]

@@ -1,0 +1,173 @@
+"""Who judges which event, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.minibatches import labelled
+
+from forebay.config.datasets import Feed
+from forebay.executors.judging.judge import EventJudge, JudgingLink, Scorer, link_text
+from forebay.executors.judging.sample import EventSample
+from forebay.executors.model_line.link import Parent
+from forebay.executors.window_files.scores import ScoreWriter, Segments, judge_rows_max
+from forebay.mixture.minibatch import Minibatch
+
+HOUR = 3_600_000_000
+LINKS = [JudgingLink(end * HOUR, Parent(window=f"h{end - 1}", generation=end)) for end in (1, 2, 3)]
+NO_TIME = -(2**63)
+
+
+def rows(ids: list[int], hours: list[float] | None, feed: Feed = "batch") -> Minibatch:
+    made = labelled(feed, ids, [one % 2 for one in ids])
+    if hours is None:
+        return made
+    times = [NO_TIME if hour == NO_TIME else int(hour * HOUR) for hour in hours]
+    return replace(made, event_times=np.array(times, np.int64))
+
+
+def scorer_of(name: Parent) -> Scorer:
+    """Each link scores as its generation says."""
+    return lambda minibatch: np.full((len(minibatch), 2), name.generation / 10, np.float32)
+
+
+def judge(
+    writer: ScoreWriter,
+    rows_max: int = 100,
+    scorer: Callable[[Parent], Scorer | None] = scorer_of,
+    feed: Feed = "batch",
+) -> EventJudge:
+    sample = EventSample(rows_max, writer.judged_ids())
+    return EventJudge(LINKS, feed, 5 * HOUR, sample, 2, scorer, writer)
+
+
+def judged(folder: Path) -> dict[int, tuple[str, float]]:
+    table = Segments("w", folder).judged()
+    assert table is not None
+    ids, links = table.column("event_id").to_pylist(), table.column("link").to_pylist()
+    return dict(zip(ids, zip(links, table.column("score:b").to_pylist(), strict=True), strict=True))
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> ScoreWriter:
+    return ScoreWriter(tmp_path, ["a", "b"], judge_rows_max=100)
+
+
+def test_the_newest_link_that_had_ended_judges(writer: ScoreWriter, tmp_path: Path) -> None:
+    one = judge(writer)
+    one.add(rows([1, 2, 3, 4, 5], [1.0, 1.99, 2.0, 3.5, 0.99]))
+    one.add(rows([6], [4.999]))
+    one.flush()
+    writer.seal()
+    found = judged(tmp_path)
+    assert {key: link for key, (link, _) in found.items()} == {
+        1: "h0 generation 1",
+        2: "h0 generation 1",
+        3: "h1 generation 2",
+        4: "h2 generation 3",
+        5: "",
+        6: "h2 generation 3",
+    }
+    assert found[4][1] == pytest.approx(0.3)
+    assert np.isnan(found[5][1])
+
+
+def test_what_has_no_time_or_happens_after_the_window_is_judged_by_nobody(
+    writer: ScoreWriter, tmp_path: Path
+) -> None:
+    one = judge(writer)
+    one.add(rows([1, 2, 3], [NO_TIME, 5.0, 2.5]))
+    one.flush()
+    writer.seal()
+    assert {key: link for key, (link, _) in judged(tmp_path).items()} == {
+        1: "",
+        2: "",
+        3: "h1 generation 2",
+    }
+
+
+def test_rows_whose_link_is_gone_keep_its_name_and_no_score(
+    writer: ScoreWriter, tmp_path: Path
+) -> None:
+    one = judge(writer, scorer=lambda name: None if name.generation == 1 else scorer_of(name))
+    one.add(rows([1, 2], [1.5, 2.5]))
+    one.flush()
+    writer.seal()
+    found = judged(tmp_path)
+    assert found[1][0] == "h0 generation 1"
+    assert np.isnan(found[1][1])
+    assert found[2] == ("h1 generation 2", pytest.approx(0.2))
+
+
+def test_rows_of_the_other_feed_or_without_times_are_not_taken(
+    writer: ScoreWriter, tmp_path: Path
+) -> None:
+    one = judge(writer)
+    one.add(rows([1], [1.5], "stream"))
+    one.add(rows([2], None))
+    one.flush()
+    assert writer.seal() == []
+    fresh = judge(writer, feed="stream")
+    fresh.add(rows([1], [1.5], "stream"))
+    fresh.flush()
+    writer.seal()
+    assert set(judged(tmp_path)) == {1}
+
+
+def test_each_link_is_asked_for_once_however_small_the_minibatches(
+    writer: ScoreWriter,
+) -> None:
+    asked: list[str] = []
+
+    def scorer(name: Parent) -> Scorer:
+        asked.append(link_text(name))
+        return scorer_of(name)
+
+    one = judge(writer, scorer=scorer)
+    for number in range(50):
+        one.add(rows([number, number + 100], [1.5, 2.5]))
+    assert asked == []
+    one.flush()
+    assert asked == ["h0 generation 1", "h1 generation 2"]
+    one.flush()
+    assert len(asked) == 2
+
+
+def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Path) -> None:
+    def run(folder: Path, *, killed: bool) -> dict[int, tuple[str, float]]:
+        made = ScoreWriter(folder, ["a", "b"], judge_rows_max=20)
+        one = judge(made, 20)
+        parts = [list(range(first, first + 25)) for first in range(0, 200, 25)]
+        for part in parts[:4]:
+            one.add(rows(part, [1.5] * 25))
+        one.flush()
+        sealed = made.seal()
+        if killed:
+            one.add(rows(parts[4], [1.5] * 25))  # never sealed
+            one.flush()
+            made = ScoreWriter(folder, ["a", "b"], judge_rows_max=20)
+            made.restore(sealed)
+            one = judge(made, 20)
+            parts[4:] = reversed(parts[4:])  # other executors, another order
+        for part in parts[4:]:
+            one.add(rows(part, [1.5] * 25))
+        one.flush()
+        made.seal()
+        table = Segments("w", folder).judged()
+        assert table is not None
+        assert judge_rows_max(table) == 20
+        return judged(folder)
+
+    from forebay.executors.judging.sample import in_sample
+
+    kept = []
+    for killed in (False, True):
+        found = run(tmp_path / str(killed), killed=killed)
+        ids = np.array(sorted(found), np.int64)
+        kept.append({key: found[key] for key in ids[in_sample(ids, 20)].tolist()})
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 20

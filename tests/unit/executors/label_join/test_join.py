@@ -1,0 +1,247 @@
+"""What batch rows find in the stream: of which windows, how far back, whatever was killed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.declarations import COLUMNS
+from support.links import link, window_of
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.sources import SourceSpec
+from forebay.config.windows import order_of
+from forebay.executors.label_join import join as joining
+from forebay.executors.label_join.join import LabelJoin
+from forebay.executors.model_line.link import Link
+from forebay.executors.window_files.scores import ScoreWriter
+from forebay.home.store import Stored
+from forebay.mixture.minibatch import Minibatch
+from forebay.system.instants import to_us
+
+NAN = math.nan
+Row = tuple[int, float, str, float]  # event id, label, event time, wait or label age in hours
+
+
+def spec(window: str = "1h", offset: str = "24h", count: int = 1, **dataset: Any) -> PipelineSpec:
+    return PipelineSpec.model_validate(
+        {
+            "name": "ads",
+            "dataset": {
+                "window": window,
+                "start": "2026-03-01",
+                "event_id": "event",
+                "label": {"column": "clicked"},
+                "streams": {
+                    "history": {"sources": ["history"], "offset": offset},
+                    "clicks": {"sources": ["clicks"]},
+                },
+                "features": {"user": {"encode": "hash", "buckets": 10}},
+                **dataset,
+            },
+            "train": {"paradigm": "mixture", "delay": "head"},
+            "job": {"roles": {"data": {"count": count}}},
+        }
+    )
+
+
+SOURCES = {
+    name: SourceSpec.model_validate(
+        {"name": name, "kind": kind, "columns": COLUMNS, "event_time": "at"}
+    )
+    for name, kind in (("history", "parquet"), ("clicks", "log"))
+}
+
+
+def minibatch(feed: Any, rows: Sequence[Row], *, ages: bool = False) -> Minibatch:
+    ids, labels, times, seconds = zip(*rows, strict=True)
+    hours = np.array(seconds, np.float32) * 3600
+    unknown = np.full(len(rows), NAN, np.float32)
+    return Minibatch(
+        feed=feed,
+        row_ids=np.array(ids, np.int64),
+        event_ids=np.array(ids, np.int64),
+        sources=np.full(len(rows), feed == "stream", np.int32),
+        labels=np.array(labels, np.float32),
+        dense=np.zeros((len(rows), 0), np.float32),
+        ids=np.zeros((len(rows), 0), np.int64),
+        event_times=np.array(
+            [to_us(datetime.fromisoformat(f"2026-03-{at}Z")) if at else -(2**63) for at in times]
+        ),
+        waits=hours if feed == "stream" else unknown,
+        label_ages=hours if ages else None,
+    )
+
+
+class Line:
+    """Trained windows of a line, whose segments lie in folders of their own."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self.home = None
+        self.links: list[Link] = []
+        self.read: list[str] = []
+        monkeypatch.setattr(joining, "store_of", lambda _home: self)
+
+    def tree(self, stored: Stored) -> Path:
+        self.read.append(stored.name)
+        return self.root / stored.name
+
+    def between(self, first: Any, last: Any) -> list[Link]:
+        return [each for each in self.links if order_of(first) <= order_of(each) <= order_of(last)]
+
+    def trained(self, key: str, rows: Sequence[Row]) -> Link:
+        self.write(key, rows)
+        stored = Stored(name=key, checksum="", size_bytes=1)
+        self.links.append(link(key, files={"scores": stored}))
+        return self.links[-1]
+
+    def write(self, key: str, rows: Sequence[Row]) -> None:
+        writer = ScoreWriter(self.root / key, ["mixture"])
+        if rows:
+            writer.append(minibatch("stream", rows), np.zeros((len(rows), 1), np.float32))
+        writer.append(minibatch("batch", [(99, 1, "01T00:00", 0)]), None)
+        writer.seal()
+
+
+@pytest.fixture
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
+    return Line(tmp_path, monkeypatch)
+
+
+def join_of(line: Line, pipeline: PipelineSpec) -> LabelJoin:
+    chain: Any = line
+    return LabelJoin(chain, pipeline, SOURCES)
+
+
+def begin(join: LabelJoin, key: str, before: Link | None) -> Any:
+    span = window_of(key)
+    plan: Any = SimpleNamespace(window=key, start=span.start, end=span.end)
+    join.begin(plan, before)
+    return plan
+
+
+def found(join: LabelJoin, rows: Sequence[Row], *, ages: bool = False) -> list[list[float]]:
+    """(wait in hours, known) of each row."""
+    joined = join.joined(minibatch("batch", rows, ages=ages))
+    assert joined.waits is not None
+    assert joined.known is not None
+    return np.stack([joined.waits / 3600, joined.known], axis=1).tolist()
+
+
+def same(one: list[list[float]], other: list[list[float]]) -> None:
+    np.testing.assert_array_equal(np.array(one), np.array(other, np.float64))
+
+
+def test_a_row_finds_what_an_earlier_window_published(line: Line) -> None:
+    line.trained("2026-03-01T07", [(1, 0, "01T06:30", 1), (2, 1, "01T06:40", 0.5)])
+    last = line.trained("2026-03-01T08", [(3, 0, "01T07:10", 1), (1, 1, "01T06:30", 2)])
+    join = join_of(line, spec())
+    begin(join, "2026-03-02T06", last)
+    asked: list[Row] = [
+        (1, 1, "01T06:30", NAN),  # positive, and the stream did not know; the first copy counts
+        (2, 1, "01T06:40", NAN),
+        (3, 0, "01T07:10", NAN),
+        (4, 1, "01T07:20", NAN),  # never in the stream
+        (99, 1, "01T00:00", NAN),  # a batch row of before is no copy
+    ]
+    same(found(join, asked), [[1, 0], [0.5, 1], [1, 1], [NAN, NAN], [NAN, NAN]])
+    assert join.rows == 4
+
+
+def test_with_known_at_the_wait_of_the_copy_decides(line: Line) -> None:
+    last = line.trained("2026-03-01T07", [(each, 0, "01T06:00", 1) for each in (1, 2, 3)])
+    join = join_of(line, spec())
+    begin(join, "2026-03-02T06", last)
+    asked: list[Row] = [
+        (1, 1, "01T06:00", 1.0),
+        (2, 1, "01T06:00", 1.5),
+        (3, 1, "01T06:00", NAN),  # not dated: as the stream had it
+        (4, 1, "01T06:00", 0.1),
+    ]
+    wanted = [[1, 1], [1, 0], [1, 0], [NAN, NAN]]
+    same(found(join, asked, ages=True), wanted)
+
+
+def test_copies_are_looked_for_as_far_back_as_label_join(line: Line) -> None:
+    for hour in range(6):
+        line.trained(f"2026-03-01T0{hour}", [(hour, 1, f"01T0{hour}:10", 0.1)])
+    for within, oldest in (("3h", 3), ("4h", 2), (None, 3)):
+        dataset = {} if within is None else {"label_join": within}
+        join = join_of(line, spec(offset="3h", **dataset))
+        begin(join, "2026-03-01T06", line.links[-1])
+        asked: list[Row] = [(hour, 1, f"01T0{hour}:10", NAN) for hour in range(6)]
+        waits = [wait for wait, _ in found(join, asked)]
+        assert [not math.isnan(wait) for wait in waits] == [hour >= oldest for hour in range(6)]
+
+
+def test_each_window_is_read_once_and_forgotten_in_time(line: Line) -> None:
+    join, again = join_of(line, spec(offset="3h")), None
+    for hour in range(8):
+        before = line.links[-1] if line.links else None
+        begin(join, f"2026-03-01T0{hour}", before)
+        again = join_of(line, spec(offset="3h"))
+        line.read.clear()
+        begin(again, f"2026-03-01T0{hour}", before)
+        asked: list[Row] = [(event, 1, "01T00:00", NAN) for event in range(20)]
+        same(found(join, asked), found(again, asked))
+        assert join.rows == again.rows <= 10  # of three windows, and what was stamped ahead
+        # A copy that came twice, and a row that a clock has stamped in the future.
+        rows: list[Row] = [(hour, 1, f"01T0{hour}:10", 0.1), (hour + 1, 0, f"01T0{hour}:20", 0.2)]
+        line.trained(f"2026-03-01T0{hour}", [*rows, (17, 1, "05T00:00", 0)])
+    line.read.clear()
+    begin(join, "2026-03-01T08", line.links[-1])
+    assert line.read == ["2026-03-01T07"]
+
+
+def test_a_line_that_goes_back_reads_again(line: Line) -> None:
+    for hour in range(3):
+        line.trained(f"2026-03-01T0{hour}", [(hour, 1, f"01T0{hour}:10", 0.1)])
+    join = join_of(line, spec())
+    begin(join, "2026-03-01T03", line.links[-1])
+    assert join.rows == 3
+    begin(join, "2026-03-01T01", line.links[0])
+    assert join.rows == 1
+    begin(join, "2026-03-01T00", None)
+    assert join.rows == 0
+
+
+def test_rows_of_this_window_are_found_once_they_came_long_enough_before(line: Line) -> None:
+    pipeline = spec("1d")  # 24 h later: rows of six hours may be together, two more lie between
+    line.write("2026-03-02", [(1, 1, "01T23:00", 2.5), (2, 1, "01T23:00", 3.5)])
+    join = join_of(line, pipeline)
+    plan = begin(join, "2026-03-02", None)
+    join.resume(plan, line.root / "2026-03-02")
+    join.add(minibatch("stream", [(3, 0, "02T01:00", 1), (4, 0, "", NAN), (1, 0, "01T23:00", 1)]))
+    asked: list[Row] = [
+        (1, 1, "01T09:00", NAN),  # is served in hour 9; its first copy was in hour 0
+        (2, 1, "01T10:00", NAN),  # hour 10, and the copy in hour 2
+        (2, 1, "01T09:59", NAN),
+        (3, 1, "01T23:00", NAN),
+        (4, 1, "01T23:00", NAN),
+        (1, 1, "", NAN),  # nobody knows when it is served
+    ]
+    none = [NAN, NAN]
+    same(found(join, asked), [[1, 0], [3.5, 1], none, [1, 0], none, none])
+
+
+def test_several_data_executors_keep_no_order_within_a_window(line: Line) -> None:
+    join = join_of(line, spec("1d", count=2))
+    plan = begin(join, "2026-03-02", None)
+    join.resume(plan, line.root / "2026-03-02")
+    join.add(minibatch("stream", [(1, 1, "02T00:00", 1)]))
+    same(found(join, [(1, 1, "01T23:00", NAN)]), [[NAN, NAN]])
+
+
+def test_segments_of_earlier_versions_hold_nothing_to_find(line: Line) -> None:
+    last = line.trained("2026-03-01T07", [(1, 0, "", NAN)])
+    join = join_of(line, spec())
+    begin(join, "2026-03-02T06", last)
+    assert join.rows == 0
+    assert timedelta(hours=24) == spec().dataset.joined_within

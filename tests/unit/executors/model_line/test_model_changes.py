@@ -1,0 +1,89 @@
+"""A refused declaration names what is another model, by the checkpoint that the line has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.model_lines import record_link
+from support.stages import memory_source, pipeline
+
+from forebay.config.columns import declared_columns
+from forebay.config.line_defaults import FIRST, with_defaults
+from forebay.config.pipelines import PipelineSpec
+from forebay.errors import ConfigError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.executors.model_line.start import require_compatible
+from forebay.home.paths import Home
+from forebay.home.store import store_of
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.models.identity import IDENTITY, ModelIdentity
+
+SOURCES = {"a": memory_source("a")}
+FEATURES: dict[str, Any] = {"n": {"encode": "hash", "buckets": 10, "dimension": 4}}
+
+
+def spec(features: dict[str, Any] = FEATURES, label: str = "n", **more: Any) -> PipelineSpec:
+    dataset = {"features": features, "label": {"column": label}}
+    return pipeline(("a",), dataset=dataset, **more)
+
+
+def trained(root: Path, meant: PipelineSpec, *, kept: bool = True) -> ModelChain:
+    """A line of one window, whose checkpoint is of this pipeline."""
+    chain, folder = ModelChain(Home(root / "home"), "ads"), root / "checkpoint"
+    layout = FeatureLayout.of(meant.dataset, declared_columns(meant, SOURCES))
+    (folder / "model").mkdir(parents=True)
+    identity = ModelIdentity.of(layout, meant.model, meant.train, 1)
+    (folder / "model" / IDENTITY).write_text(identity.model_dump_json())
+    files = {"checkpoint": store_of(chain.home).put_tree("models/ads/main/w", "g1", folder)}
+    fingerprint = model_fingerprint_of(meant, SOURCES)
+    record_link(
+        chain,
+        "2026-03-01",
+        {"a": 1},
+        model_fingerprint=fingerprint,
+        files=files if kept else {},
+    )
+    return chain
+
+
+def refusal(chain: ModelChain, now: PipelineSpec) -> str:
+    with pytest.raises(ConfigError, match="changed since window 2026-03-01") as refused:
+        require_compatible(chain, now, SOURCES)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        (
+            spec({"n": {"encode": "hash", "buckets": 11, "dimension": 4}}),
+            "feature n {.*'buckets': 10.*} there, {.*'buckets': 11.*} here",
+        ),
+        (spec(FEATURES | {"at": {"encode": "numeric", "part": "hour"}}), "feature at not there"),
+        (spec(train={"compare": ["mixed"]}), "paradigms .* there, .* here"),
+        (spec(model={"tower": {"hidden": [9]}}), "tower .* there, .9. here"),
+        (spec(label="at"), "the label, the order of sources, or an option of model.mixture"),
+    ],
+)
+@pytest.mark.parametrize("earlier", [False, True])
+def test_each_difference_is_named(
+    now: PipelineSpec, says: str, tmp_path: Path, *, earlier: bool
+) -> None:
+    """Of a line that keeps earlier defaults they are no difference."""
+    meant = with_defaults(spec(), FIRST) if earlier else spec()
+    found = refusal(trained(tmp_path, meant), now)
+    assert "separate embeddings" not in found
+    assert re.search(f": {says}", found), found
+
+
+def test_without_a_checkpoint_the_refusal_stays_short(tmp_path: Path) -> None:
+    changed = spec(model={"tower": {"hidden": [9]}})
+    assert "there" not in refusal(trained(tmp_path, spec(), kept=False), changed)
+
+
+def test_a_line_of_the_same_model_continues(tmp_path: Path) -> None:
+    require_compatible(trained(tmp_path, with_defaults(spec(), FIRST)), spec(), SOURCES)

@@ -1,0 +1,269 @@
+"""Variants that correct late labels: what moves, what is left out, seeds, and the guard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.learning import make_towers, minibatch
+
+from forebay.errors import TrainingError
+from forebay.mixture.counting import CountingLearner
+
+HOUR = 3600.0
+
+
+def late(feed: Any, seed: int, rows: int = 128, share: float = 0.5) -> Any:
+    """Rows whose positives of odd items come late: the stream knows `share` of them in an hour."""
+    batch, rng = minibatch(feed, seed, rows=rows), np.random.default_rng(seed + 10_000)
+    odd = batch.ids[:, 1] % 2 == 1
+    came = ~odd | (rng.random(rows) < share)
+    waits = np.full(rows, HOUR, np.float32)
+    known = np.where(batch.labels > 0, came, 1).astype(np.float32)
+    if feed == "stream":
+        return replace(batch, labels=batch.labels * came.astype(np.float32), waits=waits)
+    return replace(batch, waits=waits, known=known)
+
+
+def head_of(learner: Any) -> Any:
+    return learner._seeds[0].head
+
+
+def shares(learner: Any, batch: Any) -> Any:
+    """What the delay head says of rows."""
+    import tensorflow as tf
+
+    from forebay.mixture.models.delay_head import DelayRows
+    from forebay.mixture.models.embeddings import locate
+    from forebay.mixture.models.paradigm import Inputs
+
+    lists = tuple((tf.constant(s), tf.constant(v)) for s, v in batch.lists)
+    places = locate(learner._stacks, tf.constant(batch.ids), lists, distinct=False)
+    waits = tf.constant(batch.waits)
+    delays = DelayRows(waits, tf.fill(waits.shape, float("nan")))
+    inputs = Inputs(tf.constant(batch.dense), places)
+    return head_of(learner).known_share(inputs, delays).numpy()
+
+
+def parts(learner: Any) -> dict[str, Any]:
+    return {name: each.numpy() for name, each in learner._seeds[0].variables.items()}
+
+
+def moved(learner: Any, batch: Any) -> set[str]:
+    """Models that a minibatch moves."""
+    before = parts(learner)
+    learner.learn(batch)
+    names = {name for name, value in parts(learner).items() if (value != before[name]).any()}
+    known = ("delay_head", "guard", *sorted(learner.paradigms, key=len, reverse=True))
+    return {next(part for part in known if name.startswith(part)) for name in names}
+
+
+def test_the_head_begins_near_1_and_learns_what_comes_late() -> None:
+    learner = make_towers("mixture+head")
+    rows = late("stream", 1, rows=400)
+    assert shares(learner, rows).min() > 0.96
+    for seed in range(150):
+        learner.learn(late("batch", seed))
+    found, odd = shares(learner, rows), rows.ids[:, 1] % 2 == 1
+    assert found[odd].mean() == pytest.approx(0.5, abs=0.12)
+    assert found[~odd].mean() > 0.9
+
+
+def test_the_wait_counts_and_may_be_unknown() -> None:
+    learner = make_towers("stream+head", model={"dense_learning_rate": 0.01})
+    rng = np.random.default_rng(1)
+    for seed in range(150):
+        batch = late("batch", seed)
+        waits = rng.choice([0.0, 10 * HOUR], len(batch)).astype(np.float32)
+        known = (waits > 0).astype(np.float32)
+        learner.learn(replace(batch, waits=waits, known=known))
+    rows = late("stream", 1)
+    found = [
+        shares(learner, replace(rows, waits=np.full(128, wait, np.float32))).mean()
+        for wait in (0.0, 10 * HOUR, np.nan)
+    ]
+    assert found[0] < 0.2
+    assert found[1] > 0.8
+    assert 0 < found[2] < 1
+
+
+def test_who_moves() -> None:
+    learner = make_towers("stream+head", "mixed+fnw", "stream")
+    batch, stream = late("batch", 1), late("stream", 2)
+    assert moved(learner, batch) == {"delay_head", "mixed+fnw"}
+    assert moved(learner, stream) == {"stream+head", "mixed+fnw", "stream"}
+    unknown = replace(batch, known=np.full(len(batch), np.nan, np.float32))
+    assert moved(learner, unknown) == {"mixed+fnw"}, "nobody knows what was late"
+    assert moved(learner, replace(batch, labels=batch.labels * 0)) == {"mixed+fnw"}
+    assert moved(learner, replace(batch, known=None, waits=None)) == {"mixed+fnw"}
+
+
+def test_fnw_learns_the_late_positives_of_batch_rows() -> None:
+    learner = make_towers("stream+fnw", "mixture+fnw")
+    batch = late("batch", 1)
+    on_time = replace(batch, known=np.ones(len(batch), np.float32))
+    assert moved(learner, on_time) == {"mixture+fnw"}, "its memory tower"
+    assert moved(learner, batch) == {"mixture+fnw", "stream+fnw"}
+    positives = int(((batch.labels > 0) & (batch.known == 0)).sum())
+    assert sum(learner.learnt()["stream+fnw"]) == positives > 0
+    assert sum(learner.learnt()["mixture+fnw"]) == 2 * len(batch)
+
+
+def calibration(learner: Any, place: int) -> float:
+    """Mean prediction over the mean of the complete label."""
+    rows = [minibatch("batch", seed, rows=256) for seed in range(1000, 1012)]
+    truth = np.concatenate([batch.labels for batch in rows])
+    scores = np.concatenate([learner.score(batch)[:, place] for batch in rows])
+    return float(scores.mean() / truth.mean())
+
+
+def test_corrections_make_up_for_what_is_not_known_yet() -> None:
+    names = ("stream", "stream+head", "stream+fnw", "mixture+head")
+    learner = make_towers(*names, train={"guard": False})
+    for seed in range(300):
+        learner.learn(late("batch" if seed % 2 else "stream", seed, share=0.3))
+    plain, head, fnw, mixture = (calibration(learner, place) for place in range(4))
+    assert plain < 0.85
+    for corrected in (head, fnw, mixture):
+        assert abs(corrected - 1) < 0.1
+
+
+def test_masked_rows_are_counted_and_teach_nothing(tmp_path: Path) -> None:
+    learner = make_towers("stream+head", "stream", model={"delay_head": {"q_min": 0.9999}})
+    batch = late("stream", 1)
+    before = parts(learner)
+    losses = learner.learn(batch)
+    after = parts(learner)
+    assert set(losses) == {"stream"}
+    assert not any((after[n] != before[n]).any() for n in before if n.startswith("stream+head"))
+    rows = np.bincount(batch.sources, minlength=2).tolist()
+    assert learner.left_out()["stream+head"] == (rows, [0, 0])
+    assert learner.left_out()["stream"] == ([0, 0], [0, 0])
+    assert learner.learnt() == {"stream+head": [0, 0], "stream": rows}
+    assert [sums.rows for sums in learner.seen()] == rows
+    learner.save(tmp_path)
+    again = make_towers("stream+head", "stream")
+    again.load(tmp_path)
+    assert again.left_out() == learner.left_out()
+
+
+def test_a_head_that_spoils_is_named() -> None:
+    learner = make_towers("stream+head")
+    batch = late("batch", 1)
+    endless = replace(batch, waits=np.full_like(batch.waits, np.inf))
+    with pytest.raises(TrainingError, match="paradigm delay head is not finite"):
+        learner.learn(endless)
+
+
+def test_further_seeds_are_the_models_of_those_seeds(tmp_path: Path) -> None:
+    names = ("mixture+head", "stream")
+    three = make_towers(*names, train={"seeds": 3})
+    alone = make_towers(*names, model={"seed": 17 + 2})
+    first = make_towers(*names)
+    assert [column.name for column in three.columns] == [
+        "mixture+head",
+        "stream",
+        "mixture+head/memory",
+        "mixture+head@1",
+        "stream@1",
+        "mixture+head@2",
+        "stream@2",
+    ]
+    for seed in range(12):
+        batch = late("stream" if seed % 2 else "batch", seed)
+        for learner in (three, alone, first):
+            losses = learner.learn(batch)
+        found, scores = three.learn(batch), three.score(batch)
+        alone.learn(batch)
+        assert losses == {}.keys() or set(losses) <= set(found)
+        first.learn(batch)
+        np.testing.assert_array_equal(scores[:, :3], first.score(batch))
+        np.testing.assert_array_equal(scores[:, 5:], alone.score(batch)[:, :2])
+    three.save(tmp_path)
+    again = make_towers(*names, train={"seeds": 3}, model={"seed": 99})
+    again.load(tmp_path)
+    np.testing.assert_array_equal(again.score(batch), three.score(batch))
+    assert three.learnt() == first.learnt()
+
+
+def warm(learner: Any, steps: int = 120) -> None:
+    """Both feeds agree for a while."""
+    for seed in range(steps):
+        learner.learn(minibatch("stream" if seed % 2 else "batch", seed, rows=128))
+
+
+def silent(seed: int) -> Any:
+    """Rows of a stream whose labels stopped coming."""
+    batch = minibatch("stream", seed, rows=128)
+    return replace(batch, labels=np.zeros_like(batch.labels))
+
+
+@pytest.mark.parametrize("reference", ["mixture", "batch"])
+def test_the_guard_pauses_and_memory_answers(reference: str, tmp_path: Path) -> None:
+    names = ("stream", "mixed", *([] if reference == "batch" else ["batch"]), reference)
+    learner = make_towers(*names)
+    warm(learner)
+    guards = learner.guards()
+    assert set(guards) == {name for name in names if name != "batch"}
+    assert not guards["stream"].paused
+    column = [c.name for c in learner.columns].index(
+        "mixture/memory" if reference == "mixture" else "batch"
+    )
+    held = 0
+    for seed in range(500, 512):
+        learner.learn(silent(seed))
+        if learner.guards()["stream"].paused:
+            held += 128
+    assert held > 5 * 128, "found within a few hundred rows"
+    assert sum(learner.left_out()["stream"].paused) == held
+    assert sum(learner.learnt()["stream"]) == 60 * 128 + 12 * 128 - held
+    rows = minibatch("stream", 900)
+    scores = learner.score(rows)
+    np.testing.assert_array_equal(scores[:, 0], scores[:, column])
+    np.testing.assert_array_equal(scores[:, 1], scores[:, column])
+    before = parts(learner)
+    assert learner.learn(silent(600)) == {}
+    same = [n for n in before if not n.startswith("guard")]
+    after = parts(learner)
+    assert all((after[name] == before[name]).all() for name in same), "nothing moves"
+    assert "mixed" in learner.learn(minibatch("batch", 601)), "batch rows are learnt all the same"
+    learner.save(tmp_path)
+    again = make_towers(*names)
+    again.load(tmp_path)
+    assert again.guards() == learner.guards()
+    assert again.guards()["stream"].paused
+    for seed in range(700, 712):
+        learner.learn(minibatch("stream", seed, rows=128))
+    assert not learner.guards()["stream"].paused
+    scores = learner.score(rows)
+    assert (scores[:, 0] != scores[:, column]).any()
+    unguarded = make_towers(*names, train={"guard": False})
+    unguarded.load(tmp_path)
+    assert unguarded.guards() == {}
+    again.load(tmp_path)
+    assert again.guards()["stream"].pauses == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "more"),
+    [
+        (("stream", "mixed", "batch_then_stream"), {}),
+        (("mixture", "stream"), {"model": {"mixture": {"mode": "paper"}}}),
+        (("mixture", "stream"), {"model": {"mixture": {"embeddings": "shared"}}}),
+        (("mixture", "batch"), {"train": {"guard": False}}),
+        (("batch",), {}),
+    ],
+)
+def test_where_there_is_no_guard(names: tuple[str, ...], more: dict[str, Any]) -> None:
+    learner = make_towers(*names, **more)
+    warm(learner, 4)
+    assert learner.guards() == {}
+    assert learner.left_out() == {}
+
+
+def test_counting_leaves_nothing_out() -> None:
+    learner = CountingLearner(2)
+    assert (learner.columns, learner.left_out(), learner.guards()) == ((), {}, {})
