@@ -52,6 +52,14 @@ def test_accepted_late_labels_are_a_note(tmp_path: Path) -> None:
     assert "train.accept" not in notes
 
 
+def test_corrected_late_labels_are_no_problem(tmp_path: Path) -> None:
+    project = late_project(tmp_path, known=0.45, train={"delay": "head"})
+    code, lines, notes = checked(project)
+    assert (code, notes, lines[-1]) == (0, "", "2 sources, 1 pipeline: no problems")
+    assert re.match(r"labels  ads, clicks: 4\d% .* after the event \(median\); by age of", lines[0])
+    assert lines[1].startswith("advice  ads: ")
+
+
 @pytest.mark.parametrize("paradigm", ["mixture", "stream"])
 def test_complete_labels_are_no_problem_and_no_note(tmp_path: Path, paradigm: str) -> None:
     project = late_project(tmp_path, known=1.0, train={"paradigm": paradigm})
