@@ -68,10 +68,10 @@ def _variant(name: str, figures: dict[str, Any]) -> MeasuredVariant:
     )
 
 
-def main() -> None:
-    table = table_of(json.loads(FIGURES.read_text()))
-    TABLE.write_text(table.model_dump_json(indent=1, exclude_defaults=True) + "\n")
+def write_table(found: dict[str, Any]) -> None:
+    """Put the table in the place of the one before."""
+    TABLE.write_text(table_of(found).model_dump_json(indent=1, exclude_defaults=True) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    write_table(json.loads(FIGURES.read_text()))
