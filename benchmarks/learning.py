@@ -9,7 +9,8 @@ too. All variants learn from the same minibatches in one learner, the one that a
 event is scored before anything of it is learnt, by the weights of the hour that it happened in, and
 judged by its complete label. A market whose labels stop coming for hours is run twice, once with
 the guard. The tables go to docs/learning.md between its markers and, for machines, to
-mixture/metrics/learning.json; both stay as they are with --quick, or with fewer markets. `--keep`
+mixture/metrics/learning.json, and from there what `forebay check` advises to
+mixture/advice/regimes.json; all stay as they are with --quick, or with fewer markets. `--keep`
 names a folder of finished runs: what is in it is not run again.
 """
 
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 
 from learning_figures import Run, figures_of, summarised
 from learning_page import page_text, write_page
+from learning_regimes import write_table
 from market_replay import DAYS, SPAN, replay_market
 from replay import Span, Window
 from variants import train_of, variants
@@ -106,6 +108,7 @@ def main() -> None:
         return
     write_page(PAGE, found, command)
     FIGURES.write_text(json.dumps(found, indent=1) + "\n")
+    write_table(found)
 
 
 def _run_all(

@@ -19,12 +19,12 @@ import pyarrow as pa
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import ARROW_TYPES, Source
 from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
+from forebay.datatasks.sources.common.times import HOUR_US, UNKNOWN
 from forebay.datatasks.tasks import Chunk, DataTask
 from forebay.system.instants import to_us
 
 CHUNK_ROWS = 4096
 TASKS_MAX = 256  # of one sample: opening one costs a request to its storage
-_HOUR_US = 3_600_000_000
 _HALF = 2
 _GOLDEN = 0.6180339887
 
@@ -65,10 +65,10 @@ class Sample:
     """Rows of a source, in no order of time.
 
     table: the asked columns in declared types. times_us: int64[N], microseconds since 1970 UTC by
-    which the storage cuts windows (of a stream the publication), as near as the hour of its span or
-    the span says it: the middle of whichever is shorter. read_rows: also those that were not kept.
-    stored_rows: of the spans, None where the storage does not count them. is_whole: every row of
-    the spans was read.
+    which the storage cuts windows: of a stream the publication; where rows do not say it, the
+    middle of their hour or of their span, whichever is shorter. read_rows: also those that were
+    not kept. stored_rows: of the spans, None where the storage does not count them. is_whole: every
+    row of the spans was read.
     """
 
     table: pa.Table
@@ -119,20 +119,19 @@ def sample_rows(
     return _sample(source, columns, found, stored, is_whole=is_whole)
 
 
-def spread_spans(over: Interval, count: int, width: timedelta, parts: int = 1) -> list[Interval]:
+def spread_spans(over: Interval, count: int, width: timedelta) -> list[Interval]:
     """`count` spans of `width`, one at another place of each of as many equal parts of an interval.
 
-    Each is cut into `parts`. Where they would touch, they are the whole interval.
+    Where they would touch, they are the whole interval.
     """
-    stratum = (over.end - over.start) / count
-    width = min(width, stratum)
-    found = []
-    for index in range(count):
-        first, last = over.start + stratum * index, over.start + stratum * (index + 1)
+    length, found = over.end - over.start, []
+    bounds = [over.start + length * index / count for index in range(count)]
+    for index, (first, last) in enumerate(pairwise([*bounds, over.end])):
+        long = min(width, last - first)
         # Steps of the golden ratio: no two hours of a day alike, wherever the parts begin.
-        start = first + (stratum - width) * (index * _GOLDEN % 1)
-        edges = [min(start + width / parts * n, last) for n in range(parts + 1)]
-        found += [Interval(low, high) for low, high in pairwise(edges) if low < high]
+        start = first + (last - first - long) * (index * _GOLDEN % 1)
+        if start < start + long:
+            found.append(Interval(start, start + long))
     return found
 
 
@@ -195,9 +194,13 @@ def _read(
 
 
 def _times(task: DataTask, chunk: Chunk) -> npt.NDArray[np.int64]:
+    """When rows were published, or where that is not known the middle of their hour or span."""
     start, end = to_us(task.data_from), to_us(task.data_to)
-    low = start + chunk.hours.astype(np.int64) * _HOUR_US
-    return (low + np.minimum(low + _HOUR_US, end)) // _HALF
+    low = start + chunk.hours.astype(np.int64) * HOUR_US
+    middle = (low + np.minimum(low + HOUR_US, end)) // _HALF
+    if chunk.published is None:
+        return middle
+    return np.where(chunk.published == UNKNOWN, middle, chunk.published)
 
 
 def _sample(

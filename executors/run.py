@@ -125,7 +125,7 @@ class Run:
 
     def _warn(self) -> None:
         """Say before it trains what the line's windows so far have shown of their labels."""
-        from forebay.executors.evaluation.line_warnings import line_warnings
+        from forebay.executors.advice.line import line_warnings
 
         for text in line_warnings(self.target.pipeline, self.target.chain):
             self.watch.warned(text)

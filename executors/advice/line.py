@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
+from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
 from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.advice.share import Share
 
 Json = dict[str, Any]
+WINDOWS_MAX = 24  # what labels were like before may have changed since
 
 
 def advice_on_windows(pipeline: PipelineSpec, windows: Collection[Json]) -> Advice | None:
@@ -40,6 +42,15 @@ def advice_on_windows(pipeline: PipelineSpec, windows: Collection[Json]) -> Advi
         settings_of(pipeline),
         measured_regimes(),
     )
+
+
+def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
+    """Warnings about a line from the judgements of its last windows; none where all is well.
+
+    Windows whose labels are still to come say little; those before them are complete by now.
+    """
+    links = chain.last(pipeline.dataset.label_horizon + WINDOWS_MAX)
+    return late_label_warnings(pipeline, list(chain.judgements(links).values()))
 
 
 def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:

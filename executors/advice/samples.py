@@ -22,10 +22,9 @@ from forebay.mixture.features.layout import FeatureLayout
 SPANS = 12
 ROWS_MAX = 20_000  # of each source; 2,000 positives give a share to 2 points
 ROWS_ENOUGH = 4_000
-# Tried one after the other until there are rows enough: dense streams are read by the hour, whose
-# rows are drawn in parts of ten minutes, so that the time of their publication is known as well.
-_WIDTHS = ((timedelta(hours=1), 6), (timedelta(hours=8), 16), (timedelta(days=3), 1))
-LONGEST = _WIDTHS[-1][0] * SPANS  # older rows say little of those to come
+# Of the spans; tried one after the other until there are rows enough.
+_WIDTHS = (timedelta(hours=1), timedelta(hours=8), timedelta(days=3))
+LONGEST = _WIDTHS[-1] * SPANS  # older rows say little of those to come
 SECONDS_MAX = 6.0
 _MOMENT = timedelta(microseconds=1)
 
@@ -79,15 +78,9 @@ def sampled_columns(
     }
 
 
-def known_at(dataset: DatasetSpec) -> str | None:
-    """The column that says when a batch row's label became known, where one is declared."""
-    column: str | None = dataset.label.model_dump().get("known_at")
-    return column
-
-
 def with_times(spec: SourceSpec, dataset: DatasetSpec, columns: Sequence[str]) -> list[str]:
     """Columns of a source, and those of its times that it declares."""
-    times = [column for column in (spec.event_time, known_at(dataset)) if column is not None]
+    times = [column for column in (spec.event_time, dataset.label.known_at) if column is not None]
     return list(dict.fromkeys([*columns, *(each for each in times if each in spec.columns)]))
 
 
@@ -117,8 +110,8 @@ def _first_read(dataset: DatasetSpec, warm_start: datetime | None) -> datetime:
 def _sampled(source: Source, over: Interval, columns: Sequence[str]) -> tuple[Sample, float | None]:
     """Rows of ever wider spans until there are enough, and how many an hour has of them."""
     limits = SampleLimits(seconds=SECONDS_MAX)
-    for width, parts in _WIDTHS:
-        spans = spread_spans(over, SPANS, width, parts)
+    for width in _WIDTHS:
+        spans = spread_spans(over, SPANS, width)
         sample = sample_rows(source, spans, columns, limits, ROWS_MAX)
         if sample.table.num_rows >= ROWS_ENOUGH or limits.are_spent:
             break

@@ -23,7 +23,6 @@ from forebay.executors.advice.samples import (
     LONGEST,
     SPANS,
     SourceSample,
-    known_at,
     opened_for_sample,
     with_times,
 )
@@ -136,7 +135,7 @@ def twin_spans(
     if (happened == UNKNOWN).all():
         happened = fresh.sample.times_us
         window = dataset.grid.at(fresh.over.start)
-        back = max(other.offset, window.end - window.start)
+        back = max(dataset.joined_within, other.offset, window.end - window.start)
     since, until = to_us(fresh.over.start - LONGEST), to_us(fresh.over.end)
     hours = np.unique(happened[(happened >= since) & (happened < until)] // HOUR_US) * HOUR_US
     touched: list[Interval] = []
@@ -161,7 +160,7 @@ def _event_times(rows: Rows) -> Times:
 
 def _delays(dataset: DatasetSpec, rows: Rows) -> Floats:
     found = np.full(rows.table.num_rows, np.nan, np.float32)
-    column = known_at(dataset)
+    column = dataset.label.known_at
     if column is None or column not in rows.table.column_names:
         return found
     happened, known = _event_times(rows), times_of(_column(rows, column))

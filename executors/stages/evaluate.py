@@ -24,8 +24,8 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         RowsLostError: when rows planned, served and trained do not agree; that is stored too.
         DataError: when its plan or its scores are damaged.
     """
+    from forebay.executors.advice.line import line_warnings
     from forebay.executors.evaluation.later_labels import complete_judgements
-    from forebay.executors.evaluation.line_warnings import line_warnings
     from forebay.executors.evaluation.windows import evaluate
 
     chain, ledger, key = target.chain, target.ledger, target.key

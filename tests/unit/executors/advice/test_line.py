@@ -74,5 +74,5 @@ def test_the_share_of_events_in_the_stream(batch: int, share: float | None) -> N
 def test_settings_by_dotted_key() -> None:
     found = settings_of(spec())
     assert found["train.paradigm"] == "mixture"
-    assert found["model.mixture.gain"] == 0.05
+    assert found["train.minibatch_rows"] == 512
     assert found["dataset.event_id"]

@@ -22,7 +22,7 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY
-COLUMNS = {"e": "string", "y": "int", "x": "float", "at": "timestamp"}
+COLUMNS = {"e": "string", "y": "int", "x": "float", "at": "timestamp", "known": "timestamp"}
 
 
 def sampled(
@@ -32,7 +32,7 @@ def sampled(
     offset: timedelta = timedelta(0),
     days: int = 4,
 ) -> SourceSample:
-    """Rows of (event, label, when it happened, when it was published)."""
+    """Rows of (event, label, when it happened, when it was published or its label known)."""
     spec = SourceSpec.model_validate(
         {"name": "s", "kind": kind, "columns": COLUMNS, "event_time": event_time}
     )
@@ -41,6 +41,7 @@ def sampled(
         "y": [row[1] for row in rows],
         "x": [0.0] * len(rows),
         "at": [row[2] for row in rows],
+        "known": [row[3] for row in rows],
     }
     table = pa.table({n: pa.array(arrays[n], ARROW_TYPES[k]) for n, k in spec.columns.items()})
     times = np.array([to_us(row[3]) for row in rows], np.int64)
@@ -107,6 +108,15 @@ def test_without_a_time_twins_are_looked_for_before_the_publication() -> None:
     fresh = sampled("log", rows, event_time=None)
     other = sampled("parquet", [], offset=30 * HOUR)
     assert twin_spans(data(), fresh, other, NOW) == [Interval(START, START + 3 * DAY)]
+
+
+def test_delays_are_from_the_event_until_its_label_was_known() -> None:
+    rows = [("a", 1, START, START + 2 * HOUR), ("b", 1, None, START)]
+    one = sampled("parquet", rows)
+    told = data(label={"column": "y", "known_at": "known"})
+    found = complete_rows(told, [Rows(one.spec, one.sample.table)])
+    assert found.delays[0] == 7200.0
+    assert np.isnan(found.delays[1])
 
 
 def test_complete_rows_of_several_sources() -> None:

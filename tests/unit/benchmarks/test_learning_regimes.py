@@ -1,0 +1,71 @@
+"""The table of advice out of the figures that the benchmark of learning writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from learning_regimes import table_of
+
+from forebay.mixture.advice.regimes import RegimeTable, difference_of
+
+
+def variant(auc: float, gains: list[float]) -> dict[str, Any]:
+    return {
+        "auc": auc,
+        "difference": sum(gains) / len(gains),
+        "by_seed": gains,
+        "normalised_entropy": 0.9,
+        "calibration": 1.01,
+    }
+
+
+def market(name: str, guarded: bool, variants: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "market": name,
+        "guarded": guarded,
+        "completeness": [0.4, 0.5],
+        "variants": variants,
+    }
+
+
+FIGURES = {
+    "date": "2026-11-23",
+    "seeds": [1, 2, 3],
+    "markets": [
+        market(
+            "late conversions",
+            False,
+            {
+                "mixed": variant(0.76, [0.0, 0.0, 0.0]),
+                "mixture+head": variant(0.77, [0.02, 0.01, 0.0]),
+            },
+        ),
+        market("incident", False, {"stream": variant(0.7, [0.0, 0.0, 0.0])}),
+        market("incident", True, {"stream": variant(0.79, [0.1, 0.1, 0.07])}),
+        market("sparse stream", False, {"mixed": variant(0.75, [0.0, 0.0, 0.0])}),
+        market("collisions", False, {"mixed": variant(0.75, [0.0, 0.0, 0.0])}),
+    ],
+}
+
+
+def test_markets_are_regimes_with_what_is_known_of_them() -> None:
+    table = table_of(FIGURES)
+    facts = [(each.name, each.stream_share, each.crowded, each.seeds) for each in table.regimes]
+    assert facts == [
+        ("late conversions", 1.0, False, 3),
+        ("incident", 1.0, False, 3),
+        ("sparse stream", 0.15, False, 3),
+        ("collisions", 1.0, True, 3),
+    ]
+    assert [each.completeness for each in table.regimes] == [0.45] * 4
+    assert table.regimes[1].best.auc == 0.79  # the guarded run
+    again = table.model_dump_json(exclude_defaults=True)
+    assert RegimeTable.model_validate_json(again) == table
+
+
+def test_differences_pair_seeds() -> None:
+    mixed, mixture = table_of(FIGURES).regimes[0].variants
+    mean, half = difference_of(mixture, mixed)
+    assert mean == pytest.approx(0.01)
+    assert half == pytest.approx(4.303 * 0.01 / 3**0.5)

@@ -1,0 +1,28 @@
+"""`forebay check --connect` where the rows of a pipeline cannot be sampled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.projects import ads_project
+
+from forebay.cli import run
+from forebay.config.load import Project
+from forebay.errors import InfrastructureError
+from forebay.executors.advice import check as advice
+from forebay.executors.advice.check import DataCheck
+
+
+def test_a_storage_that_fails_while_it_is_sampled_is_named_with_its_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def away(project: Project, name: str) -> DataCheck:
+        raise InfrastructureError(f"the broker of {len(project.sources)} sources is away")
+
+    monkeypatch.setattr(advice, "check_data", away)
+    ads_project(tmp_path, rows=50)
+    code = run(["check", "--connect", "--config", str(tmp_path / "config")])
+    assert code == InfrastructureError.exit_code
+    wanted = "error: pipeline 'ads', a sample of its rows: the broker of 2 sources is away"
+    assert wanted in capsys.readouterr().err

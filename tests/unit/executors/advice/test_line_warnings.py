@@ -1,0 +1,67 @@
+"""A line's warnings come from the judgements of its last windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.model_lines import record_link
+from support.stages import pipeline
+
+from forebay.executors.advice import line as module
+from forebay.executors.advice.line import line_warnings
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.format import record_format
+from forebay.home.paths import Home
+
+SPEC = pipeline(("a", "ab"))
+SOURCES = {
+    "a": {"feed": "batch", "trained_rows": 9},
+    "ab": {"feed": "stream", "trained_rows": 9},
+}
+
+
+def judged(chain: ModelChain, key: str, fresh: int, complete: int) -> None:
+    link = record_link(chain, key, {"a": 9})
+    counts = {"fresh_positives": fresh, "complete_positives": complete}
+    chain.judge(link, {"sources": SOURCES, "metrics": {}, "label_completeness": counts})
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> ModelChain:
+    record_format(Home(tmp_path))
+    return ModelChain(Home(tmp_path), "ads")
+
+
+def test_windows_of_a_line_are_added_up(chain: ModelChain) -> None:
+    assert line_warnings(SPEC, chain) == []
+    judged(chain, "2026-03-01", 30, 60)
+    judged(chain, "2026-03-02", 0, 0)  # its labels are still to come
+    record_link(chain, "2026-03-03", {"a": 9})  # nobody has judged it
+    (warning,) = line_warnings(SPEC, chain)
+    assert warning.startswith("50% (37%-62%) of 60 positives are known when the stream row is")
+    judged(chain, "2026-03-04", 990, 1000)
+    assert line_warnings(SPEC, chain) == []
+
+
+def test_only_the_last_windows_count(chain: ModelChain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WINDOWS_MAX", 1)
+    for day in range(1, 4):
+        judged(chain, f"2026-03-0{day}", 90 if day == 1 else 100, 100)
+    judged(chain, "2026-03-04", 85, 100)
+    (warning,) = line_warnings(SPEC, chain) or [""]
+    kept = SPEC.dataset.label_horizon + 1
+    assert kept == 2
+    assert warning == ""
+    judged(chain, "2026-03-05", 85, 100)
+    assert line_warnings(SPEC, chain)[0].startswith("85% ")
+
+
+def test_who_corrects_is_not_warned(chain: ModelChain) -> None:
+    judged(chain, "2026-03-01", 30, 60)
+    corrected: dict[str, Any] = {"paradigm": "mixture", "delay": "head"}
+    assert line_warnings(pipeline(("a", "ab"), train=corrected), chain) == []
+    plain = {"paradigm": "mixture", "compare": [{"paradigm": "mixture", "delay": "head"}]}
+    (warning,) = line_warnings(pipeline(("a", "ab"), train=plain), chain)
+    assert "mixture does not correct that" in warning
