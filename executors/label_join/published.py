@@ -103,13 +103,16 @@ class GrowingRows:
 
         marks_max: int64[N], the bound of each event.
         """
-        fresh, waits = (np.full(len(ids), np.nan, np.float32) for _ in range(2))
-        best = marks_max.copy()
+        found = []
         for rows in self._runs:
             place = rows.places(ids)
             at = np.flatnonzero(place >= 0)
-            marks, found = rows.marks[place[at]], place[at]
-            earlier = (marks < best[at]) | ((marks == best[at]) & np.isnan(waits[at]))
-            at, found = at[earlier], found[earlier]
-            best[at], fresh[at], waits[at] = rows.marks[found], rows.fresh[found], rows.waits[found]
+            at = at[rows.marks[place[at]] <= marks_max[at]]
+            found.append((at, *(each[place[at]] for each in (rows.fresh, rows.waits, rows.marks))))
+        fresh, waits = (np.full(len(ids), np.nan, np.float32) for _ in range(2))
+        if found:
+            of, *columns = (np.concatenate(each) for each in zip(*found, strict=True))
+            # The earliest is written last.
+            order = np.lexsort((*columns, of))[::-1]
+            fresh[of[order]], waits[of[order]] = columns[0][order], columns[1][order]
         return fresh, waits
