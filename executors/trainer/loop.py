@@ -230,7 +230,7 @@ class WindowTrainer:
                 self._join.begin(plan, parent)
         self._learner.set_phase(warm_start=window.warm_start)
         scores = None
-        if not window.warm_start:
+        if not window.warm_start or self._join is not None:
             names = [column.name for column in self._learner.columns]
             scores = ScoreWriter(folder / SCORES_FOLDER, names)
             scores.restore(seal.scores if seal else [])
@@ -333,7 +333,9 @@ class WindowTrainer:
         if minibatch is not None and len(minibatch):
             if self._join is not None and minibatch.feed == "batch":
                 minibatch = self._join.joined(minibatch)
-            if opened.scores is not None:
+            if opened.scores is not None and opened.request.warm_start:
+                self._keep_published(opened.scores, minibatch)
+            elif opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
             self._learn(opened, minibatch)
             opened.window_step += 1
@@ -368,6 +370,12 @@ class WindowTrainer:
         if minibatch.feed == "batch":
             scores.append(minibatch, None)
         elif self._join is not None:
+            self._join.add(minibatch)
+
+    def _keep_published(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
+        """A warm start scores nothing; batch rows after it ask what its stream said."""
+        if minibatch.feed == "stream" and self._join is not None:
+            scores.append_published(minibatch)
             self._join.add(minibatch)
 
     def _seal(self, opened: _Open, *, final: bool) -> Seal:
