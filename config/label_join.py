@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import WindowSize
 
 # Rows of more hours than that in one minibatch are rare: then there are few in a day.
 _TOGETHER_MAX = 6
@@ -24,10 +23,10 @@ def hours_together(pipeline: PipelineSpec) -> int | None:
     Bounded, a batch row finds its copy in the stream of its own window too: rows that are served
     so many hours before it, and two more, have come by then, whatever was killed meanwhile. Only a
     single data executor serves its rows in that order. In windows of an hour there is nothing to
-    find: copies are in earlier ones.
+    find, copies are in earlier ones; but their line's warm start is one span of many hours.
     """
     single = pipeline.job.roles.data.count == 1
-    if not single or pipeline.dataset.window is WindowSize.HOUR or not joins_labels(pipeline):
+    if not single or not joins_labels(pipeline):
         return None
     part = pipeline.dataset.offset_max // (_PART_OF_OFFSET * timedelta(hours=1))
     return min(max(part, 1), _TOGETHER_MAX)

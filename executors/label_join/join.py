@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,8 @@ _HOUR_US = 3600 * _US
 _UNKNOWN = np.iinfo(np.int64).min
 # Rows of one hour may be in two minibatches, and clocks may differ by less than an hour.
 _HOURS_BESIDE = 2
+_HOUR = timedelta(hours=1)
+_DAY_HOURS = 24
 
 
 class LabelJoin:
@@ -64,6 +66,10 @@ class LabelJoin:
         self._this = GrowingRows()
         self._begins = np.zeros(len(self._offsets), np.int64)
         self._hours_max = 0
+        # How far behind the newest rows of the stream a copy may be, and a day more.
+        behind = self._within // _HOUR + pipeline.job.buffers.align_hours
+        self._kept_hours = behind + (self._together or 0) + _HOURS_BESIDE + _DAY_HOURS
+        self._forgotten = 0
 
     def begin(self, plan: WindowPlan, before: Link | None) -> None:
         """Go to a window.
@@ -80,7 +86,7 @@ class LabelJoin:
         self._earlier = self._earlier.since(to_us(since))
         self._hours_max = Interval(plan.start, plan.end).hours - 1
         self._begins = np.array([to_us(plan.start - offset) for offset in self._offsets])
-        self._this = GrowingRows()
+        self._this, self._forgotten = GrowingRows(), 0
 
     def resume(self, plan: WindowPlan, scores: Path) -> None:
         """Take back what is sealed of the window's own scores."""
@@ -95,7 +101,9 @@ class LabelJoin:
         if self._together is None or times is None or waits is None:
             return
         ids, fresh = minibatch.event_ids, minibatch.labels
-        self._this.add(self._of_this(ids, fresh, waits, times, minibatch.sources))
+        rows = self._of_this(ids, fresh, waits, times, minibatch.sources)
+        self._this.add(rows)
+        self._forget(int(rows.marks.max(initial=0)))
 
     def joined(self, minibatch: Minibatch) -> Minibatch:
         """Batch rows with `waits` and `known`."""
@@ -124,6 +132,13 @@ class LabelJoin:
         at = np.flatnonzero(place >= 0)
         fresh[at], waits[at] = self._earlier.fresh[place[at]], self._earlier.waits[place[at]]
         return fresh, waits
+
+    def _forget(self, hour: int) -> None:
+        """Drop what no batch row can ask for any more: a warm start may be years long."""
+        before = hour - self._kept_hours
+        if before >= self._forgotten + _DAY_HOURS:
+            self._this.drop_before(before)
+            self._forgotten = before
 
     def _hours(self, times: Ints, sources: Places) -> Ints:
         """Hours from where the window's data begins, of each row by its source.

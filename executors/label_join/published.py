@@ -98,6 +98,14 @@ class GrowingRows:
             last = runs.pop()
             runs[-1] = runs[-1].united_with(last)
 
+    def drop_before(self, mark: int) -> None:
+        """Forget rows with an earlier mark."""
+        self._runs = [kept for kept in (run.since(mark) for run in self._runs) if len(kept)]
+
+    def __len__(self) -> int:
+        """Rows."""
+        return sum(len(run) for run in self._runs)
+
     def find(self, ids: Ints, marks_max: Ints) -> tuple[Floats, Floats]:
         """(fresh, waits) of the earliest row of each event; NaN where its mark is above the bound.
 

@@ -234,13 +234,14 @@ class WindowTrainer:
                 self._join.begin(plan, parent)
         self._learner.set_phase(warm_start=window.warm_start)
         scores, judge = None, None
-        if not window.warm_start:
+        if not window.warm_start or self._join is not None:
             columns = [column.name for column in self._learner.columns]
             scores = self._judges.writer(folder / SCORES_FOLDER, columns)
             scores.restore(seal.scores if seal else [])
             if self._join is not None:
                 self._join.resume(plan, folder / SCORES_FOLDER)
-            judge = self._judges.judge(plan, parent, columns, scores)
+            if not window.warm_start:
+                judge = self._judges.judge(plan, parent, columns, scores)
         opened = _Open(
             request=window,
             plan=plan,
@@ -339,7 +340,9 @@ class WindowTrainer:
         if minibatch is not None and len(minibatch):
             if self._join is not None and minibatch.feed == "batch":
                 minibatch = self._join.joined(minibatch)
-            if opened.scores is not None:
+            if opened.scores is not None and opened.request.warm_start:
+                self._keep_published(opened.scores, minibatch)
+            elif opened.scores is not None:
                 self._keep_scores(opened.scores, minibatch)
             if opened.judge is not None:
                 opened.judge.add(minibatch)
@@ -376,6 +379,12 @@ class WindowTrainer:
         if minibatch.feed == "batch":
             scores.append(minibatch, None)
         elif self._join is not None:
+            self._join.add(minibatch)
+
+    def _keep_published(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
+        """A warm start scores nothing; batch rows after it ask what its stream said."""
+        if minibatch.feed == "stream" and self._join is not None:
+            scores.append_published(minibatch)
             self._join.add(minibatch)
 
     def _seal(self, opened: _Open, *, final: bool) -> Seal:

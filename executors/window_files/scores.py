@@ -1,7 +1,8 @@
 """Scores and labels on disk: append-only Arrow IPC segments, sealed together with a checkpoint.
 
 Rows of a stream are written with the scores they got before the step that used them, rows of
-batch sources with their complete label, both with when they happened and whose they are. A segment
+batch sources with their complete label, both with when they happened and whose they are. Where
+nothing is scored, as in a warm start, rows of a stream are kept as they were published. A segment
 that no checkpoint sealed is dropped at restore, as the steps after it are, so scores and model
 always cover the same rows.
 """
@@ -26,6 +27,7 @@ from forebay.system.files import make_folder, sync, writing
 _Columns = Mapping[str, tuple[pa.DataType, float]]
 SCORES_FOLDER = "scores"
 _SCORES, _LABELS, _JUDGED = "scores", "labels", "judged"
+_PUBLISHED = "published"
 _ROWS_IN_MEMORY = 8_192
 _PREFIX = "score:"
 _SLICE_PREFIX = "slice:"
@@ -35,7 +37,11 @@ _ROWS_MAX = b"rows_max"
 _TIME: _Columns = {"event_time": (pa.int64(), np.iinfo(np.int64).min)}
 _WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
 _SOURCE: _Columns = {"source": (pa.int32(), -1)}
-_ADDED = {_SCORES: {**_TIME, **_WAIT, **_SOURCE}, _LABELS: {**_TIME, **_SOURCE}}
+_ADDED = {
+    _SCORES: {**_TIME, **_WAIT, **_SOURCE},
+    _LABELS: {**_TIME, **_SOURCE},
+    _PUBLISHED: {**_TIME, **_WAIT, **_SOURCE},
+}
 
 
 class _Segment:
@@ -103,6 +109,9 @@ class ScoreWriter:
                 [("event_id", pa.int64()), ("complete", pa.float32()), *_fields(_LABELS)]
             ),
             _JUDGED: _judged_schema(paradigms, self._slices, judge_rows_max),
+            _PUBLISHED: pa.schema(
+                [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_PUBLISHED)]
+            ),
         }
         self._paradigms = len(paradigms)
         self._open: dict[str, _Segment] = {}
@@ -157,6 +166,14 @@ class ScoreWriter:
         found = Segments("", self._folder).judged()
         return np.empty(0, np.int64) if found is None else found.column("event_id").to_numpy()
 
+    def append_published(self, minibatch: Minibatch) -> None:
+        """Keep stream rows that nothing scores."""
+        times = _or_unknown(minibatch.event_times, len(minibatch), _TIME)
+        waits = _or_unknown(minibatch.waits, len(minibatch), _WAIT)
+        self._segment(_PUBLISHED).append(
+            [minibatch.event_ids, minibatch.labels, times, waits, minibatch.sources]
+        )
+
     def seal(self) -> list[str]:
         """Make everything appended so far durable; the names of all sealed segments."""
         for segment in self._open.values():
@@ -208,8 +225,11 @@ class Segments:
         return self._read(_SCORES)
 
     def published(self) -> pa.Table | None:
-        """As `scores`, without the scores."""
-        return self._read(_SCORES, ["event_id", "fresh", *_ADDED[_SCORES]])
+        """As `scores`, without the scores; rows that nothing scored too."""
+        columns = ["event_id", "fresh", *_ADDED[_PUBLISHED]]
+        found = [self._read(kind, columns) for kind in (_PUBLISHED, _SCORES)]
+        tables = [table for table in found if table is not None]
+        return pa.concat_tables(tables).combine_chunks() if tables else None
 
     def labels(self) -> pa.Table | None:
         """Event ids, complete labels, times and sources in the order written; None without any."""

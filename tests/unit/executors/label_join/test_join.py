@@ -259,3 +259,30 @@ def test_a_window_that_was_trained_again_is_read_again(line: Line) -> None:
     line.links.append(link("2026-03-01T07", generation=2, files={"scores": stored}))
     begin(join, "2026-03-01T08", line.links[-1])
     same(found(join, asked), [[NAN, NAN], [0.5, 1]])
+
+
+def test_a_warm_start_of_hourly_windows_finds_its_own_rows(line: Line) -> None:
+    """It is one span of many hours, and what it published is asked for after it."""
+    join = join_of(line, spec("1h"))
+    begin(join, "2026-03-01_2026-03-05T00", None)
+    join.add(minibatch("stream", [(1, 0, "01T01:00", 1), (2, 1, "01T02:00", 1)]))
+    asked: list[Row] = [(1, 1, "01T01:00", NAN), (2, 1, "01T02:00", NAN)]
+    same(found(join, asked), [[1, 0], [1, 1]])
+    writer = ScoreWriter(line.root / "warm", [])
+    writer.append_published(minibatch("stream", [(7, 0, "04T23:00", 1)]))
+    writer.seal()
+    stored = Stored(name="warm", checksum="", size_bytes=1)
+    warm = link("2026-03-01_2026-03-05T00", files={"scores": stored})
+    line.links.append(warm)
+    begin(join, "2026-03-05T00", warm)
+    same(found(join, [(7, 1, "04T23:00", NAN), (1, 1, "01T01:00", NAN)]), [[1, 0], [NAN, NAN]])
+
+
+def test_a_long_warm_start_forgets_what_nobody_can_ask_for(line: Line) -> None:
+    join = join_of(line, spec("1h"))
+    begin(join, "2026-01-01_2026-03-29T00", None)
+    for day in range(1, 20):
+        join.add(minibatch("stream", [(day, 1, f"{day:02d}T01:00", 1)]))
+    assert len(join._this) < 6
+    newest: list[Row] = [(18, 1, "18T01:00", NAN), (1, 1, "01T01:00", NAN)]
+    same(found(join, newest), [[1, 1], [NAN, NAN]])

@@ -192,3 +192,26 @@ def test_segments_are_numbered_in_the_order_of_their_first_rows(tmp_path: Path) 
     assert writer.seal() == ["scores-000000.arrow", "labels-000001.arrow"]
     score(writer, 2)
     assert writer.seal()[2:] == ["scores-000002.arrow"]
+
+
+def test_rows_that_nothing_scores_are_kept_as_published_alone(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    writer.append_published(minibatch("stream", [1, 2]))
+    writer.seal()
+    writer.append_published(minibatch("stream", [3]))
+    score(writer, 4)
+    names = writer.seal()
+    segments = Segments("w", tmp_path)
+    published = segments.published()
+    assert published is not None
+    assert published.column("event_id").to_pylist() == [1, 2, 3, 4]
+    assert published.column_names == ["event_id", "fresh", "event_time", "wait", "source"]
+    assert ids_of(tmp_path) == ([4], [])
+    again = ScoreWriter(tmp_path, PARADIGMS)
+    again.restore([name for name in names if name.startswith("published")])
+    assert ids_of(tmp_path) == ([], [])
+    again.append_published(minibatch("stream", [5]))
+    again.seal()
+    published = Segments("w", tmp_path).published()
+    assert published is not None
+    assert published.column("event_id").to_pylist() == [1, 2, 3, 5]
