@@ -64,7 +64,9 @@ def test_a_row_of_any_depth_has_a_letter(folder: Path, depth: int) -> None:
     assert list(gathered_letters(folder / "all")) == [found]
 
 
-@pytest.mark.parametrize("text", ['{"user": "\\ud800"}', '{"\\udfff": 1}', "[NaN, -Infinity, 1e999]"])
+@pytest.mark.parametrize(
+    "text", ['{"user": "\\ud800"}', '{"\\udfff": 1}', "[NaN, -Infinity, 1e999]"]
+)
 def test_a_row_that_is_not_quite_json_has_a_letter(folder: Path, text: str) -> None:
     DeadLetterWriter(folder).write(task(), [letter(0, text), letter(1)])
     assert rows(list(read_letters(folder))) == [0, 1]
