@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 Data = bytes | bytearray | mmap.mmap
@@ -29,6 +28,7 @@ _u16 = struct.Struct("<H").unpack_from
 _i32 = struct.Struct("<i").unpack_from
 _u32 = struct.Struct("<I").unpack_from
 i64 = struct.Struct("<q").unpack_from
+_BLOCK = struct.Struct("<qixxxxq")  # of a file's footer
 
 
 class MetadataError(ValueError):
@@ -97,14 +97,20 @@ class Table:
 
     def longs(self, number: int, each: int, most: int = _ALL) -> tuple[int, ...]:
         """The first elements of a vector of them: `each` signed numbers of eight bytes."""
+        found = self.structs(number, 8 * each)
+        return struct.unpack_from(f"<{each * min(len(found) // (8 * each), most)}q", found)
+
+    def structs(self, number: int, size: int) -> memoryview:
+        """A vector of structs of so many bytes, one after the other; not a copy."""
         at = self.field(number)
         if not at:
-            return ()
+            return memoryview(b"")
         at += _u32(self._data, at)[0]
-        count = _u32(self._data, at)[0]
-        if 8 * each * count > len(self._data):
+        count = size * _u32(self._data, at)[0]
+        found = memoryview(self._data)[at + 4 : at + 4 + count]
+        if len(found) < count:
             raise MetadataError("its metadata is longer than the message")
-        return struct.unpack_from(f"<{each * min(count, most)}q", self._data, at + 4)
+        return found
 
     def set_zero(self, number: int, each: int) -> None:
         """Make a number of eight bytes, or (`each` > 0) all those of a vector, zero."""
@@ -188,21 +194,21 @@ def footer(data: Data) -> Footer:
     if schema is None:
         raise MetadataError("it has no schema")
     _Texts(table).add_pairs(table, 4)
-    dictionaries, batches = (Blocks(data, table.longs(number, 3)) for number in (2, 3))
+    dictionaries, batches = (Blocks(data, table.structs(number, _BLOCK.size)) for number in (2, 3))
     return Footer(table.short(0), schema, dictionaries, batches)
 
 
 class Blocks:
     """Messages of a file. Each is looked at when it is asked for: many may be one and the same."""
 
-    def __init__(self, data: Data, places: Sequence[int]) -> None:
+    def __init__(self, data: Data, places: memoryview) -> None:
         """places: offset, length of the metadata, and length of the body of each."""
-        self._data = data
-        self._places = array("q", places)
+        self._data = memoryview(data)
+        self._places = places
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._places) // 3
+        return len(self._places) // _BLOCK.size
 
     def __iter__(self) -> Iterator[Frame]:
         """All of them."""
@@ -214,11 +220,10 @@ class Blocks:
         Raises:
             MetadataError, struct.error, IndexError: when it cannot be followed.
         """
-        offset, metadata = self._places[3 * number], self._places[3 * number + 1] & 0xFFFFFFFF
-        if offset < 0:
+        offset, metadata, _ = _BLOCK.unpack_from(self._places, number * _BLOCK.size)
+        if offset < 0 or metadata < 0:
             raise MetadataError("a place in it is negative")
-        data = memoryview(self._data)
-        return frame_at(data, _length_at(data, offset)[0], offset + metadata)
+        return frame_at(self._data, _length_at(self._data, offset)[0], offset + metadata)
 
 
 def frame_at(data: memoryview, metadata: int, body: int) -> Frame:
