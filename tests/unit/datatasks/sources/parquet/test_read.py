@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.sources.common.versions import PlannedFile
+from forebay.datatasks.sources.parquet import read
+from forebay.datatasks.sources.parquet.footers import group_ends
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import DataError
@@ -248,3 +250,24 @@ def test_damage_after_the_last_row_of_the_window_loses_nothing(tmp_path: Path) -
         (chunk,) = opened.read(five, position, ["n"], 1000)
         assert [dead.rows for dead in chunk.dead] == lost
         assert (len(chunk.rows), chunk.end) == (0, Position(1, 0))
+
+
+def test_a_file_of_many_ranges_and_bad_rows_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = pa.array([START, None] * 150, pa.timestamp("us", "UTC"))
+    for name in "ab":
+        pq.write_table(pa.table({"at": times, "n": range(300)}), tmp_path / name, row_group_size=1)
+    looked_at = []
+
+    def ends(metadata: pq.FileMetaData) -> Any:
+        looked_at.append(metadata.num_rows)
+        return group_ends(metadata)
+
+    monkeypatch.setattr(read, "group_ends", ends)
+    ranges = [(name, row, row + 2, 2) for name in "ab" for row in range(0, 300, 3)]
+    found = list(reader(tmp_path, bad_rows="dead_letter").read(task(*ranges), None, ["n"], 50))
+    dead = [row for chunk in found for row in chunk.dead]
+    assert sum(chunk.batch.num_rows for chunk in found) == len(dead) == 200
+    assert all(row.location["row_group"] == row.location["row"] for row in dead)
+    assert looked_at == [300, 300]
