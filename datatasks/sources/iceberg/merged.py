@@ -16,7 +16,7 @@ from forebay.config.sources import ColumnType, SourceSpec
 from forebay.datatasks.sources.common.bundles import RowRanges
 from forebay.datatasks.sources.common.casting import fit
 from forebay.datatasks.sources.common.chunks import Ints, Stored, empty_chunk, joined, to_chunk
-from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.files import read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of
 from forebay.datatasks.sources.common.versions import PlannedFile, version_text
@@ -40,10 +40,12 @@ def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterat
     try:
         for batch in scan.to_record_batches([scan_task]):
             yield batch.select(list(columns))
-    except READ_ERRORS as error:
+    except Exception as error:  # delete files may hold anything
         place = scan_task.file.file_path
-        raised = read_failure(error, place) or DataError(f"{place} cannot be read: {error}")
-        raise raised from error
+        known = read_failure(error, place)
+        raise known or DataError(
+            f"{place} cannot be read: {str(error) or type(error).__name__}"
+        ) from error
 
 
 def merged_ranges(
