@@ -414,3 +414,12 @@ def test_batches_of_a_segment_that_are_one_are_not_kept_for_each(tmp_path: Path)
     assert dead.rows == 3
     assert time.process_time() - began < 2
     assert memory.growth < 64 << 20
+
+
+@pytest.mark.parametrize("base", ["99999999999999999999", "09223372036854775807"])
+def test_a_segment_behind_the_last_offset_is_named(tmp_path: Path, base: str) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 3), START)
+    assert path is not None
+    path.rename(path.with_name(base + path.name[20:]))
+    with pytest.raises(DataError, match=rf"segment 0/{base}-.* offset that no partition comes to"):
+        source(tmp_path).scan(DAYS)
