@@ -18,6 +18,7 @@ from forebay.datatasks.sources.common.row_texts import row_texts
 from forebay.datatasks.tasks import Chunk, DeadRow, Position
 from forebay.errors import DataError
 
+_JOINED_BYTES_MAX = 32 << 20
 Ints = npt.NDArray[np.int64]
 Locate = Callable[[int], dict[str, str | int]]
 
@@ -130,23 +131,28 @@ def stored_rows(chunk_rows: int) -> int:
 def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Chunk]:
     """Chunks of up to `chunk_rows` rows with hours that never fall; small ones are joined.
 
+    Those that take much memory wait for no others.
+
     Where they come with `stored_rows` at most, all that was read is given out before more is read.
     `last` (without rows) says where the task ends and is given out when nothing else got there.
     """
     waiting: list[Chunk] = []
-    hour = 0
+    hour = taken = 0
     end: Position | None = None
     for each in chunks:
         chunk = _rising(each, hour)
         hour = int(chunk.hours[-1]) if len(chunk.hours) else hour
-        if waiting and _rows(waiting) + _rows([chunk]) > chunk_rows:
+        size = chunk.batch.nbytes
+        is_full = _rows(waiting) + _rows([chunk]) > chunk_rows or taken + size > _JOINED_BYTES_MAX
+        if waiting and is_full:
             yield _join(waiting)
-            waiting = []
+            waiting, taken = [], 0
         waiting.append(chunk)
+        taken += size
         end = chunk.end
-        if _rows(waiting) * 4 >= chunk_rows:
+        if _rows(waiting) * 4 >= chunk_rows or taken * 4 >= _JOINED_BYTES_MAX:
             yield _join(waiting)
-            waiting = []
+            waiting, taken = [], 0
     if end != last.end:
         waiting.append(last)
     if waiting:
