@@ -162,6 +162,8 @@ class _LastFile:
         ends = group_ends(metadata)
         if (np.diff(ends, prepend=0) < 0).any():
             raise pa.ArrowInvalid("a row group has a negative number of rows")
+        if metadata.num_rows != ends[-1:].sum():
+            raise pa.ArrowInvalid("its row groups do not have as many rows as its footer says")
         file = pq.ParquetFile(handle, metadata=metadata, pre_buffer=False)
         return _File(self._stack.enter_context(file), digest, ends)
 
@@ -295,6 +297,8 @@ class _RangeReader:
             at += batch.num_rows
             if at >= run.stop:
                 return
+        missing = pa.ArrowInvalid("its row groups hold fewer rows than its footer says")
+        raise _UnreadableError(max(at, run.start), missing)
 
     def _batches(self, file: pq.ParquetFile, run: _Run) -> Iterator[pa.RecordBatch]:
         names = list(self.columns)

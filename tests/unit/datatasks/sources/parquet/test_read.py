@@ -271,3 +271,25 @@ def test_a_file_of_many_ranges_and_bad_rows_is_looked_at_once(
     assert sum(chunk.batch.num_rows for chunk in found) == len(dead) == 200
     assert all(row.location["row_group"] == row.location["row"] for row in dead)
     assert looked_at == [300, 300]
+
+
+@pytest.mark.parametrize("policy", ["dead_letter", "fail"])
+def test_rows_that_a_footer_only_claims_are_bad(tmp_path: Path, policy: str) -> None:
+    """As thrift writes it: twice the number, seven bits in a byte."""
+    write(tmp_path / "a", [1000])
+    content = (tmp_path / "a").read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    claimed = content[footer:].replace(b"\xd0\x0f", b"\x98\x11")
+    (tmp_path / "a").write_bytes(content[:footer] + claimed)
+    assert pq.read_metadata(tmp_path / "a").num_rows == 1100
+    chunks = reader(tmp_path, bad_rows=policy).read(task(("a", 0, 1100, 1100)), None, ["n"], 300)
+    if policy == "fail":
+        with pytest.raises(
+            DataError, match=r"a, from row 1000, .* fewer rows than its footer says"
+        ):
+            list(chunks)
+        return
+    found = list(chunks)
+    assert numbers(found) == list(range(1000))
+    [dead] = [row for chunk in found for row in chunk.dead]
+    assert (dead.rows, dead.location["row"]) == (100, 1000)
