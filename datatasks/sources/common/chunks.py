@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.base import ARROW_TYPES
@@ -81,6 +83,46 @@ def to_chunk(
     )
     kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
     return replace(_take(chunk, kept), dead=dead)
+
+
+def bad_texts(
+    batch: pa.RecordBatch, columns: Sequence[str], declared: Mapping[str, ColumnType]
+) -> dict[int, str]:
+    """Rows (index to reason) whose texts are no UTF-8: of some formats Arrow takes any bytes."""
+    found: dict[int, str] = {}
+    for name in columns:
+        if declared[name] in {ColumnType.STRING, ColumnType.LIST_STRING}:
+            for row in _invalid(batch.column(name)):
+                found[row] = f"column {name!r} as {declared[name].value}: it is no UTF-8 text"
+    return found
+
+
+def _invalid(column: pa.Array) -> list[int]:
+    """Rows of a column that do not validate."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        if not pat.is_nested(column.type):
+            return list(_invalid_texts(column, 0))
+        items = list(_invalid_texts(pc.list_flatten(column), 0))
+        parents = pc.list_parent_indices(column).take(pa.array(items, pa.int64()))
+        return sorted(set(parents.to_pylist()))
+    return []
+
+
+def _invalid_texts(column: pa.Array, first: int) -> Iterator[int]:
+    """By halving: few looks where few are bad."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        if pat.is_dictionary(column.type):
+            yield from _invalid_texts(column.dictionary_decode(), first)
+        elif len(column) == 1:
+            yield first
+        else:
+            half = len(column) // 2
+            yield from _invalid_texts(column.slice(0, half), first)
+            yield from _invalid_texts(column.slice(half), first + half)
 
 
 def place_text(location: Mapping[str, str | int]) -> str:

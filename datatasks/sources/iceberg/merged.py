@@ -15,7 +15,14 @@ import pyarrow as pa
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.datatasks.sources.common.bundles import RowRanges
 from forebay.datatasks.sources.common.casting import fit
-from forebay.datatasks.sources.common.chunks import Ints, Stored, empty_chunk, joined, to_chunk
+from forebay.datatasks.sources.common.chunks import (
+    Ints,
+    Stored,
+    bad_texts,
+    empty_chunk,
+    joined,
+    to_chunk,
+)
 from forebay.datatasks.sources.common.files import read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of
@@ -156,15 +163,17 @@ class MergedReader:
                 if kept.any():
                     chosen = rows[kept]
                     missing = np.flatnonzero(known[chosen - first] == UNKNOWN).tolist()
+                    some = batch.take(pa.array(chosen - first))
                     stored = Stored(
-                        batch=batch.take(pa.array(chosen - first)),
+                        batch=some,
                         part=index,
                         rows=chosen,
                         row_ids=row_ids(row_range.path, chosen),
                         hours=hours_within(times[chosen], *span),
                         end=Position(index, int(chosen[-1]) + 1),
                         locate=lambda row: {"file": row_range.path, "row": row},
-                        bad=dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
+                        bad=bad_texts(some, columns, self._spec.columns)
+                        | dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
                     )
                     yield to_chunk(stored, columns, self._spec.columns, self._spec.bad_rows)
             first += batch.num_rows

@@ -17,6 +17,7 @@ from forebay.datatasks.sources.common.casting import column_problem, fit
 from forebay.datatasks.sources.common.chunks import (
     Ints,
     Stored,
+    bad_texts,
     empty_chunk,
     joined,
     place_text,
@@ -336,7 +337,7 @@ class _RangeReader:
             hours=hours_within(times, *self.span),
             end=self._position(high),
             locate=lambda row: self._location(row, file),
-            bad=bad,
+            bad={**bad_texts(batch, self.columns, self.spec.columns), **bad},
         )
 
     def _times(self, batch: pa.RecordBatch) -> tuple[Ints, Mapping[int, str]]:

@@ -293,3 +293,25 @@ def test_rows_that_a_footer_only_claims_are_bad(tmp_path: Path, policy: str) -> 
     assert numbers(found) == list(range(1000))
     [dead] = [row for chunk in found for row in chunk.dead]
     assert (dead.rows, dead.location["row"]) == (100, 1000)
+
+
+def test_texts_that_are_no_utf_8_are_bad_rows(tmp_path: Path) -> None:
+    """Arrow reads them from Parquet as they are."""
+    words = [b"a", b"\xff", "ü".encode(), None, b"b", b"\xed\xa0\x80"]
+    texts = pa.array(words, pa.binary()).view(pa.string())
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4, 5, 6], pa.int32()), texts)
+    times = pa.array([START] * 6)
+    pq.write_table(pa.table({"at": times, "s": texts, "l": lists}), tmp_path / "a")
+    columns = {"at": "timestamp", "s": "string", "l": "list<string>"}
+    only = task(("a", 0, 6, 6))
+    for name, kind in (("s", "string"), ("l", "list<string>")):
+        opened = reader(tmp_path, columns=columns, bad_rows="dead_letter")
+        [chunk] = opened.read(only, None, [name], 100)
+        assert [row.location["row"] for row in chunk.dead] == [1, 5]
+        assert {row.reason for row in chunk.dead} == {
+            f"column {name!r} as {kind}: it is no UTF-8 text"
+        }
+        chunk.batch.validate(full=True)
+        assert chunk.batch.num_rows == 4
+    with pytest.raises(DataError, match="file a, row_group 0, row 1: column 's' as string"):
+        list(reader(tmp_path, columns=columns).read(only, None, ["s"], 100))
