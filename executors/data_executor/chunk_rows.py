@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -93,15 +93,20 @@ class ServedChunk:
 def served_chunk(
     chunk: Chunk, encoded: Encoded, before: TaskProgress, locate: Locate
 ) -> ServedChunk:
-    """Take rows without a label out of a chunk."""
-    if not encoded.null_label.any():
+    """Take rows out of a chunk that nothing can be learnt from: without a label, for one."""
+    left_out = encoded.null_label.copy()
+    left_out[list(encoded.bad)] = True
+    if not left_out.any():
         every = np.arange(len(chunk.parts))
         odd = _first_odd(chunk, every, locate)
         positions = _positions(chunk)
         return ServedChunk(encoded.batch, every, list(chunk.dead), positions, before, odd)
-    unlabelled = np.flatnonzero(encoded.null_label)
-    kept = np.flatnonzero(~encoded.null_label)
-    dead = [*chunk.dead, *_dead_rows(chunk, unlabelled, locate)]
+    kept = np.flatnonzero(~left_out)
+    reasons = {
+        row: NULL_LABEL if encoded.null_label[row] else encoded.bad[row]
+        for row in np.flatnonzero(left_out).tolist()
+    }
+    dead = [*chunk.dead, *_dead_rows(chunk, reasons, locate)]
     dead.sort(key=lambda row: row.position)
     odd = _first_odd(chunk, kept, locate)
     batch = encoded.batch.take(pa.array(kept))
@@ -122,10 +127,11 @@ def _first_odd(chunk: Chunk, kept: npt.NDArray[np.int64], locate: Locate) -> str
     return place_text(locate(chunk.position(int(odd[0])))) if len(odd) else ""
 
 
-def _dead_rows(chunk: Chunk, rows: npt.NDArray[np.int64], locate: Locate) -> list[DeadRow]:
-    texts = row_texts(chunk.batch, rows.tolist())
-    positions = [chunk.position(int(row)) for row in rows]
+def _dead_rows(chunk: Chunk, reasons: Mapping[int, str], locate: Locate) -> list[DeadRow]:
+    """reasons: by row of the chunk, in their order."""
+    texts = row_texts(chunk.batch, list(reasons))
+    positions = [chunk.position(row) for row in reasons]
     return [
-        DeadRow(position=position, location=locate(position), reason=NULL_LABEL, row=text)
-        for position, text in zip(positions, texts, strict=True)
+        DeadRow(position=position, location=locate(position), reason=reason, row=text)
+        for position, reason, text in zip(positions, reasons.values(), texts, strict=True)
     ]

@@ -191,10 +191,11 @@ class TaskRunner:
         if not found.dead:
             return
         for row in found.dead:
-            if row.reason == NULL_LABEL and self._spec.label_null == "fail":
+            policy = "label_null" if row.reason == NULL_LABEL else "bad_rows"
+            if getattr(self._spec, policy) == "fail":
                 raise DataError(
-                    f"source {self._spec.name!r}, {place_text(row.location)}: {NULL_LABEL} "
-                    "(`label_null: dead_letter` sets such rows aside)"
+                    f"source {self._spec.name!r}, {place_text(row.location)}: {row.reason} "
+                    f"(`{policy}: dead_letter` sets such rows aside)"
                 )
         self._letters.write(self._task, found.dead, found.before.dead_rows)
         most = self._spec.dead_letter_rows_max

@@ -26,6 +26,11 @@ from forebay.system.parent import PARENT_PID_NAME
 _LOOK_MS = 50
 _GIB = 1 << 30
 _PART_BYTES = 1 << 16
+# A child that computes for so long of its time has something to read that never ends. Storage that
+# does not answer costs none, and to start the child takes a few seconds.
+_BUSY_PART, _BUSY_SECONDS_MIN = 0.3, 10.0
+# On a machine that is full it comes to that later, and so it gets a multiple of its time.
+_IDLE_PART, _PATIENCE = 0.05, 5
 # A write behind a buffer of Arrow's ends the process when the buffer goes, not at some later unit.
 _CHECKED_MEMORY = {"ARROW_DEBUG_MEMORY_POOL": "abort"}
 
@@ -34,7 +39,8 @@ class TrialDiedError(Exception):
     """The child died. `is_certain`: of what it has just read, and of nothing else.
 
     It is not where the child had read something before, or where somebody else killed it: the
-    kernel does so to the first victim when there is no memory, whoever took it.
+    kernel does so to the first victim when there is no memory, whoever took it, and so does this
+    process when the child takes too much memory or time.
     """
 
     def __init__(self, reason: str, *, is_certain: bool) -> None:
@@ -174,7 +180,7 @@ class Trial:
         return TrialReply.model_validate_json(line)
 
     def _line(self, child: _Child) -> bytes:
-        deadline = time.monotonic() + self._deadline
+        began, before = time.monotonic(), _cpu_seconds_of(child.process)
         poller = select.poll()
         poller.register(child.answers, select.POLLIN)
         line = b""
@@ -190,10 +196,19 @@ class Trial:
                     signal.SIGKILL,
                     f"to read it takes more than {self._memory / _GIB:.1f} GiB of memory",
                 )
-            elif time.monotonic() > deadline:
-                self.close()
-                raise TrialInVainError(f"no answer for {self._deadline:g} s")
+            elif (passed := time.monotonic() - began) > self._deadline:
+                self._require_busy(passed, _cpu_seconds_of(child.process) - before)
         return line
+
+    def _require_busy(self, passed: float, busy: float) -> None:
+        """End a child that is late: at once where it waits, otherwise after much CPU time."""
+        if busy >= max(_BUSY_SECONDS_MIN, _BUSY_PART * self._deadline):
+            self.close()
+            raise self._died(signal.SIGKILL, f"to read it takes more than {busy:.0f} s of CPU time")
+        if busy < _IDLE_PART * passed or passed > _PATIENCE * self._deadline:
+            self.close()
+            raise TrialInVainError(f"no answer for {passed:.0f} s")
+        progressed()
 
     def _death(self, child: _Child) -> Exception:
         code = child.process.wait()
@@ -210,6 +225,14 @@ class Trial:
         if self._crashed and not by_itself:
             return TrialInVainError(reason)
         return TrialDiedError(reason, is_certain=self._is_fresh and by_itself)
+
+
+def _cpu_seconds_of(child: subprocess.Popen[bytes]) -> float:
+    try:
+        times = psutil.Process(child.pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system)
 
 
 def _memory_of(child: subprocess.Popen[bytes]) -> int:

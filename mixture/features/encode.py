@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -36,15 +36,21 @@ from forebay.mixture.features.values import (
 from forebay.mixture.minibatch import Minibatch
 
 FIRST_FEATURE = 3  # columns before it: row_id, event_id, label
+# A minibatch holds so many rows, however large each is: of 1,024 these are half a gigabyte.
+LIST_ITEMS_MAX = 65_536
 FEATURE_PREFIX = "feature."  # so that no feature is mistaken for row_id, event_id or label
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A batch in the served schema, and which of its rows have no label."""
+    """A batch in the served schema, and which of its rows have no label.
+
+    bad: rows (index in the batch) that no model can learn from, and why.
+    """
 
     batch: pa.RecordBatch
     null_label: npt.NDArray[np.bool_]
+    bad: Mapping[int, str] = field(default_factory=dict)
 
 
 def served_schema(layout: FeatureLayout) -> pa.Schema:
@@ -86,16 +92,18 @@ class Encoder:
             batch.column(self._label.column), self._label, self._types[self._label.column]
         )
         layout = self._layout
+        dense = {name: self._dense(batch, name) for name in layout.dense}
+        lists = {column.name: self._list(batch, column.name) for column in layout.lists}
         columns = [
             pa.array(row_ids),
             pa.array(event_ids([self._typed(batch, name) for name in self._event_id])),
             pa.array(label),
-            *(pa.array(self._dense(batch, name)) for name in layout.dense),
+            *map(pa.array, dense.values()),
             *(pa.array(self._single(batch, column.name)) for column in layout.ids),
-            *(self._list(batch, column.name) for column in layout.lists),
+            *lists.values(),
         ]
         served = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        return Encoded(served, np.isnan(label))
+        return Encoded(served, np.isnan(label), _not_finite(dense) | _too_long(lists))
 
     def _typed(self, batch: pa.RecordBatch, column: str) -> tuple[pa.Array, ColumnType]:
         return batch.column(column), self._types[column]
@@ -129,6 +137,28 @@ class Encoder:
         lengths = np.bincount(owners[known], minlength=len(lists))
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         return pa.ListArray.from_arrays(offsets, found[known])
+
+
+def _not_finite(dense: Mapping[str, npt.NDArray[np.float32]]) -> dict[int, str]:
+    """Rows with a number that would make the whole model infinite, by the first such feature."""
+    found: dict[int, str] = {}
+    for name, values in dense.items():
+        for row in np.flatnonzero(~np.isfinite(values)).tolist():
+            found.setdefault(row, f"feature {name!r} is not finite")
+    return found
+
+
+def _too_long(lists: Mapping[str, pa.Array]) -> dict[int, str]:
+    """Rows with a list that would make a minibatch of any size."""
+    found: dict[int, str] = {}
+    for name, values in lists.items():
+        lengths = np.diff(values.offsets.to_numpy())
+        for row in np.flatnonzero(lengths > LIST_ITEMS_MAX).tolist():
+            found[row] = (
+                f"feature {name!r} has {lengths[row]:,} items, and at most {LIST_ITEMS_MAX:,} of "
+                "one row are learnt from"
+            )
+    return found
 
 
 def scaled(values: Floats, spec: NumericFeature) -> npt.NDArray[np.float32]:

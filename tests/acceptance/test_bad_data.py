@@ -121,6 +121,25 @@ def test_null_labels_are_dead_letters_by_policy(project: Project) -> None:
     assert stored_rows(project) == nulls
 
 
+@pytest.mark.parametrize("policy", ["fail", "dead_letter"])
+def test_an_infinite_feature_is_bad_data_with_its_place(project: Project, policy: str) -> None:
+    project.write_source("history", history_source(bad_rows=policy))
+    table = pq.read_table(part(project, 0))
+    prices = table.column("price").to_pylist()
+    prices[7], prices[9], prices[11] = float("inf"), None, float("nan")  # the others are nulls
+    index = table.schema.get_field_index("price")
+    pq.write_table(table.set_column(index, "price", pa.array(prices)), part(project, 0))
+    if policy == "fail":
+        done = failed(project)
+        assert done.returncode == 3
+        assert "part-0.parquet, row_group 0, row 7: feature 'price' is not finite" in done.stderr
+        return
+    source = run(project)["windows"][0]["sources"]["history"]
+    assert (source["dead_letter_rows"], source["trained_rows"]) == (1, ROWS - 1)
+    (shown,) = json.loads(project.forebay("dead", "show", "ads", "--output", "json").stdout)
+    assert (shown["row"], shown["reason"]) == (7, "feature 'price' is not finite")
+
+
 def test_more_dead_letters_than_allowed_is_red(project: Project) -> None:
     nulls = with_null_labels(project, 10)
     project.write_source(

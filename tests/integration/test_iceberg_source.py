@@ -23,7 +23,7 @@ from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.errors import ConfigError, DataError
+from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -241,3 +241,38 @@ def _double() -> Any:
     from pyiceberg.types import DoubleType
 
     return DoubleType()
+
+
+@pytest.mark.parametrize("other", ["/data/", "/data/../data/"])
+def test_a_file_that_a_table_names_twice_is_refused(
+    tmp_path: Path, source: Source, other: str
+) -> None:
+    append(tmp_path, rows(0, 30))
+    with opened_table(tmp_path) as table:
+        (task,) = table.scan().plan_files()
+        path = task.file.file_path.replace("/data/", other)
+        table.add_files([path], check_duplicate_files=False)
+    with pytest.raises(DataError, match=r"\.parquet is in the table twice"):
+        source.scan(DAYS)
+
+
+@pytest.mark.parametrize("pattern", ["snap-*.avro", "*-m0.avro"])
+@pytest.mark.parametrize("size", [0, 300, 0.5])
+def test_manifests_that_are_cut_are_named(
+    tmp_path: Path, source: Source, pattern: str, size: float
+) -> None:
+    append(tmp_path, rows(0, 30))
+    (path,) = (tmp_path / "lake").rglob(pattern)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(size * len(content)) if size < 1 else int(size)])
+    for ask in (source.describe, lambda: source.scan(DAYS)):
+        with pytest.raises(DataError, match=rf"source 'clicks': {TABLE} cannot be planned: \S"):
+            ask()
+
+
+def test_a_manifest_that_is_gone_is_named(tmp_path: Path, source: Source) -> None:
+    append(tmp_path, rows(0, 30))
+    (path,) = (tmp_path / "lake").rglob("*-m0.avro")
+    path.unlink()
+    with pytest.raises(InfrastructureError, match=rf"source 'clicks': {TABLE}: .*m0\.avro"):
+        source.scan(DAYS)

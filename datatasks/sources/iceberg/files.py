@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from forebay.datatasks.sources.parquet.footers import (
     read_footer,
 )
 from forebay.datatasks.sources.parquet.plan import Opened
+from forebay.errors import DataError
 
 _THREADS = 8
 _FIELD_ID = b"PARQUET:field_id"
@@ -72,7 +74,11 @@ def data_files(
     column: str,
     relative: Callable[[str], str],
 ) -> list[DataFile]:
-    """The newest snapshot's files in the order of their paths: one pass over its manifests."""
+    """The newest snapshot's files in the order of their paths: one pass over its manifests.
+
+    Raises:
+        DataError: when it names a file twice.
+    """
     field = table.schema().find_field(column)
     found = []
     for task in table.scan(row_filter=row_filter).plan_files():
@@ -89,7 +95,23 @@ def data_files(
                 version="|".join(deletes),
             )
         )
+    _require_one_entry(found)
     return sorted(found, key=lambda file: file.path)
+
+
+def _require_one_entry(files: Iterable[DataFile]) -> None:
+    """Refuse what is named twice: its rows would be trained twice."""
+    seen: set[str] = set()
+    for file in files:
+        place = str(file.task.file.file_path)
+        # In buckets `..` is a name like others.
+        known = posixpath.normpath(place) if place.startswith(("/", "file:")) else place
+        if known in seen:
+            raise DataError(
+                f"{place} is in the table twice, and its rows would be trained twice: take it out "
+                "of the table, and add it once"
+            )
+        seen.add(known)
 
 
 class PlainFiles:

@@ -16,7 +16,11 @@ from forebay.system.error_report import ErrorReport
 
 
 def chunk_of(
-    rows: list[int], dead: list[tuple[int, int]], null: list[int], end: int
+    rows: list[int],
+    dead: list[tuple[int, int]],
+    null: list[int],
+    end: int,
+    bad: dict[int, str] | None = None,
 ) -> ServedChunk:
     """Rows by number; dead rows as (row number, rows that it stands for)."""
     numbers = np.array(rows, np.int64)
@@ -33,7 +37,7 @@ def chunk_of(
             for row, count in dead
         ),
     )
-    encoded = Encoded(batch, np.isin(numbers, null))
+    encoded = Encoded(batch, np.isin(numbers, null), bad or {})
     before = TaskProgress(position=Position(0, 0), rows_read=100, dead_rows=10)
     return served_chunk(chunk, encoded, before, lambda position: {"row": position.row})
 
@@ -48,6 +52,16 @@ def test_positions_count_every_row_once_wherever_a_cut_falls() -> None:
     assert [each.rows_read for each in steps] == [101, 102, 107, 109, 112]
     assert found.after == steps[-1]
     assert not found.after.ended
+
+
+def test_rows_that_nothing_can_be_learnt_from_are_dead_for_one_reason() -> None:
+    bad = {1: "feature 'x' is not finite", 3: "feature 'y' is not finite"}
+    found = chunk_of([2, 3, 5, 6], dead=[(4, 1)], null=[5, 6], end=7, bad=bad)
+    assert found.batch.column(0).to_pylist() == [2]
+    reasons = [(row.position.row, row.reason) for row in found.dead]
+    null = "the label is null"
+    assert reasons == [(3, bad[1]), (4, "bad"), (5, null), (6, null)]
+    assert found.after.dead_rows == 14
 
 
 def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
