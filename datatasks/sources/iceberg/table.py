@@ -144,6 +144,9 @@ class IcebergTable:
             return self._catalog
         from pyiceberg.catalog import load_catalog
 
+        from forebay.datatasks.sources.iceberg.rest import bound_rest_catalogs
+
+        bound_rest_catalogs()
         uri = self._properties.get("uri", "")
         if uri.startswith(_SQLITE) and not Path(uri.removeprefix(_SQLITE)).is_file():
             raise NoTableError(f"there is no catalog file {uri.removeprefix(_SQLITE)}")
