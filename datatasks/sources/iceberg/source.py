@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,19 @@ from forebay.system.instants import from_us
 
 _PARTITIONS_SHOWN = 1000
 _MERGED = "snapshot="
+# What pyiceberg raises for manifests that are not as they should be.
+_MANIFEST_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    SystemError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 
 class IcebergSource(IcebergKind, MarkerSource):
@@ -114,8 +128,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         self._check(table)
         bounds = Spans(spans)
         row_filter = event_time_filter(table, self._event_time, bounds)
-        manifests = len(snapshot.manifests(table.io))
-        files = self._planned(table, row_filter)
+        manifests, files = self._planned(table, snapshot, row_filter)
         chooser = PlainFiles(table, self._needed(), self.table.opened, self.table.full)
         plain = chooser.plain(files)
         merged = sorted(set(range(len(files))) - set(plain))
@@ -201,12 +214,22 @@ class IcebergSource(IcebergKind, MarkerSource):
             if problem:
                 raise DataError(f"source {self.spec.name!r}, {self.table.identifier}: {problem}")
 
-    def _planned(self, table: Any, row_filter: Any) -> list[DataFile]:  # noqa: ANN401
+    def _planned(
+        self,
+        table: Any,  # noqa: ANN401
+        snapshot: Any,  # noqa: ANN401
+        row_filter: Any,  # noqa: ANN401
+    ) -> tuple[int, list[DataFile]]:
+        """How many manifests there are, and the files that they name."""
+        from pyiceberg.exceptions import ResolveError
+
         try:
-            return data_files(table, row_filter, self._event_time, self.table.relative)
-        except (ValueError, NotImplementedError) as error:  # equality deletes, for one
+            manifests = len(snapshot.manifests(table.io))
+            return manifests, data_files(table, row_filter, self._event_time, self.table.relative)
+        except (*_MANIFEST_ERRORS, ResolveError) as error:  # equality deletes, for one
             raise DataError(
-                f"source {self.spec.name!r}: {self.table.identifier} cannot be planned: {error}"
+                f"source {self.spec.name!r}: {self.table.identifier} cannot be planned from "
+                f"snapshot {snapshot.snapshot_id}: {type(error).__name__}: {error}"
             ) from error
 
     def _plain_ranges(
