@@ -223,10 +223,11 @@ class IcebergSource(IcebergKind, MarkerSource):
         """How many manifests there are, and the files that they name."""
         from pyiceberg.exceptions import ResolveError
 
+        refused: tuple[type[Exception], ...] = (*_MANIFEST_ERRORS, ResolveError)
         try:
             manifests = len(snapshot.manifests(table.io))
             return manifests, data_files(table, row_filter, self._event_time, self.table.relative)
-        except (*_MANIFEST_ERRORS, ResolveError) as error:  # equality deletes, for one
+        except refused as error:  # equality deletes, for one
             raise DataError(
                 f"source {self.spec.name!r}: {self.table.identifier} cannot be planned from "
                 f"snapshot {snapshot.snapshot_id}: {type(error).__name__}: {error}"
