@@ -25,7 +25,7 @@ from forebay.embedded.postgres.place import database_place
 from forebay.embedded.secret_files import load_secrets
 from forebay.home.paths import Home
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 ADS, AWAY = Pipeline("ads", FIRST_DAY, {}), Pipeline("away", FIRST_DAY, {})
 ENDS = f"{FIRST_DAY + DAY:%Y-%m-%dT%H:%M:%SZ}"
 SECONDS = 240
