@@ -8,9 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -22,6 +19,7 @@ from forebay.executors.poison.suspicions import CRASHES
 from forebay.executors.poison.trial_reader import MODULE, TrialCall, TrialReply
 from forebay.system.activities import progressed
 from forebay.system.parent import PARENT_PID_NAME
+from forebay.system.piped_process import PipedProcess
 
 _LOOK_MS = 50
 _GIB = 1 << 30
@@ -50,30 +48,6 @@ class TrialDiedError(Exception):
 
 class TrialInVainError(Exception):
     """Nothing is known: the child does not answer, or ended for a reason that explains nothing."""
-
-
-@dataclass(frozen=True)
-class _Child:
-    """A trial reader: descriptors to write calls to and to read answers from."""
-
-    process: subprocess.Popen[bytes]
-    calls: int
-    answers: int
-
-    @classmethod
-    def started(cls, command: Sequence[str], environment: Mapping[str, str]) -> _Child:
-        theirs_in, calls = os.pipe()
-        answers, theirs_out = os.pipe()
-        try:
-            process = subprocess.Popen(command, stdin=theirs_in, stdout=theirs_out, env=environment)
-        except OSError:
-            os.close(calls)
-            os.close(answers)
-            raise
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        return cls(process, calls, answers)
 
 
 class Trial:
@@ -108,7 +82,7 @@ class Trial:
         self._deadline = deadline_seconds
         self._crashed = crashed
         self._memory = memory_bytes or max(_GIB, psutil.virtual_memory().available // 2)
-        self._child: _Child | None = None
+        self._child: PipedProcess | None = None
         self._is_fresh = True
         self._blind = False
 
@@ -151,35 +125,28 @@ class Trial:
     def close(self) -> None:
         """End the child."""
         child, self._child = self._child, None
-        if child is None:
-            return
-        child.process.kill()
-        child.process.wait()
-        os.close(child.calls)
-        os.close(child.answers)
+        if child is not None:
+            child.close()
 
-    def _started(self) -> _Child:
+    def _started(self) -> PipedProcess:
         if self._child is None:
             command = [sys.executable, "-P", "-m", MODULE, "--job", str(self._job_dir)]
             environment = {**os.environ, **_CHECKED_MEMORY, PARENT_PID_NAME: str(os.getpid())}
             self._is_fresh = True
             try:
-                self._child = _Child.started(command, environment)
+                self._child = PipedProcess.started(command, environment)
             except OSError as error:
                 raise InfrastructureError(f"a trial reader cannot be started: {error}") from error
         return self._child
 
     def _answered(self, call: TrialCall) -> TrialReply:
         child = self._started()
-        content = call.model_dump_json().encode() + b"\n"
-        with suppress(BrokenPipeError):  # it died, as its end says
-            while content:
-                content = content[os.write(child.calls, content) :]
+        child.call(call.model_dump_json().encode() + b"\n")
         line = self._line(child)
         progressed()
         return TrialReply.model_validate_json(line)
 
-    def _line(self, child: _Child) -> bytes:
+    def _line(self, child: PipedProcess) -> bytes:
         began, before = time.monotonic(), _cpu_seconds_of(child.process)
         poller = select.poll()
         poller.register(child.answers, select.POLLIN)
@@ -210,7 +177,7 @@ class Trial:
             raise TrialInVainError(f"no answer for {passed:.0f} s")
         progressed()
 
-    def _death(self, child: _Child) -> Exception:
+    def _death(self, child: PipedProcess) -> Exception:
         code = child.process.wait()
         self.close()
         if code >= 0:

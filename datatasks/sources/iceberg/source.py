@@ -121,8 +121,8 @@ class IcebergSource(IcebergKind, MarkerSource):
         with reading_metadata(self._place):
             manifests = len(snapshot.manifests(table.io))
         files = self._planned(table, row_filter)
-        chooser = PlainFiles(table, self._needed(), self.table.opened)
-        plain = [index for index, file in enumerate(files) if chooser.plain(file)]
+        chooser = PlainFiles(table, self._needed(), self.table.opened, self.table.full)
+        plain = chooser.plain(files)
         merged = sorted(set(range(len(files))) - set(plain))
         parts, known = self._plain_ranges(files, plain, bounds)
         rest = merged_ranges(
@@ -225,7 +225,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         if not chosen:
             return RowRanges.of([]), {}
         paths = pa.array([file.path for file in chosen], pa.string())
-        known = footers(chosen, spans, self._event_time, self.table.opened)
+        known = footers(chosen, spans, self._event_time, self.table.opened, self.table.full)
         ranges = planner.ranges(Candidates(paths, known, None, None), spans)
         files_of_table = np.array(plain, np.int64)[ranges.file]
         found = RowRanges(
