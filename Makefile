@@ -37,12 +37,14 @@ $(READY): requirements.lock pyproject.toml
 	  echo "error: $(PYTHON) cannot make environments: install python3-venv" >&2; exit 1; }
 	echo "setting up $(VENV) from requirements.lock: about 3 GB on disk, several minutes"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	# The lock has hashes of uv too: a file that a stranger put in its place is refused.
+	# The lock has hashes of uv too, and of what builds packages that have no wheel: a file that a
+	# stranger put in its place is refused.
 	awk '/^[^ ]/ { wanted = /^uv==/ } wanted' requirements.lock > $(VENV)/uv.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  --requirement $(VENV)/uv.txt
 	UV=$$(command -v $(BIN)/uv)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip sync --compile-bytecode --require-hashes requirements.lock
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip sync --compile-bytecode --require-hashes \
+	  --require-build-hashes --build-constraints requirements.lock requirements.lock
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip install --no-deps --no-build-isolation --editable .
 	touch $@
 

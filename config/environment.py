@@ -142,6 +142,29 @@ def hide_options(declared: object, environ: Mapping[str, str]) -> None:
             _hide(environ[name], name, path)
 
 
+def hide_written(declared: object) -> None:
+    """Show no more in this process what a source's YAML holds as a secret itself.
+
+    It is looked for below `options`, by the name of its key, and at the top of the file, where
+    a key of that name is a mistake whose line is shown.
+    """
+    for path, written in texts_of(declared):
+        keys = [part for part in path if isinstance(part, str)]
+        if not keys or (keys[0] != OPTIONS and len(keys) > 1):
+            continue
+        for text in _literals(written):
+            if is_secret_name(keys[-1]):
+                hide(text, named_secret=True)
+            else:
+                hide_passwords(text)
+
+
+def _literals(text: str) -> list[str]:
+    """A text, or the defaults of its variables: the rest of it comes from the environment."""
+    variables = list(_VARIABLE.finditer(text))
+    return [each[4] for each in variables if each[4]] if variables else [text]
+
+
 def _hide(value: str, name: str, path: KeyPath) -> None:
     if path[:1] != (OPTIONS,):
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from forebay.config.base import Spec
-from forebay.config.environment import fill_in, names_of
+from forebay.config.environment import fill_in, hide_written, names_of
 from forebay.config.keys import check_keys
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem
@@ -73,6 +73,7 @@ def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loade
     loaded.problems += problems
     if document is not None:
         loaded.document = document
+        hide_written(document.value)
         loaded.problems += check_keys(document, model)
         loaded.variables = names_of(document.value)
         loaded.problems += fill_in(document, environ)

@@ -27,6 +27,7 @@ from forebay.operators.stages.source import SourceOperator
 from forebay.operators.stages.timer import TimerOperator
 from forebay.operators.stages.training_executors import TrainingExecutorsOperator
 from forebay.operators.timetable import WindowTimetable
+from forebay.system.redaction import redacted
 
 _INSTANT = timedelta(microseconds=1)
 # Beyond what our own deadlines need to speak first.
@@ -47,7 +48,7 @@ def pipeline(name: str, config: str | Path) -> DAG:
     project = load_one(config_dir, name)
     wrong = errors(project.problems)
     if wrong:
-        raise ConfigError(problems_text(wrong)) from None
+        raise ConfigError(redacted(problems_text(wrong))) from None
     spec = project.pipeline(name)
     sources = [project.sources[source] for source in spec.source_names]
     variables = declared_variables(spec.job, project.variables(name))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from forebay.config.base import Spec
+from forebay.config.environment import OPTIONS, hide_written
 from forebay.config.registry import SourceKind, kind_named
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.borders import Borders
 from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import ConfigError, MissingExtraError
-from forebay.system.redaction import hide, hide_passwords, is_secret_name
 
 
 def open_source(
@@ -35,7 +33,7 @@ def open_source(
         MissingExtraError: when the kind's class cannot be imported or is no whole `Source`.
     """
     kind = kind_named(spec.kind)
-    _hide_secrets(spec.options)
+    hide_written({OPTIONS: spec.options})
     options = _options(kind, spec)
     if spec.event_time is None and kind.needs_event_time(options):
         raise ConfigError(
@@ -48,17 +46,6 @@ def open_source(
     if cache is not None:
         source.cache = cache
     return source
-
-
-def _hide_secrets(options: Mapping[str, Any]) -> None:
-    """What is written in YAML itself is shown no more than what comes from the environment."""
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            _hide_secrets(value)
-        elif isinstance(value, str) and is_secret_name(name):
-            hide(value, named_secret=True)
-        elif isinstance(value, str):
-            hide_passwords(value)
 
 
 def _options(kind: type[SourceKind], spec: SourceSpec) -> Spec:

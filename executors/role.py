@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import resource
 import sys
 import threading
 from collections.abc import Iterator
@@ -48,8 +49,8 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
     """Set up the process of a role; the first call in each role's `main`.
 
     The process ends (SIGKILL) with its supervisor. Log lines go to stderr in UTC; a crash in C++
-    and SIGUSR1 write the stacks of all threads there too. From now on the supervisor sees whether
-    the process gets on.
+    and SIGUSR1 write the stacks of all threads there too, and nothing dumps memory, children of
+    the process neither. From now on the supervisor sees whether the process gets on.
 
     Raises:
         SystemExit: when the supervisor ended before this call.
@@ -57,6 +58,7 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
     """
     os.environ.setdefault(JOB_ID_NAME, job_dir.name)
     set_up_logging(f"{role}-{index}")
+    _dump_no_memory()
     die_with_parent()
     if PARENT_PID_NAME not in os.environ:
         return
@@ -64,6 +66,14 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
         _LOG.error("the supervisor ended while this process started")
         raise SystemExit(InfrastructureError.exit_code)
     start_pulse(pulse_path(job_dir, role, index))
+
+
+def _dump_no_memory() -> None:
+    """A dump holds secrets and is as large as the process, and a stranger's payload may cause it.
+
+    It would be written where the process runs, which is the project's folder.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def started_by_supervisor() -> bool:

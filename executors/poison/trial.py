@@ -8,9 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -22,10 +19,16 @@ from forebay.executors.poison.suspicions import CRASHES
 from forebay.executors.poison.trial_reader import MODULE, TrialCall, TrialReply
 from forebay.system.activities import progressed
 from forebay.system.parent import PARENT_PID_NAME
+from forebay.system.piped_process import PipedProcess
 
 _LOOK_MS = 50
 _GIB = 1 << 30
 _PART_BYTES = 1 << 16
+# A child that computes for so long of its time has something to read that never ends. Storage that
+# does not answer costs none, and to start the child takes a few seconds.
+_BUSY_PART, _BUSY_SECONDS_MIN = 0.3, 10.0
+# On a machine that is full it comes to that later, and so it gets a multiple of its time.
+_IDLE_PART, _PATIENCE = 0.05, 5
 # A write behind a buffer of Arrow's ends the process when the buffer goes, not at some later unit.
 _CHECKED_MEMORY = {"ARROW_DEBUG_MEMORY_POOL": "abort"}
 
@@ -34,7 +37,8 @@ class TrialDiedError(Exception):
     """The child died. `is_certain`: of what it has just read, and of nothing else.
 
     It is not where the child had read something before, or where somebody else killed it: the
-    kernel does so to the first victim when there is no memory, whoever took it.
+    kernel does so to the first victim when there is no memory, whoever took it, and so does this
+    process when the child takes too much memory or time.
     """
 
     def __init__(self, reason: str, *, is_certain: bool) -> None:
@@ -44,30 +48,6 @@ class TrialDiedError(Exception):
 
 class TrialInVainError(Exception):
     """Nothing is known: the child does not answer, or ended for a reason that explains nothing."""
-
-
-@dataclass(frozen=True)
-class _Child:
-    """A trial reader: descriptors to write calls to and to read answers from."""
-
-    process: subprocess.Popen[bytes]
-    calls: int
-    answers: int
-
-    @classmethod
-    def started(cls, command: Sequence[str], environment: Mapping[str, str]) -> _Child:
-        theirs_in, calls = os.pipe()
-        answers, theirs_out = os.pipe()
-        try:
-            process = subprocess.Popen(command, stdin=theirs_in, stdout=theirs_out, env=environment)
-        except OSError:
-            os.close(calls)
-            os.close(answers)
-            raise
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        return cls(process, calls, answers)
 
 
 class Trial:
@@ -102,7 +82,7 @@ class Trial:
         self._deadline = deadline_seconds
         self._crashed = crashed
         self._memory = memory_bytes or max(_GIB, psutil.virtual_memory().available // 2)
-        self._child: _Child | None = None
+        self._child: PipedProcess | None = None
         self._is_fresh = True
         self._blind = False
 
@@ -145,36 +125,29 @@ class Trial:
     def close(self) -> None:
         """End the child."""
         child, self._child = self._child, None
-        if child is None:
-            return
-        child.process.kill()
-        child.process.wait()
-        os.close(child.calls)
-        os.close(child.answers)
+        if child is not None:
+            child.close()
 
-    def _started(self) -> _Child:
+    def _started(self) -> PipedProcess:
         if self._child is None:
             command = [sys.executable, "-P", "-m", MODULE, "--job", str(self._job_dir)]
             environment = {**os.environ, **_CHECKED_MEMORY, PARENT_PID_NAME: str(os.getpid())}
             self._is_fresh = True
             try:
-                self._child = _Child.started(command, environment)
+                self._child = PipedProcess.started(command, environment)
             except OSError as error:
                 raise InfrastructureError(f"a trial reader cannot be started: {error}") from error
         return self._child
 
     def _answered(self, call: TrialCall) -> TrialReply:
         child = self._started()
-        content = call.model_dump_json().encode() + b"\n"
-        with suppress(BrokenPipeError):  # it died, as its end says
-            while content:
-                content = content[os.write(child.calls, content) :]
+        child.call(call.model_dump_json().encode() + b"\n")
         line = self._line(child)
         progressed()
         return TrialReply.model_validate_json(line)
 
-    def _line(self, child: _Child) -> bytes:
-        deadline = time.monotonic() + self._deadline
+    def _line(self, child: PipedProcess) -> bytes:
+        began, before = time.monotonic(), _cpu_seconds_of(child.process)
         poller = select.poll()
         poller.register(child.answers, select.POLLIN)
         line = b""
@@ -190,12 +163,21 @@ class Trial:
                     signal.SIGKILL,
                     f"to read it takes more than {self._memory / _GIB:.1f} GiB of memory",
                 )
-            elif time.monotonic() > deadline:
-                self.close()
-                raise TrialInVainError(f"no answer for {self._deadline:g} s")
+            elif (passed := time.monotonic() - began) > self._deadline:
+                self._require_busy(passed, _cpu_seconds_of(child.process) - before)
         return line
 
-    def _death(self, child: _Child) -> Exception:
+    def _require_busy(self, passed: float, busy: float) -> None:
+        """End a child that is late: at once where it waits, otherwise after much CPU time."""
+        if busy >= max(_BUSY_SECONDS_MIN, _BUSY_PART * self._deadline):
+            self.close()
+            raise self._died(signal.SIGKILL, f"to read it takes more than {busy:.0f} s of CPU time")
+        if busy < _IDLE_PART * passed or passed > _PATIENCE * self._deadline:
+            self.close()
+            raise TrialInVainError(f"no answer for {passed:.0f} s")
+        progressed()
+
+    def _death(self, child: PipedProcess) -> Exception:
         code = child.process.wait()
         self.close()
         if code >= 0:
@@ -210,6 +192,14 @@ class Trial:
         if self._crashed and not by_itself:
             return TrialInVainError(reason)
         return TrialDiedError(reason, is_certain=self._is_fresh and by_itself)
+
+
+def _cpu_seconds_of(child: subprocess.Popen[bytes]) -> float:
+    try:
+        times = psutil.Process(child.pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system)
 
 
 def _memory_of(child: subprocess.Popen[bytes]) -> int:

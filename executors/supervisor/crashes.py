@@ -34,8 +34,11 @@ class ExaminedCrashes:
         if command.role != "data":
             return False
         end = uuid.uuid4().hex
-        if hung or exit_code >= 0:
+        if exit_code >= 0:
             self._suspicions.executor_starts(command.index)
+            return False
+        if hung:  # it counts, since a storage that does not answer is no payload's fault
+            self._suspicions.executor_ended(command.index, -exit_code, end)
             return False
         if not self._suspicions.executor_ended(command.index, -exit_code, end):
             return False

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from forebay.config.sources import DEAD_LETTER_BYTES_MAX
 from forebay.datatasks.tasks import DataTask, DeadRow
@@ -234,12 +235,16 @@ def _letter(task: DataTask, dead: DeadRow, number: int) -> DeadLetter:
 
 
 def _row(text: str | None) -> object:
+    """A row as JSON where a letter can hold it and be read again, else its text."""
     if text is None or len(text) > _ROW_MAX:
         return None if text is None else text[:_ROW_MAX]
     try:
-        return json.loads(text)
+        row = json.loads(text)
+        # Nothing so deep is read, and half of a surrogate pair is no text.
+        from_json(json.dumps({"row": row}))
     except (ValueError, RecursionError):
         return text
+    return row
 
 
 def _parsed(line: bytes) -> DeadLetter | None:

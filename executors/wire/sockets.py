@@ -18,6 +18,7 @@ import socket
 import stat
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from forebay.errors import InfrastructureError
 from forebay.executors.wire.tokens import new_token, read_token, write_token
@@ -99,6 +100,23 @@ def dial(job_dir: Path, address: str) -> JobSocket:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def sockets_problem(folder: Path) -> str:
+    """Why the jobs below a folder could not listen there; an empty text where they can.
+
+    It is tried in a folder that is removed again, as jobs do it: by a path that stays short.
+    """
+    try:
+        with TemporaryDirectory(prefix=".forebay-", dir=folder) as made:
+            descriptor = _opened(Path(made))
+            try:
+                _require_sockets(folder, descriptor, "probe")
+            finally:
+                os.close(descriptor)
+    except (OSError, InfrastructureError) as error:
+        return str(error)
+    return ""
 
 
 def _opened(folder: Path) -> int:

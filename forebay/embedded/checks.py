@@ -17,6 +17,7 @@ from forebay.embedded.ports import choose_port
 from forebay.embedded.postgres.account import OWN, SHARED, SHARED_REMEDY, is_made_later
 from forebay.embedded.postgres.place import database_place, nearest_folder
 from forebay.errors import ForebayError
+from forebay.executors.wire.sockets import sockets_problem
 from forebay.home.privacy import exposed, mode_text
 from forebay.home.store import STORE_NAME
 from forebay.system.extras import missing_modules
@@ -48,7 +49,13 @@ class Check(Message):
 
 def all_checks(layout: Layout) -> list[Check]:
     """Everything that `forebay doctor` looks at. Nothing is changed."""
-    return [*essential_checks(layout), *_privacy(layout), _train_extra(), *_comfort(layout)]
+    return [
+        *essential_checks(layout),
+        *_sockets(layout),
+        *_privacy(layout),
+        _train_extra(),
+        *_comfort(layout),
+    ]
 
 
 def essential_checks(layout: Layout) -> list[Check]:
@@ -106,6 +113,17 @@ def _home(layout: Layout) -> Check:
         return Check(name="home", state="ok", found=found)
     remedy = f"make {folder} a folder that you can write to, or set FOREBAY_HOME to another one"
     return Check(name="home", state="failure", found=f"{found} cannot be written", remedy=remedy)
+
+
+def _sockets(layout: Layout) -> Iterator[Check]:
+    """Whether processes of a job can talk; where the home cannot be written, its check says so."""
+    folder = nearest_folder(layout.home.jobs)
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        return
+    problem = sockets_problem(folder)
+    found = problem or f"{folder} holds Unix sockets"
+    remedy = "set FOREBAY_HOME to a folder on a local file system"
+    yield _measured("sockets", "failure" if problem else "ok", found, remedy)
 
 
 def _privacy(layout: Layout) -> Iterator[Check]:

@@ -12,14 +12,17 @@ import gc
 import os
 import runpy
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from forebay.system.parent import die_with_parent
 
 KEEPER_PID_NAME = "FOREBAY_KEEPER_PID"
 _KEEPER_ENDED = 4
+_NOT_STARTED = 3  # as uvicorn itself says it
 # Longer than a start of the API server where others are at work too.
 GC_PAUSE_SECONDS = 60.0
 
@@ -32,6 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--gid", type=int)
     parser.add_argument("--in-process", action="store_true")
     parser.add_argument("--late-gc", action="store_true")
+    parser.add_argument("--listening", type=int)
     parser.add_argument("command", nargs="+")
     asked = parser.parse_args(arguments)
     if asked.uid is not None:
@@ -46,6 +50,8 @@ def main(arguments: list[str] | None = None) -> None:
     if asked.in_process:
         if asked.late_gc:
             collect_garbage_later()
+        if asked.listening is not None:
+            accept_on(socket.socket(fileno=asked.listening))
         run_airflow(asked.command)
     else:
         os.execv(asked.command[0], asked.command)  # noqa: S606 - no shell is wanted
@@ -56,6 +62,27 @@ def run_airflow(arguments: Sequence[str]) -> None:
     faulthandler.register(signal.SIGUSR1)
     sys.argv = ["airflow", *arguments]
     runpy.run_module("airflow", run_name="__main__", alter_sys=True)
+
+
+def accept_on(listening: socket.socket) -> None:
+    """Have Airflow's server accept connections on a socket that the keeper has open.
+
+    Airflow names host and port to uvicorn and knows no other way; a port that is free whenever the
+    server ends could be another user's before the next one starts.
+    """
+    import uvicorn
+
+    listening.set_inheritable(False)  # not for what the server starts
+
+    def run(app: Any, **options: Any) -> None:  # noqa: ANN401 - uvicorn takes many kinds
+        config = uvicorn.Config(app, **options)
+        config.load_app()
+        server = uvicorn.Server(config)
+        server.run(sockets=[listening])
+        if not server.started:
+            raise SystemExit(_NOT_STARTED)
+
+    uvicorn.run = run
 
 
 def collect_garbage_later() -> None:

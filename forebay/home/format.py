@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forebay.home.database import database_of
 from forebay.home.paths import Home
+from forebay.home.privacy import require_folder
 
 
 def open_home() -> Home:
@@ -23,6 +24,7 @@ def require_format(home: Home) -> None:
     Raises:
         ConfigError: with the way out.
     """
+    require_folder(home)
     database_of(home).check()
 
 

@@ -1,7 +1,8 @@
 """The home is its owner's alone: made so, closed where it is not, or refused.
 
 A group that shares a home does so on purpose, by its mode (0750, say), and stays let in. Others
-never are: a mode that lets them in usually comes from a umask, and nobody meant it.
+never are: a mode that lets them in usually comes from a umask, and nobody meant it. Whoever owns a
+home, or what leads to it, can replace all that is kept there, interpreters of jobs among it.
 """
 
 from __future__ import annotations
@@ -36,14 +37,26 @@ def make_home(home: Home) -> None:
     """Make the folder of a home, for its user alone; one that is there stays as it is.
 
     Raises:
-        ConfigError: when it is a link to what is not there.
+        ConfigError: when it can be none.
     """
-    if home.root.is_symlink() and not home.root.exists():
-        raise ConfigError(
-            f"{home.root} is a link to {home.root.readlink()}, which is not there: make that "
-            f"folder, or set {ENVIRONMENT_NAME} to another one"
-        )
+    require_folder(home)
     make_folder(home.root, PRIVATE_FOLDER)
+
+
+def require_folder(home: Home) -> None:
+    """Refuse a home that is no folder, or is below what is none. Nothing is made.
+
+    Raises:
+        ConfigError: with the way out.
+    """
+    ways_out = f"or set {ENVIRONMENT_NAME} to another one"
+    there = next(each for each in (home.root, *home.root.parents) if os.path.lexists(each))
+    if there.is_dir():
+        return
+    if there.is_symlink():
+        target = f"{there} is a link to {there.readlink()}, which is not there"
+        raise ConfigError(f"{target}: make that folder, {ways_out}")
+    raise ConfigError(f"{there} is no folder: move it away, {ways_out}")
 
 
 def close_home(home: Home) -> str:
@@ -53,7 +66,7 @@ def close_home(home: Home) -> str:
         What was changed, for people; empty where nothing was.
 
     Raises:
-        ConfigError: when it is open and belongs to somebody else, or is no folder.
+        ConfigError: when it belongs to somebody else, or is no folder.
         InfrastructureError: when its file system keeps no modes.
     """
     make_home(home)
@@ -68,10 +81,10 @@ def close_home(home: Home) -> str:
 
 def _closed(root: Path, descriptor: int) -> str:
     found = os.fstat(descriptor)
+    if problem := _others_home(root, found):
+        raise ConfigError(problem)
     if not found.st_mode & OTHERS:
         return ""
-    if found.st_uid != os.geteuid():
-        raise ConfigError(_others_home(root, found))
     os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & ~(OTHERS | _GROUP))
     now = os.fstat(descriptor)
     if now.st_mode & OTHERS:
@@ -111,14 +124,30 @@ def _open_root(home: Home) -> Iterator[Exposed]:
     if status is None:
         return
     mode = _mode(status)
-    if status.st_mode & OTHERS and status.st_uid != os.geteuid():
-        yield Exposed(home.root, f"mode {mode}", _others_home(home.root, status), severe=True)
+    if problem := _others_home(home.root, status):
+        yield Exposed(home.root, f"mode {mode}", problem, severe=True)
     elif status.st_mode & OTHERS:
         remedy = f"chmod 700 {home.root} (`forebay up` and `forebay run` do it)"
         yield Exposed(home.root, f"every user can get in (mode {mode})", remedy)
     elif status.st_mode & _GROUP_WRITES:
         remedy = f"chmod g-w {home.root}: a group may read a home, one user writes to it"
         yield Exposed(home.root, f"its group can replace what is in it (mode {mode})", remedy)
+    yield from _open_way(home.root)
+
+
+def _open_way(root: Path) -> Iterator[Exposed]:
+    """Folders above a home in which somebody else can put another one in its place."""
+    for folder in root.resolve().parents:
+        status = _status(folder)
+        if status is None:
+            continue
+        owner = status.st_uid
+        if owner not in _trusted():
+            remedy = f"set {ENVIRONMENT_NAME} to a folder below your own, or run as {_name(owner)}"
+            yield Exposed(folder, f"{_name(owner)} can put another home in its place", remedy)
+        elif status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            found = f"every user can put another home in its place (mode {_mode(status)})"
+            yield Exposed(folder, found, f"chmod o-w {folder}")
 
 
 def _open_folder(folder: Path) -> Iterator[Exposed]:
@@ -153,12 +182,22 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _others_home(root: Path, found: os.stat_result) -> str:
-    owner = _name(found.st_uid)
+    """Why a home must not be used that belongs to somebody else; empty where it may be."""
+    mine = found.st_uid == os.geteuid()
+    if mine or (found.st_uid in _trusted() and not found.st_mode & OTHERS):
+        return ""
+    owner, me = _name(found.st_uid), _name(os.geteuid())
+    opened = " and is open to every user of this machine" if found.st_mode & OTHERS else ""
     return (
-        f"{root} belongs to {owner} and is open to every user of this machine (mode "
-        f"{_mode(found)}), and what is kept there is for one user alone: have {owner} close it "
-        f"(chmod 700 {root}), or set {ENVIRONMENT_NAME} to a folder of your own"
+        f"{root} belongs to {owner}{opened} (mode {_mode(found)}), who can change what {me} runs "
+        f"and trains: set {ENVIRONMENT_NAME} to a folder of your own, run as {owner}, or take it "
+        f"over if nobody else wrote to it (chown -R {me} {root} && chmod 700 {root})"
     )
+
+
+def _trusted() -> tuple[int, ...]:
+    """Who may own a home, and what leads to it: this user, and root, who can do all anyway."""
+    return os.geteuid(), 0
 
 
 def _name(uid: int) -> str:

@@ -28,6 +28,7 @@ class Children:
         environment: Mapping[str, str],
         log: IO[bytes],
         folder: Path | None = None,
+        descriptors: Sequence[int] = (),
     ) -> subprocess.Popen[bytes]:
         """Start a child; whoever asked for it polls it.
 
@@ -36,6 +37,7 @@ class Children:
             environment: the whole of it, nothing is inherited.
             log: gets stdout and stderr.
             folder: where it runs; by default where the caller does.
+            descriptors: what it has open beside, under the same numbers.
 
         Raises:
             OSError: when it cannot be started.
@@ -47,6 +49,7 @@ class Children:
             stderr=log,
             env=dict(environment),
             cwd=folder,
+            pass_fds=descriptors,
         )
         self._own = [*self.unpolled(), child]
         return child

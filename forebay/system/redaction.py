@@ -22,9 +22,10 @@ from pydantic import AfterValidator
 
 # Shorter ones are part of too many words, and no secrets worth the name.
 SHORTEST = 6
+_LINE = 16
 HIDDEN = "***"
 _KEY = (
-    r"(?:password|passwd|passphrase|secret|token|credential"
+    r"(?:password|passwd|passphrase|secret|token|credential|authorization|signature"
     r"|(?:api|access|account|private|shared|signing|encryption|fernet)[-_.]?key)"
 )
 _SECRET_NAME = re.compile(_KEY, re.IGNORECASE)
@@ -44,7 +45,7 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 _ENTRY = re.compile(
-    rf"(?P<before>(?P<mark>\\?['\"]){_NAME}(?P=mark)\s*:\s*(?P<quote>\\?['\"])){_VALUE}.{{1,8192}}?(?P=quote)",
+    rf"(?P<before>(?P<mark>\\?['\"]){_NAME}(?P=mark)\s*:\s*b?(?P<quote>\\?['\"])){_VALUE}.{{1,8192}}?(?P=quote)",
     re.IGNORECASE,
 )
 # What tells where something is, and not how to get in.
@@ -101,10 +102,13 @@ class _Hidden:
 
 
 def _forms(value: str) -> set[str]:
-    """As it is, in an address, as part of JSON and of Python."""
+    """As it is, in an address, as part of JSON and of Python, and each long line of several."""
     forms = {value, quote(value), quote(value, safe=""), quote_plus(value), unquote(value)}
     forms |= {json.dumps(form)[1:-1] for form in (value, unquote(value))}
-    forms |= {repr(value)[1:-1]}
+    forms |= {repr(value)[1:-1], repr(value.encode(errors="replace"))[2:-1]}
+    # Tracebacks and tables indent the lines of a key; its first and last ones are everybody's.
+    lines = value.splitlines() if "\n" in value else ()
+    forms |= {line.strip() for line in lines if len(line) >= _LINE and not line.startswith("---")}
     return {form for form in forms if len(form) >= SHORTEST}
 
 

@@ -17,6 +17,8 @@ from forebay.mixture.features.values import Ints, Mask, null_as_null, null_mask
 
 NO_ID = "the event has no id"
 KNOWN_BEFORE = "its label was known before the event"
+# A minibatch holds so many rows, however large each is: of 1,024 these are half a gigabyte.
+LIST_ITEMS_MAX = 65_536
 
 
 class BadRows:
@@ -66,6 +68,18 @@ def check_encoded(
     bad = ~np.isfinite(values)
     if bad.any():
         found.add_each(bad, f"feature {feature!r} has no float32 where column {column!r}", stored)
+
+
+def check_lists(found: BadRows, lists: Mapping[str, pa.Array]) -> None:
+    """Rows with a list that would make a minibatch of any size. lists: encoded, by feature."""
+    for name, values in lists.items():
+        lengths = np.diff(values.offsets.to_numpy())
+        for row in np.flatnonzero(lengths > LIST_ITEMS_MAX).tolist():
+            reason = (
+                f"feature {name!r} has {lengths[row]:,} items, and at most {LIST_ITEMS_MAX:,} of "
+                "one row are learnt from"
+            )
+            found.reasons.setdefault(row, reason)
 
 
 def check_labels(found: BadRows, stored: pa.Array, rule: LabelSpec, kind: ColumnType) -> None:

@@ -141,6 +141,8 @@ class Encoder:
         happened = self._instants(batch, self._event_time)
         known = self._instants(batch, self._known_at)
         bad_rows.check_known(bad, known, happened)
+        lists = {column.name: self._list(batch, column.name) for column in layout.lists}
+        bad_rows.check_lists(bad, lists)
         columns = [
             pa.array(row_ids),
             pa.array(event_ids(identity)),
@@ -148,7 +150,7 @@ class Encoder:
             *(pa.array(values) for values in self._served_times(happened, known, published)),
             *(pa.array(self._dense(batch, name, bad)) for name in layout.dense),
             *(pa.array(self._single(batch, column.name)) for column in layout.ids),
-            *(self._list(batch, column.name) for column in layout.lists),
+            *lists.values(),
         ]
         served = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         not_known = None

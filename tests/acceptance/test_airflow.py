@@ -128,6 +128,18 @@ def test_each_process_inherits_what_it_needs(airflow: Airflow) -> None:
     assert stages == [{CERTIFICATES, STORAGE_KEY}]
 
 
+def listens_at(process: psutil.Process) -> list[tuple[str, int]]:
+    return [tuple(one.laddr) for one in process.net_connections("tcp4") if one.status == "LISTEN"]
+
+
+def test_the_port_stays_the_keepers_whatever_becomes_of_the_api_server(airflow: Airflow) -> None:
+    server = psutil.Process(airflow.components()["api-server"]["pid"])
+    keeper = server.parent()
+    assert keeper is not None
+    assert len(listens_at(server)) == 1
+    assert listens_at(keeper) == listens_at(server)
+
+
 def test_whoever_waits_is_deferred(airflow: Airflow) -> None:
     """Three windows at a time in a pool of one slot, without grace."""
     waits = airflow.run_of(NARROW, 2)

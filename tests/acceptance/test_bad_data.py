@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.kills import no_process_left
+from support.parquet_files import contradict_types
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
 from support.truth_rows import serves, stored_of
 
@@ -48,7 +49,15 @@ def flip_middle(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("damage", [truncate, flip_middle])
+def contradict(path: Path) -> None:
+    """Make a footer of which whoever plans would die."""
+    contradict_types(path, "at")
+
+
+DAMAGES = [truncate, flip_middle, contradict]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_corrupt_file_is_red_and_named(project: Project, damage: Any) -> None:
     damage(part(project, 1))
     done = failed(project)
@@ -57,7 +66,7 @@ def test_a_corrupt_file_is_red_and_named(project: Project, damage: Any) -> None:
     assert not serves(project.home, "ads")
 
 
-@pytest.mark.parametrize("damage", [truncate, flip_middle])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_corrupt_file_is_dead_letters_by_policy(project: Project, damage: Any) -> None:
     project.write_source("history", history_source(bad_rows="dead_letter"))
     damage(part(project, 1))

@@ -167,6 +167,19 @@ def test_two_sigkills_at_the_same_place_are_a_payload(tmp_path: Path) -> None:
     assert "SIGKILL" in letters(project)[0]["reason"]
 
 
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+def test_a_payload_that_is_read_for_ever_is_a_dead_letter(tmp_path: Path) -> None:
+    project = log_project(tmp_path, failover={"progress_deadlines": {"data": "30s"}})
+    code = KillingCode(project, tmp_path / "code", number=0)
+    poison = mark_segment(project, 0)
+    summary = project.run(WINDOW, WINDOW, timeout_seconds=880)
+    assert_dead(summary, "clicks", rows_in(poison), ROWS - rows_in(poison))
+    assert summary["seen"] == without_segments(project, poison)
+    assert code.deaths()[0] == 2
+    assert "s of CPU time" in letters(project)[0]["reason"]
+
+
 @pytest.mark.kafka
 def test_messages_are_dead_letters_wherever_they_lie(
     kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path

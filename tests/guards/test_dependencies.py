@@ -153,6 +153,17 @@ def test_every_locked_version_has_hashes() -> None:
     assert len(pinned) == len(entries) > len(declared()[""])
 
 
+def test_setup_takes_nothing_without_a_hash() -> None:
+    """What builds a package that has no wheel is a program that runs on this machine too."""
+    rule = Path("Makefile").read_text().partition("\n$(READY):")[2].partition("\ndemo:")[0]
+    commands = [line for line in rule.replace("\\\n", " ").splitlines() if " pip " in line]
+    by_uv = "--require-hashes --require-build-hashes --build-constraints requirements.lock"
+    needed = ["--require-hashes", by_uv, "--no-deps --no-build-isolation --editable ."]
+    assert len(commands) == len(needed)
+    for command, words in zip(commands, needed, strict=True):
+        assert words in " ".join(command.split())
+
+
 def test_the_lock_names_no_address() -> None:
     """It must work with every mirror, and say nothing about the one that made it."""
     assert re.findall(r"\w+://\S*|--(?:extra-)?index-url.*|--find-links.*|^.* @ .*", LOCK) == []

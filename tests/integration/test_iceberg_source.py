@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from support.hostile.bytes_changed import Places, changed
 from support.iceberg_tables import (
     CATALOG,
     TABLE,
@@ -17,13 +21,14 @@ from support.iceberg_tables import (
     opened_catalog,
     opened_table,
 )
+from support.parquet_files import contradict_types
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.errors import ConfigError, DataError
+from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -241,3 +246,81 @@ def _double() -> Any:
     from pyiceberg.types import DoubleType
 
     return DoubleType()
+
+
+@pytest.mark.parametrize("other", ["/data/", "/data/../data/"])
+def test_a_file_that_a_table_names_twice_is_refused(
+    tmp_path: Path, source: Source, other: str
+) -> None:
+    append(tmp_path, rows(0, 30))
+    with opened_table(tmp_path) as table:
+        (task,) = table.scan().plan_files()
+        path = task.file.file_path.replace("/data/", other)
+        table.add_files([path], check_duplicate_files=False)
+    with pytest.raises(DataError, match=r"\.parquet is in the table twice"):
+        source.scan(DAYS)
+
+
+@pytest.mark.parametrize("pattern", ["snap-*.avro", "*-m0.avro"])
+@pytest.mark.parametrize("size", [0, 300, 0.5])
+def test_manifests_that_are_cut_are_named(
+    tmp_path: Path, source: Source, pattern: str, size: float
+) -> None:
+    append(tmp_path, rows(0, 30))
+    (path,) = (tmp_path / "lake").rglob(pattern)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(size * len(content)) if size < 1 else int(size)])
+    for ask in (source.describe, lambda: source.scan(DAYS)):
+        with pytest.raises(DataError, match=rf"source 'clicks': {TABLE} cannot be planned: \S"):
+            ask()
+
+
+def test_a_manifest_that_is_gone_is_named(tmp_path: Path, source: Source) -> None:
+    append(tmp_path, rows(0, 30))
+    (path,) = (tmp_path / "lake").rglob("*-m0.avro")
+    path.unlink()
+    with pytest.raises(InfrastructureError, match=rf"source 'clicks': {TABLE}: .*m0\.avro"):
+        source.scan(DAYS)
+
+
+@pytest.mark.parametrize("policy", ["fail", "dead_letter"])
+def test_a_footer_that_kills_its_reader_is_named(tmp_path: Path, policy: str) -> None:
+    append(tmp_path, rows(0, 20))
+    append(tmp_path, rows(20, 30))  # of two days, so that planning opens it
+    (second,) = [path for path in data_paths(tmp_path) if holds(path, 20)]
+    contradict_types(second, "at")
+    hostile = open_at(tmp_path, bad_rows=policy)
+    if policy == "fail":
+        with pytest.raises(DataError, match=f"{second.name} cannot be read: .*SIGABRT"):
+            hostile.scan(DAYS)
+    else:
+        scan = hostile.scan(DAYS)
+        planned = [sum(task.rows or 0 for task in tasks_of(scan, DAYS, n)) for n in range(3)]
+        assert planned == [20 + 1, 1, 1]
+    hostile.close()
+
+
+def data_paths(place: Path) -> list[Path]:
+    return sorted((place / "lake/warehouse").rglob("*.parquet"))
+
+
+def holds(path: Path, number: int) -> bool:
+    return number in pq.read_table(path).column("id").to_pylist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_manifest_with_faults_is_read_or_refused(
+    tmp_path: Path, source: Source, seed: int
+) -> None:
+    append(tmp_path, rows(0, 20))
+    manifests = sorted((tmp_path / "lake/warehouse").rglob("*.avro"))
+    path = manifests[seed % len(manifests)]
+    content = path.read_bytes()
+    size = len(content)
+    places = Places(range(0, size, 8), range(0, size, 4), range(size))
+    path.write_bytes(changed(content, places, random.Random(seed)))
+    with suppress(ForebayError):
+        source.scan(DAYS)
+    path.write_bytes(content[: size // 2])
+    with pytest.raises(DataError, match=r"shop\.clicks cannot be planned: "):
+        source.scan(DAYS)

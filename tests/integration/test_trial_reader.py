@@ -15,6 +15,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.sources.common.read_units import Poison
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.errors import DataError
+from forebay.executors.poison import trial
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions
 from forebay.executors.poison.trial import Trial, TrialDiedError, TrialInVainError
@@ -85,6 +86,34 @@ def test_a_child_that_does_not_answer_says_nothing(path: DataPath, task: DataTas
     with pytest.raises(TrialInVainError, match="no answer"):
         trial.read(START, Position(1, 0))
     trial.close()
+
+
+def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(written(tmp_path))
+    KillingCode(project, tmp_path / "code", number=0)
+    mark_segment(project, 7)
+    path = planned(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", project.environment["PYTHONPATH"])
+    monkeypatch.setattr(trial, "_BUSY_PART", 0.0)
+    monkeypatch.setattr(trial, "_BUSY_SECONDS_MIN", 0.2)
+    reading = Trial(path.job_dir, clicks(path), 100, [], 60.0, crashed=False)
+    try:
+        for stopped, expected, says in (
+            (False, TrialDiedError, "more than .* s of CPU time"),
+            (True, TrialInVainError, "no answer"),
+        ):
+            assert reading.read(START, Position(7, 0)) > 0
+            monkeypatch.setattr(reading, "_deadline", 5.0)
+            if stopped:
+                assert reading._child is not None
+                reading._child.process.send_signal(signal.SIGSTOP)
+            with pytest.raises(expected, match=says):
+                reading.read(Position(7, 0), Position(8, 0))
+            monkeypatch.setattr(reading, "_deadline", 60.0)
+    finally:
+        reading.close()
 
 
 def test_what_kills_is_red_or_set_aside_by_policy(

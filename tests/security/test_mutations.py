@@ -17,6 +17,7 @@ COUNTS = {
     "record_batch": 6_000,
     "segment": 2_500,
     "parquet": 1_500,
+    "footer": 6_000,
 }
 
 

@@ -7,18 +7,24 @@ runs that succeed and fail; then everything that was written or said is searched
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
-from sqlalchemy import create_engine, inspect, text
 from support.planted_failures import BODIES, plant
+from support.planted_secrets import (
+    SecretSearch,
+    files_below,
+    forms,
+    in_address,
+    nobody,
+    rows_of,
+)
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -50,6 +56,7 @@ SECRETS = {
     "CATALOG_PASSWORD": "planted:catalog@pass/word",
     "DATABASE_PASSWORD": "planted&database?pass#word",
 }
+SEARCH = SecretSearch(SECRETS.values())
 # What of the environment holds a password inside an address.
 CATALOG, DATABASE = "CATALOG_URI", "FOREBAY_DATABASE"
 
@@ -83,12 +90,6 @@ class Planted:
         folder = self.folder / "planted"
         self.forebay("run", "ads", *RANGE, "--reprocess", code=None, **plant(folder, role, names))
         return self.said[-1]
-
-
-def in_address(password: str, address: str, driver: str = "") -> str:
-    """An address of the test's PostgreSQL with a password, which the server does not ask for."""
-    with_password = address.replace("://forebay@", f"://forebay:{quote(password, safe='')}@")
-    return with_password.replace("postgresql:", f"postgresql{driver}:")
 
 
 @pytest.fixture
@@ -146,42 +147,6 @@ def fill_table(address: str, folder: Path) -> None:
         catalog.close()
 
 
-def forms(secret: str) -> set[bytes]:
-    """How a secret may be written."""
-    texts = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
-    return {each.encode() for each in texts | {json.dumps(secret)[1:-1], repr(secret)[1:-1]}}
-
-
-PATTERN = re.compile(
-    b"|".join(re.escape(form) for secret in SECRETS.values() for form in forms(secret))
-)
-
-
-def found_in(where: str, content: bytes) -> list[str]:
-    """Where secrets are, with what is around them."""
-    return [
-        f"{where}: …{content[max(0, match.start() - 60) : match.end()]!r}"
-        for match in PATTERN.finditer(content)
-    ]
-
-
-def files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield str(path), path.read_bytes()
-
-
-def rows_of(address: str) -> Iterator[tuple[str, bytes]]:
-    """Every row of every table, as text."""
-    engine = create_engine(address.replace("postgresql:", "postgresql+psycopg2:"))
-    with engine.connect() as connection:
-        for schema in ("forebay", "public"):
-            for table in inspect(connection).get_table_names(schema=schema):
-                for row in connection.execute(text(f'SELECT * FROM {schema}."{table}"')):
-                    yield f"table {table}", repr(tuple(row)).encode()
-    engine.dispose()
-
-
 def objects_of(server: S3Server, address: str) -> Iterator[tuple[str, bytes]]:
     """Every object of the store's bucket."""
     bucket = urlsplit(address).netloc
@@ -193,7 +158,7 @@ def objects_of(server: S3Server, address: str) -> Iterator[tuple[str, bytes]]:
 def test_the_search_finds_what_is_planted() -> None:
     for name, secret in SECRETS.items():
         for form in forms(secret):
-            assert found_in(name, b"before " + form + b" after"), form
+            assert SEARCH.found_in(name, b"before " + form + b" after"), form
 
 
 def test_no_secret_is_written_or_shown(planted: Planted, s3_server: S3Server) -> None:
@@ -246,9 +211,4 @@ def test_no_secret_is_written_or_shown(planted: Planted, s3_server: S3Server) ->
         *((f"said {number}", text.encode()) for number, text in enumerate(planted.said)),
     ]
     assert len(written) > 60
-    assert [leak for where, content in written for leak in found_in(where, content)] == []
-
-
-def nobody(address: str) -> str:
-    """The same address at a socket at which nobody answers."""
-    return re.sub(r"host=[^&]*", "host=/tmp/nobody-answers-here", address)
+    assert SEARCH.found(written) == []

@@ -1,4 +1,7 @@
-"""Code of data executors that dies of a marker in what it reads, as a bug of a library would."""
+"""Code of data executors that dies of a marker in what it reads, as a bug of a library would.
+
+Or reads it for ever.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,8 @@ def die():
     with DEATHS.open("a") as stream:
         print(sys.orig_argv[sys.orig_argv.index("-m") + 1], file=stream)
     if len(DEATHS.read_text().splitlines()) <= SETTINGS["deaths_max"]:
+        if SETTINGS["signal"] == 0:
+            exec("while True: pass")
         signal.raise_signal(SETTINGS["signal"])  # this thread goes no step further
         time.sleep(60)
 
@@ -77,7 +82,10 @@ class KillingCode:
         number: int = signal.SIGABRT,
         deaths_max: int = 1_000,
     ) -> None:
-        """number: the signal that ends a reader. deaths_max: later ones live on."""
+        """number: the signal that ends a reader; 0 for one that reads for ever.
+
+        deaths_max: later ones live on.
+        """
         folder.mkdir()
         self._deaths = folder / "deaths"
         settings = {"marker": MARKER, "signal": number, "deaths_max": deaths_max}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,3 +50,20 @@ def null_labels(path: Path, every: int, label: str = "clicked") -> int:
     index = table.schema.get_field_index(label)
     pq.write_table(table.set_column(index, label, pa.array(labels, pa.int64())), path)
     return len(labels[::every])
+
+
+def contradict_types(path: Path, column: str) -> None:
+    """Say another type of a column's chunk than its schema does: Arrow 26 aborts when it is asked.
+
+    A column's metadata are its type (an INT64), encodings and path, as Thrift writes them in short.
+    """
+    content = path.read_bytes()
+    end = len(content) - 8
+    start = end - int.from_bytes(content[-8:-4], "little")
+    name = column.encode()
+    pattern = rb"(\x1c\x15)\x04(\x19[\x15-\xf5].{1,8}?\x19\x18" + bytes([len(name)]) + name + b")"
+    footer, count = re.subn(
+        pattern, rb"\g<1>" + b"\x06" + rb"\g<2>", content[start:end], flags=re.DOTALL
+    )
+    assert count, f"{path} has no chunk of {column!r} as it was looked for"
+    path.write_bytes(content[:start] + footer + content[end:])

@@ -7,6 +7,7 @@ known is held, so that no new one gets its number.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,16 @@ class Synced:
             return
         number = self.hold(place, follow=True)
         if os.path.isdir(place):  # noqa: PTH112 - as the kernel names it
-            entries = os.listdir(place)  # noqa: PTH208 - names alone
-            self.folders[number] = {name: self.hold(f"{place}/{name}") for name in entries}
+            self.folders[number] = self._entries(place)
         else:
             self.files[number] = Path(place).read_bytes()
+
+    def _entries(self, folder: str) -> dict[str, int]:
+        found = {}
+        for name in os.listdir(folder):  # noqa: PTH208 - names alone
+            with suppress(FileNotFoundError):  # SQLite removes its journals in another thread
+                found[name] = self.hold(f"{folder}/{name}")
+        return found
 
     def number(self, path: Path) -> int | None:
         """The inode that a loss of power leaves under this path, which is below the root."""

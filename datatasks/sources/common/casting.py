@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -13,10 +15,12 @@ import pyarrow.types as pat
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.spelling import nearest
 from forebay.datatasks.sources.common.base import ARROW_TYPES, Finding
+from forebay.datatasks.sources.common.odd_values import odd_values
 from forebay.datatasks.sources.common.times import as_utc
 
 _REASON_MAX = 160
 _SHOWN = 8
+_EXPLAINED_MAX = 1000
 _Cast = Callable[[pa.Array], pa.Array]
 
 
@@ -107,16 +111,32 @@ def _fit_array(array: pa.Array, name: str, declared: ColumnType) -> tuple[pa.Arr
     try:
         return cast(array), {}
     except pa.ArrowInvalid:
-        bad = _failing(array, cast)
+        reasons = _failing(array, declared, cast)
     mask = np.zeros(len(array), np.bool_)
-    mask[list(bad)] = True
-    kept = pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
-    reasons = {row: f"column {name!r} as {declared.value}: {why}" for row, why in bad.items()}
-    return cast(kept), reasons
+    mask[list(reasons)] = True
+    kept = _without(array, mask)
+    said = {row: f"column {name!r} as {declared.value}: {why}" for row, why in reasons.items()}
+    return cast(kept), said
 
 
-def _failing(array: pa.Array, cast: _Cast, first: int = 0) -> dict[int, str]:
-    """Rows whose value cannot be cast, by halving: few casts where few rows are bad."""
+def _failing(array: pa.Array, declared: ColumnType, cast: _Cast) -> dict[int, str]:
+    """Rows whose value cannot be cast. Arrow says why for the first ones, which are enough."""
+    odd = odd_values(array, declared)
+    others = _halved(_without(array, odd), cast)
+    rows = [*np.flatnonzero(odd).tolist(), *others]
+    alike = f"the value does not fit, like {len(rows) - 1:,} others of its batch"
+    found = dict.fromkeys(sorted(rows), alike) | others
+    for row in itertools.islice(found, _EXPLAINED_MAX):
+        found |= _halved(array.slice(row, 1), cast, row)
+    return found
+
+
+def _without(array: pa.Array, mask: npt.NDArray[np.bool_]) -> pa.Array:
+    return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array) if mask.any() else array
+
+
+def _halved(array: pa.Array, cast: _Cast, first: int = 0) -> dict[int, str]:
+    """The same by halving: few casts where few rows are bad."""
     try:
         cast(array)
     except pa.ArrowInvalid as error:
@@ -125,8 +145,8 @@ def _failing(array: pa.Array, cast: _Cast, first: int = 0) -> dict[int, str]:
     else:
         return {}
     half = len(array) // 2
-    found = _failing(array.slice(0, half), cast, first)
-    found.update(_failing(array.slice(half), cast, first + half))
+    found = _halved(array.slice(0, half), cast, first)
+    found.update(_halved(array.slice(half), cast, first + half))
     return found
 
 

@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.base import ARROW_TYPES
@@ -18,6 +20,7 @@ from forebay.datatasks.sources.common.row_texts import row_texts
 from forebay.datatasks.tasks import Chunk, DeadRow, Position
 from forebay.errors import DataError
 
+_JOINED_BYTES_MAX = 32 << 20
 Ints = npt.NDArray[np.int64]
 Locate = Callable[[int], dict[str, str | int]]
 
@@ -84,6 +87,46 @@ def to_chunk(
     return replace(_take(chunk, kept), dead=dead)
 
 
+def bad_texts(
+    batch: pa.RecordBatch, columns: Sequence[str], declared: Mapping[str, ColumnType]
+) -> dict[int, str]:
+    """Rows (index to reason) whose texts are no UTF-8: of some formats Arrow takes any bytes."""
+    found: dict[int, str] = {}
+    for name in columns:
+        if declared[name] in {ColumnType.STRING, ColumnType.LIST_STRING}:
+            for row in _invalid(batch.column(name)):
+                found[row] = f"column {name!r} as {declared[name].value}: it is no UTF-8 text"
+    return found
+
+
+def _invalid(column: pa.Array) -> list[int]:
+    """Rows of a column that do not validate."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        if not pat.is_nested(column.type):
+            return list(_invalid_texts(column, 0))
+        items = list(_invalid_texts(pc.list_flatten(column), 0))
+        parents = pc.list_parent_indices(column).take(pa.array(items, pa.int64()))
+        return sorted(set(parents.to_pylist()))
+    return []
+
+
+def _invalid_texts(column: pa.Array, first: int) -> Iterator[int]:
+    """By halving: few looks where few are bad."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        if pat.is_dictionary(column.type):
+            yield from _invalid_texts(column.dictionary_decode(), first)
+        elif len(column) == 1:
+            yield first
+        else:
+            half = len(column) // 2
+            yield from _invalid_texts(column.slice(0, half), first)
+            yield from _invalid_texts(column.slice(half), first + half)
+
+
 def place_text(location: Mapping[str, str | int]) -> str:
     """A location in words: `file a.parquet, row_group 0, row 17`."""
     return ", ".join(f"{key} {value}" for key, value in location.items())
@@ -133,23 +176,28 @@ def stored_rows(chunk_rows: int) -> int:
 def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Chunk]:
     """Chunks of up to `chunk_rows` rows with hours that never fall; small ones are joined.
 
+    Those that take much memory wait for no others.
+
     Where they come with `stored_rows` at most, all that was read is given out before more is read.
     `last` (without rows) says where the task ends and is given out when nothing else got there.
     """
     waiting: list[Chunk] = []
-    hour = 0
+    hour = taken = 0
     end: Position | None = None
     for each in chunks:
         chunk = _rising(each, hour)
         hour = int(chunk.hours[-1]) if len(chunk.hours) else hour
-        if waiting and _rows(waiting) + _rows([chunk]) > chunk_rows:
+        size = chunk.batch.nbytes
+        is_full = _rows(waiting) + _rows([chunk]) > chunk_rows or taken + size > _JOINED_BYTES_MAX
+        if waiting and is_full:
             yield _join(waiting)
-            waiting = []
+            waiting, taken = [], 0
         waiting.append(chunk)
+        taken += size
         end = chunk.end
-        if _rows(waiting) * 4 >= chunk_rows:
+        if _rows(waiting) * 4 >= chunk_rows or taken * 4 >= _JOINED_BYTES_MAX:
             yield _join(waiting)
-            waiting = []
+            waiting, taken = [], 0
     if end != last.end:
         waiting.append(last)
     if waiting:

@@ -60,11 +60,15 @@ def as_utc(array: pa.Array) -> pa.Array:
     Raises:
         pyarrow.ArrowInvalid: for a text that is no time.
     """
+    return utc_texts(array).cast(pa.timestamp("us", tz="UTC"))
+
+
+def utc_texts(array: pa.Array) -> pa.Array:
+    """Texts with a zone: UTC where none is written, midnight of a day."""
     text = array.cast(pa.string())
     text = pc.replace_substring_regex(text, _DAY, r"\1T00:00:00Z")
     zoned = pc.match_substring_regex(text, _ZONE)
-    text = pc.if_else(zoned, text, pc.binary_join_element_wise(text, "Z", ""))
-    return text.cast(pa.timestamp("us", tz="UTC"))
+    return pc.if_else(zoned, text, pc.binary_join_element_wise(text, "Z", ""))
 
 
 class Spans:

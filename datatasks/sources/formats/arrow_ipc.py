@@ -47,6 +47,7 @@ _PIECE_ROWS = 16_384
 _ROW_BYTES = 32  # of the arrays that say where a row comes from
 _SCHEMAS_KEPT = 64
 _SCHEMA_BYTES_KEPT = 64 << 10
+_SCHEMA_BYTES_SMALL = 2 << 10  # whatever its parts share, Arrow reads it in some 64 MiB
 _ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, *METADATA_ERRORS)
 
 
@@ -125,7 +126,10 @@ class ArrowDecoder(Decoder):
     def described(self, value: bytes) -> dict[str, str]:
         """See `Decoder.described`."""
         try:
-            schema = pa.ipc.read_schema(pa.py_buffer(_schema_of(value)))
+            stored = _schema_of(value)
+            first = next(frames(stored))
+            column_layouts(first.header, first.version)
+            schema = pa.ipc.read_schema(pa.py_buffer(stored))
         except _ERRORS:
             return {}
         return {each.name: str(each.type) for each in schema}
@@ -167,7 +171,8 @@ class ArrowDecoder(Decoder):
         if found.layout.has_others:
             stream = bytearray(value)
             found.layout.empty_others(frames(stream, len(schema)))
-        rows, taken = found.layout.size(stream, frames(stream, len(schema)))
+        rest = frames(stream, len(schema))
+        rows, taken = found.layout.size(stream, rest, self.limits.bytes)
         size = Size(rows, taken + _ROW_BYTES * rows)
         refusal = self.limits.refusal(size.rows, size.bytes)
         if refusal or not self.columns:
@@ -194,13 +199,17 @@ class ArrowDecoder(Decoder):
     def _looked_at(self, stored: bytes) -> _Columns:
         frame = next(frames(stored))
         require_little_endian(frame.header)
+        # They say what Arrow takes to read the schema, which may be much more than it has bytes.
+        is_small = len(stored) <= _SCHEMA_BYTES_SMALL
+        layouts = [] if is_small else column_layouts(frame.header, frame.version)
         schema = pa.ipc.read_schema(pa.py_buffer(stored)).remove_metadata()
         # The same columns come with other metadata: pandas writes how many rows there are.
         key = (frame.version, schema)
         found = self._alike.get(key)
         if found is not None and not found.layout.has_dictionaries:
             return found
-        layouts = column_layouts(frame.header, frame.version)
+        if is_small:
+            layouts = column_layouts(frame.header, frame.version)
         if found is None:
             found = self._judged(schema, layouts)
             if len(stored) <= _SCHEMA_BYTES_KEPT:

@@ -20,11 +20,15 @@ _VERSION_5 = 4  # as the metadata counts
 _FIELDS_MAX = 65_536
 _DEPTH_MAX = 64
 _OLD_COMPRESSION = b"ARROW:experimental_compression"
+_ALL = 2**32
+# What the least table takes with the place that points to it.
+_PLACE_BYTES = 16
 
 _u16 = struct.Struct("<H").unpack_from
 _i32 = struct.Struct("<i").unpack_from
 _u32 = struct.Struct("<I").unpack_from
 i64 = struct.Struct("<q").unpack_from
+_BLOCK = struct.Struct("<qixxxxq")  # of a file's footer
 
 
 class MetadataError(ValueError):
@@ -36,12 +40,16 @@ METADATA_ERRORS = (MetadataError, struct.error, IndexError, OverflowError, Recur
 
 
 class Table:
-    """A table of a flatbuffer: fields by number, each of which may be left out."""
+    """A table of a flatbuffer: fields by number, each of which may be left out.
+
+    All of it is inside the metadata of one message, as for Arrow: parts that many messages share
+    would be looked at again for each.
+    """
 
     __slots__ = ("_at", "_data", "_fields", "_size")
 
-    def __init__(self, data: Data, at: int) -> None:
-        """The table at a place."""
+    def __init__(self, data: bytes | memoryview, at: int) -> None:
+        """The table at a place of a message's metadata."""
         self._data = data
         self._at = at
         self._fields = at - _i32(data, at)[0]
@@ -77,21 +85,37 @@ class Table:
         at = self.field(number)
         return Table(self._data, at + _u32(self._data, at)[0]) if at else None
 
-    def longs(self, number: int, each: int) -> tuple[int, ...]:
-        """A vector whose elements are `each` signed numbers of eight bytes."""
+    @property
+    def metadata_bytes(self) -> int:
+        """Of all that this table is a part of."""
+        return len(self._data)
+
+    def text_bytes(self, number: int) -> int:
+        """Of a text."""
+        at = self.field(number)
+        return int(_u32(self._data, at + _u32(self._data, at)[0])[0]) if at else 0
+
+    def longs(self, number: int, each: int, most: int = _ALL) -> tuple[int, ...]:
+        """The first elements of a vector of them: `each` signed numbers of eight bytes."""
+        found = self.structs(number, 8 * each)
+        return struct.unpack_from(f"<{each * min(len(found) // (8 * each), most)}q", found)
+
+    def structs(self, number: int, size: int) -> memoryview:
+        """A vector of structs of so many bytes, one after the other; not a copy."""
         at = self.field(number)
         if not at:
-            return ()
+            return memoryview(b"")
         at += _u32(self._data, at)[0]
-        count = each * _u32(self._data, at)[0]
-        if 8 * count > len(self._data):
+        count = size * _u32(self._data, at)[0]
+        found = memoryview(self._data)[at + 4 : at + 4 + count]
+        if len(found) < count:
             raise MetadataError("its metadata is longer than the message")
-        return struct.unpack_from(f"<{count}q", self._data, at + 4)
+        return found
 
     def set_zero(self, number: int, each: int) -> None:
         """Make a number of eight bytes, or (`each` > 0) all those of a vector, zero."""
         at = self.field(number)
-        if not at or isinstance(self._data, bytes):
+        if not at or isinstance(self._data, bytes) or self._data.readonly:
             return
         count = 1
         if each:
@@ -128,17 +152,17 @@ class Frame(NamedTuple):
 
 def frames(data: Data, start: int = 0) -> Iterator[Frame]:
     """The messages of a stream, up to its end or the mark of it."""
-    at = start
+    at, whole = start, memoryview(data)
     while at < len(data):
         at, length = _length_at(data, at)
         if not length:
             return
-        frame = frame_at(data, at, at + length)
+        frame = frame_at(whole, at, at + length)
         yield frame
         at = frame.end
 
 
-def _length_at(data: Data, at: int) -> tuple[int, int]:
+def _length_at(data: Data | memoryview, at: int) -> tuple[int, int]:
     """Where metadata begin, and their length; streams before Arrow 0.15 have no first mark."""
     first = _u32(data, at)[0]
     if first != _CONTINUATION:
@@ -151,8 +175,8 @@ class Footer(NamedTuple):
 
     version: int
     schema: Table
-    dictionaries: list[Frame]
-    batches: list[Frame]
+    dictionaries: Blocks
+    batches: Blocks
 
 
 _FILE_MAGIC = b"ARROW1"
@@ -164,35 +188,79 @@ def footer(data: Data) -> Footer:
     length = _i32(data, at)[0] if at > 0 else 0
     if not 0 < length <= at or data[at + 4 :] != _FILE_MAGIC:
         raise MetadataError("it does not end as an Arrow file")
-    first = at - length
-    table = Table(data, first + _u32(data, first)[0])
+    within = memoryview(data)[at - length : at]
+    table = Table(within, _u32(within, 0)[0])
     schema = table.table(1)
     if schema is None:
         raise MetadataError("it has no schema")
-    blocks = [table.longs(number, 3) for number in (2, 3)]
-    dictionaries, batches = (list(_blocks(data, each)) for each in blocks)
+    _Texts(table).add_pairs(table, 4)
+    dictionaries, batches = (Blocks(data, table.structs(number, _BLOCK.size)) for number in (2, 3))
     return Footer(table.short(0), schema, dictionaries, batches)
 
 
-def _blocks(data: Data, block: tuple[int, ...]) -> Iterator[Frame]:
-    """offset, length of the metadata, and length of the body of each."""
-    for offset, metadata in zip(block[::3], block[1::3], strict=True):
-        if offset < 0:
+class Blocks:
+    """Messages of a file. Each is looked at when it is asked for: many may be one and the same."""
+
+    def __init__(self, data: Data, places: memoryview) -> None:
+        """places: offset, length of the metadata, and length of the body of each."""
+        self._data = memoryview(data)
+        self._places = places
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._places) // _BLOCK.size
+
+    def __iter__(self) -> Iterator[Frame]:
+        """All of them."""
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, number: int) -> Frame:
+        """One of them.
+
+        Raises:
+            MetadataError, struct.error, IndexError: when it cannot be followed.
+        """
+        offset, metadata, _ = _BLOCK.unpack_from(self._places, number * _BLOCK.size)
+        if offset < 0 or metadata < 0:
             raise MetadataError("a place in it is negative")
-        yield frame_at(data, _length_at(data, offset)[0], offset + (metadata & 0xFFFFFFFF))
+        return frame_at(self._data, _length_at(self._data, offset)[0], offset + metadata)
 
 
-def frame_at(data: Data, metadata: int, body: int) -> Frame:
+def frame_at(data: memoryview, metadata: int, body: int) -> Frame:
     """The message whose metadata and body begin at these places."""
-    message = Table(data, metadata + _u32(data, metadata)[0])
+    within = data[metadata:body]
+    message = Table(within, _u32(within, 0)[0])
     header = message.table(2)
     length = message.long(3)
     if header is None or length < 0 or body + length > len(data):
         raise MetadataError("a part of it is not there")
     version, kind = message.short(0), message.byte(1)
-    if version < _VERSION_5 and message.field(4) and _OLD_COMPRESSION in bytes(data[metadata:body]):
-        raise MetadataError("it is compressed as Arrow did before version 1.0")
+    if message.field(4):
+        _Texts(message).add_pairs(message, 4)
+        if version < _VERSION_5 and _OLD_COMPRESSION in bytes(within):
+            raise MetadataError("it is compressed as Arrow did before version 1.0")
     return Frame(kind, version, header, body, body + length)
+
+
+class _Texts:
+    """Counts what texts and fields take that Arrow copies out of the metadata of one message.
+
+    Places of flatbuffers may be shared, and a copy is made for each that points to one: a text of
+    a megabyte may so become many gigabytes. Writers share none, so that all fits into the metadata.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._left = table.metadata_bytes
+
+    def add(self, size: int) -> None:
+        self._left -= _PLACE_BYTES + size
+        if self._left < 0:
+            raise MetadataError("parts of its metadata are used again and again")
+
+    def add_pairs(self, table: Table, number: int) -> None:
+        """Keys and values of a vector of them."""
+        for each in table.tables(number):
+            self.add(each.text_bytes(0) + each.text_bytes(1))
 
 
 class ColumnLayout(NamedTuple):
@@ -224,11 +292,12 @@ def column_layouts(schema: Table, version: int) -> list[ColumnLayout]:
     Raises:
         MetadataError: when it is not to be followed.
     """
-    walk = _FieldWalk(version)
+    walk = _FieldWalk(version, _Texts(schema))
+    walk.texts.add_pairs(schema, 2)
     return [walk.layout(field, 0) for field in schema.tables(1)]
 
 
-_NULL, _UNION, _RUN_END_ENCODED = 1, 14, 22
+_NULL, _TIMESTAMP, _UNION, _RUN_END_ENCODED = 1, 10, 14, 22
 _VIEWS = frozenset({23, 24})
 _DENSE = 1
 # Buffers by the number of the type in `Schema.fbs`, without those of children.
@@ -242,7 +311,7 @@ _BUFFERS = {
     7: 2,  # decimals
     8: 2,  # date
     9: 2,  # time
-    10: 2,  # timestamp
+    _TIMESTAMP: 2,
     11: 2,  # interval
     12: 2,  # list
     13: 1,  # struct
@@ -264,9 +333,10 @@ _BUFFERS = {
 class _FieldWalk:
     """Walks the fields of one schema; tables that point to each other end it."""
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, texts: _Texts) -> None:
         self._version = version
         self._left = _FIELDS_MAX
+        self.texts = texts
 
     def layout(self, field: Table, depth: int) -> ColumnLayout:
         self._left -= 1
@@ -274,12 +344,14 @@ class _FieldWalk:
             raise MetadataError(
                 f"its schema has more than {_FIELDS_MAX:,} fields or {_DEPTH_MAX} levels"
             )
+        kind = field.byte(2)
+        self.texts.add(field.text_bytes(0) + _zone_bytes(field, kind))
+        self.texts.add_pairs(field, 6)
         children = [self.layout(each, depth + 1) for each in field.tables(5)]
         ids = frozenset[int]().union(*(each.dictionaries for each in children))
         encoding = field.table(4)
         if encoding is not None:  # the batch has its indices, the dictionary what it is made of
             return ColumnLayout(1, 2, 0, ids | {encoding.long(0)})
-        kind = field.byte(2)
         return ColumnLayout(
             1 + sum(each.nodes for each in children),
             self._buffers(field, kind) + sum(each.buffers for each in children),
@@ -297,6 +369,12 @@ class _FieldWalk:
         return _BUFFERS[kind]
 
 
+def _zone_bytes(field: Table, kind: int) -> int:
+    """Of the text in the type of an instant."""
+    stored = field.table(3) if kind == _TIMESTAMP else None
+    return stored.text_bytes(1) if stored is not None else 0
+
+
 class BatchLayout(NamedTuple):
     """What a record batch, or the values of a dictionary, say of themselves.
 
@@ -311,12 +389,21 @@ class BatchLayout(NamedTuple):
     is_compressed: bool
 
     @classmethod
-    def of(cls, batch: Table) -> BatchLayout:
-        """That of the table of a record batch."""
+    def of(cls, batch: Table, whole: ColumnLayout | None = None) -> BatchLayout:
+        """That of the table of a record batch. whole: what is in it, so that no more is read."""
+        nodes = buffers = parts = _ALL
+        if whole is not None:
+            nodes, buffers, parts = whole.nodes, whole.buffers, whole.views
+        views = batch.longs(4, 1, parts)
         return cls(
             rows=batch.long(0),
-            nodes=batch.longs(1, 2),
-            buffers=batch.longs(2, 2),
-            views=batch.longs(4, 1),
-            is_compressed=bool(batch.field(3)),
+            nodes=batch.longs(1, 2, nodes),
+            buffers=batch.longs(2, 2, min(_ALL, buffers + sum(max(0, each) for each in views))),
+            views=views,
+            is_compressed=is_compressed(batch),
         )
+
+
+def is_compressed(batch: Table) -> bool:
+    """Whether the buffers of a record batch are."""
+    return bool(batch.field(3))

@@ -46,7 +46,12 @@ class StreamLayout:
         every = frozenset[int]().union(*(each.dictionaries for each in columns))
         self.has_dictionaries = bool(every)
         self.has_others = every != self._dictionaries
-        self._has_views = any(each.views for each in columns)
+        self._whole = ColumnLayout(
+            sum(each.nodes for each in columns),
+            sum(each.buffers for each in columns),
+            sum(each.views for each in columns),
+            every,
+        )
         self._fixed = _Ranges.of(columns, self._wanted, ())
 
     def empty_others(self, frames: Iterable[Frame]) -> None:
@@ -57,8 +62,10 @@ class StreamLayout:
                 if values is not None:
                     _empty_batch(values)
 
-    def size(self, data: Data, frames: Iterable[Frame]) -> Size:
+    def size(self, data: Data, frames: Iterable[Frame], bytes_max: int) -> Size:
         """Of some messages of these bytes, behind the one with the schema.
+
+        Beyond `bytes_max` nothing more is looked at.
 
         Raises:
             MetadataError, struct.error, IndexError: when they cannot be followed.
@@ -67,18 +74,20 @@ class StreamLayout:
         dictionaries = _Dictionaries()
         for frame in frames:
             if frame.kind == BATCH:
-                batch = BatchLayout.of(frame.header)
+                batch = BatchLayout.of(frame.header, self._whole)
                 rows += max(0, batch.rows)
                 taken += self._batch_bytes(data, frame.body, batch) + dictionaries.joined_bytes()
             elif frame.kind == DICTIONARY:
                 taken += dictionaries.add(data, frame.body, frame.header)
             else:
                 raise MetadataError("there is a message in it that holds no rows")
+            if taken > bytes_max:
+                break
         return Size(rows, taken)
 
     def _batch_bytes(self, data: Data, body: int, batch: BatchLayout) -> int:
         ranges = self._fixed
-        if self._has_views:
+        if self._whole.views:
             ranges = _Ranges.of(self._columns, self._wanted, batch.views)
         nodes = [batch.nodes[2 * first : 2 * end : 2] for first, end in ranges.nodes]
         buffers = [_buffer_bytes(data, body, batch, first, end) for first, end in ranges.buffers]
@@ -141,7 +150,8 @@ class _Dictionaries:
 
 
 def _whole_bytes(data: Data, body: int, batch: BatchLayout) -> int:
-    return _bytes([batch.nodes[::2]], _buffer_bytes(data, body, batch, 0, _ALL))
+    objects = _NODE_BYTES * (len(batch.buffers) // 2)
+    return objects + _bytes([batch.nodes[::2]], _buffer_bytes(data, body, batch, 0, _ALL))
 
 
 def _empty_batch(batch: Table) -> None:

@@ -40,6 +40,9 @@ _FAST_BYTES_MAX = 256 << 10
 # What Python takes at most for a character of a text, should one of them be no ASCII, and for each
 # sign that begins or parts values.
 _CHARACTER_BYTES = 5
+# Of so many digits Python makes no float, or no number at all; Arrow makes an infinite one.
+_LONG_NUMBER = b"0" * 300
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _SIGN_BYTES = {b",": 48, b":": 104, b"[": 96, b"{": 96}
 
 
@@ -82,9 +85,12 @@ class JsonDecoder(Decoder):
 
     def _fast(self, objects: list[bytes]) -> pa.RecordBatch | None:
         """Arrow's reader over all messages at once; None when it refuses one of them."""
-        if not objects or not self.columns or max(map(len, objects)) > _FAST_BYTES_MAX:
+        longest = max(map(len, objects), default=0)
+        if not longest or not self.columns or longest > _FAST_BYTES_MAX:
             return None
         joined = b"\n".join(objects)
+        if longest >= len(_LONG_NUMBER) and _LONG_NUMBER in joined.translate(_AS_ZEROS):
+            return None
         stored = [
             (each.name, pa.int64() if each.name in self._numbers else each.type)
             for each in self.schema

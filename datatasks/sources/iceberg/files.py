@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from forebay.datatasks.sources.common.bundles import SPLIT_ROWS
-from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.times import Spans
-from forebay.datatasks.sources.parquet.footers import (
-    KNOWN,
-    Footer,
-    arrow_file,
-    footer_of,
-    read_footer,
-)
-from forebay.datatasks.sources.parquet.plan import Opened
+from forebay.datatasks.sources.parquet.footer_process import KNOWN
+from forebay.datatasks.sources.parquet.footers import Footer, Opened, read_footers, read_schemas
+from forebay.errors import DataError
 
-_THREADS = 8
 _FIELD_ID = b"PARQUET:field_id"
 # In microseconds; nanosecond ones are cut by their footers.
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz"})
@@ -72,7 +64,11 @@ def data_files(
     column: str,
     relative: Callable[[str], str],
 ) -> list[DataFile]:
-    """The newest snapshot's files in the order of their paths: one pass over its manifests."""
+    """The newest snapshot's files in the order of their paths: one pass over its manifests.
+
+    Raises:
+        DataError: when it names a file twice.
+    """
     field = table.schema().find_field(column)
     found = []
     for task in table.scan(row_filter=row_filter).plan_files():
@@ -89,7 +85,23 @@ def data_files(
                 version="|".join(deletes),
             )
         )
+    _require_one_entry(found)
     return sorted(found, key=lambda file: file.path)
+
+
+def _require_one_entry(files: Iterable[DataFile]) -> None:
+    """Refuse what is named twice: its rows would be trained twice."""
+    seen: set[str] = set()
+    for file in files:
+        place = str(file.task.file.file_path)
+        # In buckets `..` is a name like others.
+        known = posixpath.normpath(place) if place.startswith(("/", "file:")) else place
+        if known in seen:
+            raise DataError(
+                f"{place} is in the table twice, and its rows would be trained twice: take it out "
+                "of the table, and add it once"
+            )
+        seen.add(known)
 
 
 class PlainFiles:
@@ -100,31 +112,37 @@ class PlainFiles:
     manifest does not list a column.
     """
 
-    def __init__(self, table: Any, columns: Iterable[str], opened: Opened) -> None:  # noqa: ANN401
-        """`columns` are the declared ones that the table has."""
+    def __init__(
+        self,
+        table: Any,  # noqa: ANN401
+        columns: Iterable[str],
+        opened: Opened,
+        place: Callable[[str], str],
+    ) -> None:
+        """`columns` are the declared ones that the table has. place: gives a path's full name."""
         self._opened = opened
+        self._place = place
         schema = table.schema()
         self._ids = {name: schema.find_field(name).field_id for name in columns}
         self._leaves = {_leaf_id(schema.find_field(name)) for name in columns}
         self._evolved = len(table.schemas()) > 1
 
-    def plain(self, file: DataFile) -> bool:
-        """Whether our own loop reads this file."""
-        if file.task.delete_files or file.task.file.file_format.value != "PARQUET":
-            return False
-        listed: Mapping[int, int] = file.task.file.column_sizes or {}
-        if not self._evolved and self._leaves <= set(listed):
-            return True
-        try:
-            with self._opened(file.path) as handle, pq.ParquetFile(handle) as opened:
-                return self._same(opened.schema_arrow)
-        except READ_ERRORS as error:
-            raised = read_failure(error, file.path)
-            if raised is not None:
-                raise raised from error
-            return True  # the Parquet loop names a broken file by the source's policy
+    def plain(self, files: Sequence[DataFile]) -> list[int]:
+        """The indices of those that our own loop reads."""
+        chosen = [index for index, file in enumerate(files) if _is_parquet(file)]
+        listed = {index for index in chosen if self._is_listed(files[index])}
+        unsure = [files[index].path for index in chosen if index not in listed]
+        schemas = iter(read_schemas(unsure, self._opened, self._place))
+        return [index for index in chosen if index in listed or self._same(next(schemas))]
 
-    def _same(self, stored: pa.Schema) -> bool:
+    def _is_listed(self, file: DataFile) -> bool:
+        """Whether the manifest says enough."""
+        listed: Mapping[int, int] = file.task.file.column_sizes or {}
+        return not self._evolved and self._leaves <= set(listed)
+
+    def _same(self, stored: pa.Schema | str) -> bool:
+        if isinstance(stored, str):
+            return True  # the Parquet loop names a broken file by the source's policy
         for name, field_id in self._ids.items():
             if name not in stored.names:
                 return False
@@ -135,28 +153,33 @@ class PlainFiles:
 
 
 def footers(
-    files: list[DataFile], spans: Spans, event_time: str, opened: Opened
+    files: Sequence[DataFile],
+    spans: Spans,
+    event_time: str,
+    opened: Opened,
+    place: Callable[[str], str],
 ) -> list[Footer | str]:
     """Footers as the planner takes them: out of the manifest where it says enough."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda file: _footer(file, spans, event_time, opened), files))
+    known = [_of_manifest(file, spans) for file in files]
+    paths = [file.path for file, footer in zip(files, known, strict=True) if footer is None]
+    read = iter(read_footers(paths, opened, place, event_time))
+    return [next(read) if footer is None else footer for footer in known]
 
 
-def _footer(file: DataFile, spans: Spans, event_time: str, opened: Opened) -> Footer | str:
-    if file.low is not None and file.high is not None and file.rows <= SPLIT_ROWS:
-        low, high = spans.index(np.array([file.low, file.high]))
-        if low == high and low >= 0:
-            one = np.array([[file.rows, file.size_bytes, file.low, file.high, KNOWN]], np.int64)
-            rows, size, first, last, state = (one[:, column] for column in range(5))
-            return Footer(rows, size, first, last, state)
-    try:
-        with opened(file.path) as handle:
-            return footer_of(*read_footer(arrow_file(handle)), event_time, file.path)
-    except READ_ERRORS as error:
-        raised = read_failure(error, file.path)
-        if raised is not None:
-            raise raised from error
-        return str(error).strip()
+def _of_manifest(file: DataFile, spans: Spans) -> Footer | None:
+    if file.low is None or file.high is None or file.rows > SPLIT_ROWS:
+        return None
+    low, high = spans.index(np.array([file.low, file.high]))
+    if low != high or low < 0:
+        return None
+    one = np.array([[file.rows, file.size_bytes, file.low, file.high, KNOWN]], np.int64)
+    rows, size, first, last, state = (one[:, column] for column in range(5))
+    return Footer(rows, size, first, last, state)
+
+
+def _is_parquet(file: DataFile) -> bool:
+    """Whether it is a Parquet file of which no row was deleted."""
+    return not file.task.delete_files and file.task.file.file_format.value == "PARQUET"
 
 
 def _bounds(file: Any, field: Any) -> tuple[int | None, int | None]:  # noqa: ANN401

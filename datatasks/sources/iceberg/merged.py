@@ -15,8 +15,15 @@ import pyarrow as pa
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.datatasks.sources.common.bundles import RowRanges
 from forebay.datatasks.sources.common.casting import fit
-from forebay.datatasks.sources.common.chunks import Ints, Stored, empty_chunk, joined, to_chunk
-from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.chunks import (
+    Ints,
+    Stored,
+    bad_texts,
+    empty_chunk,
+    joined,
+    to_chunk,
+)
+from forebay.datatasks.sources.common.files import read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of
 from forebay.datatasks.sources.common.versions import PlannedFile, version_text
@@ -40,10 +47,12 @@ def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterat
     try:
         for batch in scan.to_record_batches([scan_task]):
             yield batch.select(list(columns))
-    except READ_ERRORS as error:
+    except Exception as error:  # delete files may hold anything
         place = scan_task.file.file_path
-        raised = read_failure(error, place) or DataError(f"{place} cannot be read: {error}")
-        raise raised from error
+        known = read_failure(error, place)
+        raise known or DataError(
+            f"{place} cannot be read: {str(error) or type(error).__name__}"
+        ) from error
 
 
 def merged_ranges(
@@ -154,15 +163,17 @@ class MergedReader:
                 if kept.any():
                     chosen = rows[kept]
                     missing = np.flatnonzero(known[chosen - first] == UNKNOWN).tolist()
+                    some = batch.take(pa.array(chosen - first))
                     stored = Stored(
-                        batch=batch.take(pa.array(chosen - first)),
+                        batch=some,
                         part=index,
                         rows=chosen,
                         row_ids=row_ids(row_range.path, chosen),
                         hours=hours_within(times[chosen], *span),
                         end=Position(index, int(chosen[-1]) + 1),
                         locate=lambda row: {"file": row_range.path, "row": row},
-                        bad=dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
+                        bad=bad_texts(some, columns, self._spec.columns)
+                        | dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
                     )
                     yield to_chunk(stored, columns, self._spec.columns, self._spec.bad_rows)
             first += batch.num_rows

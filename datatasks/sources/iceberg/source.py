@@ -29,7 +29,11 @@ from forebay.datatasks.sources.iceberg.files import (
 )
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_ranges
-from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError
+from forebay.datatasks.sources.iceberg.table import (
+    IcebergTable,
+    NoTableError,
+    reading_metadata,
+)
 from forebay.datatasks.sources.parquet.footers import Footer, RowGroups, with_footers
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import ParquetReader
@@ -74,7 +78,7 @@ class IcebergSource(IcebergKind, MarkerSource):
             return Description(columns)
         from pyiceberg.expressions import AlwaysTrue
 
-        files = data_files(table, AlwaysTrue(), self._event_time, self.table.relative)
+        files = self._planned(table, AlwaysTrue())
         newest = max((file.high for file in files if file.high is not None), default=None)
         return Description(
             columns,
@@ -114,10 +118,11 @@ class IcebergSource(IcebergKind, MarkerSource):
         self._check(table)
         bounds = Spans(spans)
         row_filter = event_time_filter(table, self._event_time, bounds)
-        manifests = len(snapshot.manifests(table.io))
+        with reading_metadata(self._place):
+            manifests = len(snapshot.manifests(table.io))
         files = self._planned(table, row_filter)
-        chooser = PlainFiles(table, self._needed(), self.table.opened)
-        plain = [index for index, file in enumerate(files) if chooser.plain(file)]
+        chooser = PlainFiles(table, self._needed(), self.table.opened, self.table.full)
+        plain = chooser.plain(files)
         merged = sorted(set(range(len(files))) - set(plain))
         parts, known = self._plain_ranges(files, plain, bounds)
         rest = merged_ranges(
@@ -202,12 +207,12 @@ class IcebergSource(IcebergKind, MarkerSource):
                 raise DataError(f"source {self.spec.name!r}, {self.table.identifier}: {problem}")
 
     def _planned(self, table: Any, row_filter: Any) -> list[DataFile]:  # noqa: ANN401
-        try:
+        with reading_metadata(self._place):  # equality deletes are not read, for one
             return data_files(table, row_filter, self._event_time, self.table.relative)
-        except (ValueError, NotImplementedError) as error:  # equality deletes, for one
-            raise DataError(
-                f"source {self.spec.name!r}: {self.table.identifier} cannot be planned: {error}"
-            ) from error
+
+    @property
+    def _place(self) -> str:
+        return f"source {self.spec.name!r}: {self.table.identifier}"
 
     def _plain_ranges(
         self, files: list[DataFile], plain: list[int], spans: Spans
@@ -220,7 +225,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         if not chosen:
             return RowRanges.of([]), {}
         paths = pa.array([file.path for file in chosen], pa.string())
-        known = footers(chosen, spans, self._event_time, self.table.opened)
+        known = footers(chosen, spans, self._event_time, self.table.opened, self.table.full)
         ranges = planner.ranges(Candidates(paths, known, None, None), spans)
         files_of_table = np.array(plain, np.int64)[ranges.file]
         found = RowRanges(
@@ -242,10 +247,11 @@ class IcebergSource(IcebergKind, MarkerSource):
                     f"source {self.spec.name!r}: snapshot {snapshot_id} of {self.table.identifier} "
                     "has expired since the window was planned: plan it again"
                 )
-            planned = table.scan(snapshot_id=snapshot_id).plan_files()
-            self._scan_tasks[snapshot_id] = {
-                self.table.relative(task.file.file_path): task for task in planned
-            }
+            with reading_metadata(self._place):
+                planned = table.scan(snapshot_id=snapshot_id).plan_files()
+                self._scan_tasks[snapshot_id] = {
+                    self.table.relative(task.file.file_path): task for task in planned
+                }
         return self._scan_tasks[snapshot_id]
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from forebay.config.spelling import nearest
 from forebay.datatasks.sources.common.files import read_failure
 from forebay.datatasks.sources.common.versions import version_text
-from forebay.errors import ConfigError, InfrastructureError
+from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.system.extras import require_extra
 
 _SQLITE = "sqlite:///"
@@ -36,6 +36,26 @@ def resolved(properties: Mapping[str, Any], root: Path) -> dict[str, str]:
             text = f"{_FILE}{(root / text).absolute()}"
         found[name] = text
     return found
+
+
+@contextmanager
+def reading_metadata(place: str) -> Iterator[None]:
+    """Name the place in whatever pyiceberg raises when it reads metadata, which may hold anything.
+
+    Raises:
+        DataError: when something else than metadata is there.
+        InfrastructureError: when the storage does not answer.
+    """
+    try:
+        yield
+    except ForebayError:
+        raise
+    except OSError as error:
+        raise InfrastructureError(f"{place}: {error}") from error
+    except Exception as error:
+        raise DataError(
+            f"{place} cannot be planned: {str(error) or type(error).__name__}"
+        ) from error
 
 
 class IcebergTable:
@@ -124,6 +144,9 @@ class IcebergTable:
             return self._catalog
         from pyiceberg.catalog import load_catalog
 
+        from forebay.datatasks.sources.iceberg.rest import bound_rest_catalogs
+
+        bound_rest_catalogs()
         uri = self._properties.get("uri", "")
         if uri.startswith(_SQLITE) and not Path(uri.removeprefix(_SQLITE)).is_file():
             raise NoTableError(f"there is no catalog file {uri.removeprefix(_SQLITE)}")

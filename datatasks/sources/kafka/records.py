@@ -94,8 +94,10 @@ def _unpack_records(self: Any, topic_partition: Any, records: Any, *_: object) -
             raise CorruptRecordError(
                 f"record batch of {topic_partition} at offset {batch.base_offset} fails its CRC"
             )
-        if batch.magic < 2:  # formats before Kafka 0.11 exist in very old logs only
-            yield from _old_format(self, batch)
+        if batch.magic < 2:
+            self.next_fetch_offset = batch.base_offset + 1
+            self.bytes_read += batch.size_in_bytes
+            yield StoredBatch(batch.base_offset, functools.partial(_old_format, batch))
             continue
         if batch.magic > 2:
             raise CorruptRecordError(
@@ -125,16 +127,17 @@ def _next_batch(topic_partition: Any, records: Any) -> Any:  # noqa: ANN401
         raise CorruptRecordError(f"a record batch of {topic_partition} is cut: {error}") from error
 
 
-def _old_format(self: Any, batch: Any) -> Iterator[StoredBatch]:  # noqa: ANN401
-    for record in batch:
-        self.next_fetch_offset = record.offset + 1
-        at, stamp, value = record.offset, record.timestamp, record.value
-        found = MessageBatch(at, at, [at], [stamp], [value], RECORDS, -1)
-        yield StoredBatch(at, functools.partial(_as_it_is, found))
+def _old_format(batch: Any, _bytes_max: int) -> MessageBatch:  # noqa: ANN401
+    """No message: nothing bounds what the client's reader of these formats decompresses.
 
-
-def _as_it_is(found: MessageBatch, _bytes_max: int) -> MessageBatch:
-    return found
+    They are found in topics that were written before 2017 only. The offset of a compressed batch is
+    its last one, and how many there are before it is not known: they count from the batch before.
+    """
+    refusal = (
+        f"its record batch has format {batch.magic}, of before Kafka 0.11, which is not read: copy "
+        "the topic with a producer of a later version"
+    )
+    return MessageBatch(0, batch.base_offset, [], [], [], RECORDS, -1, refusal)
 
 
 def _without_messages(batch: Any, kind: int, _bytes_max: int) -> MessageBatch:  # noqa: ANN401

@@ -7,7 +7,8 @@ batch are validated before the first of them leaves.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,10 +16,10 @@ import pyarrow as pa
 from forebay.datatasks.sources.common.chunks import without_columns
 from forebay.datatasks.sources.formats.ipc_metadata import (
     METADATA_ERRORS,
-    BatchLayout,
     Frame,
     column_layouts,
     footer,
+    is_compressed,
     require_little_endian,
 )
 from forebay.datatasks.sources.formats.ipc_sizes import StreamLayout
@@ -48,11 +49,12 @@ class SegmentFile:
                 self._data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
             self._footer = footer(self._data)
             require_little_endian(self._footer.schema)
-            self._batches = [BatchLayout.of(each.header) for each in self._footer.batches]
+            # Before Arrow reads the schema: it says what that takes.
+            self._layouts = column_layouts(self._footer.schema, self._footer.version)
+            self.rows = array("q", (each.header.long(0) for each in self._footer.batches))
         except (*METADATA_ERRORS, ValueError) as error:
             raise pa.ArrowInvalid(f"no Arrow file: {error}") from error
         self.schema = self._opened([]).schema
-        self.rows = [batch.rows for batch in self._batches]
         if min(self.rows, default=0) < 0:
             raise pa.ArrowInvalid("a record batch has a negative number of rows")
 
@@ -68,8 +70,7 @@ class SegmentFile:
         wanted = [self.schema.get_field_index(name) for name in columns]
         self._columns = list(columns)
         try:
-            layouts = column_layouts(self._footer.schema, self._footer.version)
-            self._layout = StreamLayout(layouts, wanted)
+            self._layout = StreamLayout(self._layouts, wanted)
             self._layout.empty_others(self._footer.dictionaries)
             self._require("its dictionaries take", self._size(self._footer.dictionaries))
         except METADATA_ERRORS as error:
@@ -91,23 +92,23 @@ class SegmentFile:
     def _batch(self, number: int) -> pa.RecordBatch:
         if not self._columns:
             return without_columns(self.rows[number])
-        if self._batches[number].is_compressed:
-            try:
-                taken = self._size(self._footer.batches[number : number + 1])
-            except METADATA_ERRORS as error:
-                raise pa.ArrowInvalid(f"record batch {number}: {error}") from error
-            self._require(f"decompressed, record batch {number} takes", taken)
-        batch = self._file.get_batch(number).select(self._columns)
+        try:
+            batch = self._footer.batches[number]
+            taken = self._size([batch]) if is_compressed(batch.header) else 0
+        except METADATA_ERRORS as error:
+            raise pa.ArrowInvalid(f"record batch {number}: {error}") from error
+        self._require(f"decompressed, record batch {number} takes", taken)
+        found = self._file.get_batch(number).select(self._columns)
         # Wrong offsets inside of it would otherwise be followed into foreign memory.
-        batch.validate(full=True)
-        return batch
+        found.validate(full=True)
+        return found
 
     def _opened(self, wanted: list[int]) -> pa.ipc.RecordBatchFileReader:
         options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
         return pa.ipc.open_file(pa.py_buffer(self._data), options=options)
 
-    def _size(self, frames: Sequence[Frame]) -> int:
-        return self._layout.size(self._data, frames).bytes
+    def _size(self, frames: Iterable[Frame]) -> int:
+        return self._layout.size(self._data, frames, BATCH_BYTES_MAX).bytes
 
     @staticmethod
     def _require(what: str, taken: int) -> None:

@@ -37,6 +37,7 @@ from forebay.errors import DataError
 from forebay.system.instants import from_us, to_us
 
 _MS_US = 1000
+_OFFSET_LAST = "09000000000000000000"
 
 # Micro-batches are small: a task takes those of up to a day, since opening a task costs more.
 BUNDLE_HOURS = 24
@@ -57,6 +58,13 @@ class _Segments:
         """Read the numbers out of the file names; other files are no segments."""
         kept = listing.take(matching(listing.paths, f"[^/]+/{SEGMENT_REGEX}"))
         parts = pc.extract_regex(kept.paths, f"^(?P<partition>[^/]+)/{SEGMENT_REGEX}$")
+        # Twenty digits may be more than a number holds; texts of one length compare as numbers do.
+        beyond = pc.index(pc.greater(parts.field("base"), _OFFSET_LAST), True).as_py()
+        if beyond >= 0:
+            raise DataError(
+                f"segment {kept.paths[beyond].as_py()}: its name begins with an offset that no "
+                "partition comes to (move it away)"
+            )
         base, rows, commit = (
             np.asarray(parts.field(name).cast(pa.int64())) for name in ("base", "rows", "commit")
         )

@@ -58,7 +58,9 @@ class FooterCache:
         keys = _keys(chosen)
         at = np.asarray(pc.fill_null(pc.index_in(keys, kept["key"]), -1))
         missing = np.flatnonzero(at < 0)
-        read = read_footers(self._files, chosen.take(missing), self._event_time)
+        paths = chosen.take(missing).paths.to_pylist()
+        self._files.calls += len(paths)
+        read = read_footers(paths, self._files.opened, self._files.full, self._event_time)
         found = dict(zip(missing.tolist(), read, strict=True))
         known = _Columns(kept)
         footers = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,21 @@ import pyarrow.parquet as pq
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.casting import column_problem, fit
-from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
-from forebay.datatasks.sources.common.times import UNKNOWN, Times, times_of, to_microseconds
+from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.times import UNKNOWN, Times, times_of
 from forebay.datatasks.sources.common.versions import FOOTER
+from forebay.datatasks.sources.parquet.footer_reader import FooterReader
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError
 
-KNOWN, TO_READ, ALL_NULL = range(3)
-_DAY_US = 86_400_000_000
+# Planning holds a few of them at a time.
+FOOTER_BYTES_MAX = 128 << 20
 _THREADS = 8
 _TAIL_BYTES = 64 * 1024  # holds most footers, so that one read is enough
 
 Ints = npt.NDArray[np.int64]
+Opened = Callable[[str], AbstractContextManager[Any]]
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -47,28 +50,75 @@ class Footer:
     digest: str = ""
 
 
-def read_footers(files: Files, listing: Listing, event_time: str | None) -> list[Footer | str]:
-    """The footer of each file, or the reason why it cannot be read.
+def read_footers(
+    paths: Sequence[str], opened: Opened, place: Callable[[str], str], event_time: str | None
+) -> list[Footer | str]:
+    """The footer of each file, or the reason why it cannot be read: a child process parses them.
+
+    Args:
+        paths: of the files, perhaps none.
+        opened: opens a path.
+        place: gives its full name.
+        event_time: the column whose bounds are wanted.
 
     Raises:
-        DataError: when a file has no such event-time column.
-        InfrastructureError: when the storage does not answer.
+        DataError: when a file has no such event-time column, or too many files end the child.
+        InfrastructureError: when the storage does not answer, or no child can be had.
     """
-    paths = listing.paths.to_pylist()
-    files.calls += len(paths)
+
+    def read(path: str) -> Footer | str:
+        content = footer_bytes(opened, path)
+        answer = reader.read(path, content)
+        if answer.error:
+            return answer.error
+        _require_times(answer.arrow_schema, event_time, place(path))
+        numbers = (answer.rows, answer.sizes, answer.low, answer.high, answer.state)
+        rows, sizes, low, high, state = (np.array(each, np.int64) for each in numbers)
+        return Footer(rows, sizes, low, high, state, _digest(content))
+
+    with FooterReader(lambda path: footer_bytes(opened, path), event_time) as reader:
+        found = _each(paths, read, place)
+    return [reader.ruinous.get(path, each) for path, each in zip(paths, found, strict=True)]
+
+
+def read_schemas(
+    paths: Sequence[str], opened: Opened, place: Callable[[str], str]
+) -> list[pa.Schema | str]:
+    """The columns of each file, or the reason why they cannot be read; see `read_footers`."""
+
+    def read(path: str) -> pa.Schema | str:
+        answer = reader.read(path, footer_bytes(opened, path))
+        return answer.error or answer.arrow_schema
+
+    with FooterReader(lambda path: footer_bytes(opened, path), None, schema=True) as reader:
+        found = _each(paths, read, place)
+    return [reader.ruinous.get(path, each) for path, each in zip(paths, found, strict=True)]
+
+
+def _each(
+    paths: Sequence[str], read: Callable[[str], _Found], place: Callable[[str], str]
+) -> list[_Found | str]:
+    """Storage is waited for in several threads."""
+
+    def attempt(path: str) -> _Found | str:
+        try:
+            return read(path)
+        except READ_ERRORS as error:
+            raised = read_failure(error, place(path))
+            if raised is not None:
+                raise raised from error
+            return str(error).strip()
+
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda path: _read(files, path, event_time), paths))
+        return list(pool.map(attempt, paths))
 
 
-def _read(files: Files, path: str, event_time: str | None) -> Footer | str:
-    try:
-        with files.opened(path) as handle:
-            return footer_of(*read_footer(arrow_file(handle)), event_time, files.full(path))
-    except READ_ERRORS as error:
-        raised = read_failure(error, files.full(path))
-        if raised is not None:
-            raise raised from error
-        return str(error).strip()
+def _require_times(schema: pa.Schema | None, event_time: str | None, place: str) -> None:
+    if schema is None or event_time is None:
+        return
+    problem = column_problem(schema, event_time, ColumnType.TIMESTAMP)
+    if problem:
+        raise DataError(f"{place}: {problem} (event_time of the source)")
 
 
 def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file object
@@ -78,38 +128,38 @@ def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 
 
-def read_footer(file: pa.NativeFile) -> tuple[pq.FileMetaData, str]:
-    """A file's metadata, and a digest of the bytes that they were read from."""
-    size = file.size()
-    tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
-    footer = int.from_bytes(tail[-8:-4], "little") + 8
-    if len(tail) < footer <= size:
-        tail = file.read_at(footer, size - footer)
-    # Whatever is wrong with these bytes, Arrow says it.
-    metadata = pq.read_metadata(pa.BufferReader(tail))
-    return metadata, hashlib.blake2b(tail[-footer:], digest_size=8).hexdigest()
-
-
-def footer_of(metadata: pq.FileMetaData, digest: str, event_time: str | None, place: str) -> Footer:
-    """Read the row groups of one file's metadata.
+def footer_bytes(opened: Opened, path: str) -> bytes:
+    """The last bytes of a file: its footer with its length, or more where there is none.
 
     Raises:
-        DataError: when the file has no such event-time column.
+        pyarrow.ArrowInvalid: when the footer is too large.
     """
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    rows = np.array([group.num_rows for group in groups], np.int64)
-    size = np.array([group.total_byte_size for group in groups], np.int64)
-    bounds = [(UNKNOWN, UNKNOWN, TO_READ)] * len(groups)
-    if event_time is not None:
-        schema = metadata.schema.to_arrow_schema()
-        problem = column_problem(schema, event_time, ColumnType.TIMESTAMP)
-        if problem:
-            raise DataError(f"{place}: {problem} (event_time of the source)")
-        column = _leaf(metadata, event_time)
-        stored = schema.field(event_time).type
-        bounds = [_bounds(group.column(column).statistics, stored) for group in groups]
-    table = np.array(bounds, np.int64).reshape(len(groups), 3)
-    return Footer(rows, size, table[:, 0], table[:, 1], table[:, 2], digest)
+    with opened(path) as handle, arrow_file(handle) as file:
+        return _tail(file)
+
+
+def read_footer(file: pa.NativeFile) -> tuple[pq.FileMetaData, str]:
+    """A file's metadata, and a digest of the bytes that they were read from."""
+    content = _tail(file)
+    # Whatever is wrong with these bytes, Arrow says it.
+    return pq.read_metadata(pa.BufferReader(content)), _digest(content)
+
+
+def _tail(file: pa.NativeFile) -> bytes:
+    size = file.size()
+    tail: bytes = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+    footer = int.from_bytes(tail[-8:-4], "little") + 8
+    if footer > size:
+        return tail
+    if footer > FOOTER_BYTES_MAX:
+        raise pa.ArrowInvalid(
+            f"its footer has {footer:,} bytes, and at most {FOOTER_BYTES_MAX:,} are read"
+        )
+    return tail[-footer:] if footer <= len(tail) else file.read_at(footer, size - footer)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def with_footers(versions: pa.Array, footers: Sequence[Footer | str]) -> pa.Array:
@@ -128,7 +178,7 @@ def group_ends(metadata: pq.FileMetaData) -> Ints:
 class RowGroups:
     """Says which row group of a file holds a row; remembers the file it was asked about last."""
 
-    def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
+    def __init__(self, opened: Opened) -> None:
         """`opened` opens a file by its path relative to the source's root."""
         self._opened = opened
         self._ends: dict[str, Ints] = {}
@@ -160,35 +210,6 @@ class RowGroups:
             with self._opened(path) as handle, pq.ParquetFile(handle) as file:
                 self._ends = {path: group_ends(file.metadata)}
         return self._ends[path]
-
-
-def _leaf(metadata: pq.FileMetaData, name: str) -> int:
-    schema = metadata.schema
-    leaves = (index for index in range(len(schema)) if schema.column(index).path == name)
-    return next(leaves)
-
-
-def _bounds(statistics: pq.Statistics | None, stored: pa.DataType) -> tuple[int, int, int]:
-    unknown = (UNKNOWN, UNKNOWN, TO_READ)
-    if statistics is None:
-        return unknown
-    if not statistics.has_min_max:
-        every = statistics.has_null_count and statistics.num_values == 0
-        return (UNKNOWN, UNKNOWN, ALL_NULL) if every and statistics.null_count else unknown
-    if pa.types.is_timestamp(stored) and statistics.physical_type == "INT64":
-        raw = np.array([statistics.min_raw, statistics.max_raw], np.int64)
-        low, high = to_microseconds(raw, _unit(statistics, stored)).tolist()
-        return low, high, KNOWN
-    if pa.types.is_date(stored) and statistics.physical_type == "INT32":
-        return statistics.min_raw * _DAY_US, statistics.max_raw * _DAY_US, KNOWN
-    return unknown
-
-
-def _unit(statistics: pq.Statistics, stored: pa.DataType) -> str:
-    """The unit of the raw numbers: the file's own, which need not be the one Arrow shows."""
-    names = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-    logical = str(statistics.logical_type)
-    return next((unit for name, unit in names.items() if name in logical), stored.unit)
 
 
 def group_times(

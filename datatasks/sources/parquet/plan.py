@@ -7,9 +7,8 @@ then read. So planned rows are always exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +17,9 @@ import pyarrow.parquet as pq
 from forebay.datatasks.sources.common.bundles import Ints, RowRanges
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.times import UNKNOWN, Spans, Times
-from forebay.datatasks.sources.parquet.footers import (
-    ALL_NULL,
-    KNOWN,
-    TO_READ,
-    Footer,
-    group_times,
-)
+from forebay.datatasks.sources.parquet.footer_process import ALL_NULL, KNOWN, TO_READ
+from forebay.datatasks.sources.parquet.footers import Footer, Opened, group_times
 from forebay.errors import DataError
-
-Opened = Callable[[str], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from forebay.datatasks.sources.common.casting import column_problem, fit
 from forebay.datatasks.sources.common.chunks import (
     Ints,
     Stored,
+    bad_texts,
     empty_chunk,
     joined,
     place_text,
@@ -92,29 +93,80 @@ class ParquetReader:
         start = position or Position(0, 0)
         declared = self._spec.columns
         last = empty_chunk(columns, declared, Position(len(task.ranges), 0))
-        chunks = (
-            chunk
-            for index in range(start.part, len(task.ranges))
-            for chunk in _RangeReader(self, task, index, columns, chunk_rows).chunks(start)
-        )
-        return joined(chunks, chunk_rows, last)
+        return joined(self._chunks(task, start, columns, chunk_rows), chunk_rows, last)
+
+    def _chunks(
+        self, task: DataTask, start: Position, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        with closing(_LastFile(self._opened)) as files:
+            for index in range(start.part, len(task.ranges)):
+                yield from _RangeReader(self, files, task, index, columns, chunk_rows).chunks(start)
 
     @property
     def spec(self) -> SourceSpec:
         """The declaration."""
         return self._spec
 
-    def open_file(self, path: str, stack: ExitStack) -> tuple[pq.ParquetFile, str]:
-        """Open one file, which the stack closes; the digest of its footer."""
-        handle = arrow_file(stack.enter_context(self._opened(path)))
-        stack.callback(handle.close)
-        metadata, digest = read_footer(handle)
-        file = pq.ParquetFile(handle, metadata=metadata, pre_buffer=False)
-        return stack.enter_context(file), digest
-
     def bounds(self, path: str) -> Bounds | None:
         """The span that the path names."""
         return self._bounds(path)
+
+
+@dataclass(frozen=True)
+class _File:
+    """An open file, the digest of its footer, and the row number behind each of its row groups."""
+
+    file: pq.ParquetFile
+    digest: str
+    ends: Ints
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.file.metadata.num_rows)
+
+    def group_of(self, row: int) -> int:
+        return int(np.searchsorted(self.ends, row, side="right"))
+
+    def groups(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Row groups that have rows of [first, end), with their first row and their end row."""
+        for group in range(self.group_of(first), len(self.ends)):
+            low, high = int(self.ends[group - 1]) if group else 0, int(self.ends[group])
+            if low >= end:
+                return
+            yield group, low, high
+
+
+class _LastFile:
+    """Keeps the file open that was wanted last: a task may have thousands of ranges of it."""
+
+    def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
+        self._opened = opened
+        self._path = ""
+        self._found: _File | None = None
+        self._stack = ExitStack()
+
+    def open(self, path: str) -> _File:
+        """One of READ_ERRORS when it cannot be opened."""
+        if self._found is None or self._path != path:
+            self.close()
+            self._found, self._path = self._new(path), path
+        return self._found
+
+    def close(self) -> None:
+        self._found = None
+        self._stack.close()
+
+    def _new(self, path: str) -> _File:
+        handle = arrow_file(self._stack.enter_context(self._opened(path)))
+        self._stack.callback(handle.close)
+        metadata, digest = read_footer(handle)
+        ends = group_ends(metadata)
+        if (np.diff(ends, prepend=0) < 0).any():
+            raise pa.ArrowInvalid("a row group has a negative number of rows")
+        if metadata.num_rows != ends[-1:].sum():
+            raise pa.ArrowInvalid("its row groups do not have as many rows as its footer says")
+        file = pq.ParquetFile(handle, metadata=metadata, pre_buffer=False)
+        return _File(self._stack.enter_context(file), digest, ends)
 
 
 class _RangeReader:
@@ -123,12 +175,13 @@ class _RangeReader:
     def __init__(
         self,
         reader: ParquetReader,
+        files: _LastFile,
         task: DataTask,
         index: int,
         columns: Sequence[str],
         chunk_rows: int,
     ) -> None:
-        self.reader = reader
+        self.files = files
         self.spec = reader.spec
         self.index = index
         self.row_range: RowRange = task.ranges[index]
@@ -157,23 +210,22 @@ class _RangeReader:
 
     def _read(self, start: int) -> Iterator[Chunk]:
         self.planned.require_unchanged()
-        with ExitStack() as stack:
-            try:
-                file, digest = self.reader.open_file(self.row_range.path, stack)
-            except READ_ERRORS as error:
-                yield self._dead(error, start, self.row_range.end, self._rest(start), {})
-                return
-            if self.lost:
-                reason = pa.ArrowInvalid("its rows could not be read when the window was planned")
-                yield self._dead(reason, start, self.row_range.end, self.row_range.rows or 0, {})
-                return
-            self.planned.require_footer(digest)
-            self._check(file)
-            for groups, low, high in self._runs(file, start):
-                yield from self._run(file, groups, low, max(low, start), high)
+        try:
+            file = self.files.open(self.row_range.path)
+        except READ_ERRORS as error:
+            yield self._dead(error, start, self.row_range.end, self._rest(start), {})
+            return
+        if self.lost:
+            reason = pa.ArrowInvalid("its rows could not be read when the window was planned")
+            yield self._dead(reason, start, self.row_range.end, self.row_range.rows or 0, {})
+            return
+        self.planned.require_footer(file.digest)
+        self._check(file)
+        for groups, low, high in self._runs(file, start):
+            yield from self._run(file, groups, low, max(low, start), high)
 
-    def _check(self, file: pq.ParquetFile) -> None:
-        schema, place = file.schema_arrow, self.planned.place
+    def _check(self, file: _File) -> None:
+        schema, place = file.file.schema_arrow, self.planned.place
         wanted = {name: self.spec.columns[name] for name in self.columns}
         if self.spec.event_time is not None:
             wanted.setdefault(self.spec.event_time, ColumnType.TIMESTAMP)
@@ -183,31 +235,28 @@ class _RangeReader:
                 raise DataError(
                     f"{place}: {problem} (rewrite the file, or correct source {self.spec.name!r})"
                 )
-        if file.metadata.num_rows < self.row_range.end:
+        if file.num_rows < self.row_range.end:
             raise DataError(
-                f"{place} has {file.metadata.num_rows} rows and had at least {self.row_range.end} "
+                f"{place} has {file.num_rows} rows and had at least {self.row_range.end} "
                 "when it was planned: plan the window again"
             )
 
-    def _runs(self, file: pq.ParquetFile, start: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    def _runs(self, file: _File, start: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
         """(row groups, first row, end row) to read in one go: small neighbours together."""
         waiting: list[int] = []
-        first = at = 0
-        for group in range(file.metadata.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
-            skipped = at + rows <= start or at >= self.row_range.end or not rows
-            if waiting and (skipped or self.cut or at + rows - first > self.chunk_rows):
-                yield tuple(waiting), first, at
+        first = end = 0
+        for group, low, high in file.groups(start, self.row_range.end):
+            if waiting and (self.cut or high == low or high - first > self.chunk_rows):
+                yield tuple(waiting), first, end
                 waiting = []
-            if not skipped:
-                first = first if waiting else at
+            if high > low:
+                first, end = first if waiting else low, high
                 waiting.append(group)
-            at += rows
         if waiting:
-            yield tuple(waiting), first, at
+            yield tuple(waiting), first, end
 
     def _run(
-        self, file: pq.ParquetFile, groups: tuple[int, ...], first: int, start: int, end: int
+        self, file: _File, groups: tuple[int, ...], first: int, start: int, end: int
     ) -> Iterator[Chunk]:
         stop = min(end, self.row_range.end)
         run = _Run(groups, first, start, stop)
@@ -229,28 +278,18 @@ class _RangeReader:
                 )
                 yield self._dead(error.cause, at, stop, count, {"row_group": groups[0]})
                 return
-            for group, low, high in self._single(file, groups, first):
-                if high > at:
-                    yield from self._run(file, (group,), low, max(low, at), high)
+            for group, low, high in file.groups(at, end):
+                yield from self._run(file, (group,), low, max(low, at), high)
 
-    @staticmethod
-    def _single(
-        file: pq.ParquetFile, groups: tuple[int, ...], first: int
-    ) -> Iterator[tuple[int, int, int]]:
-        for group in groups:
-            rows = file.metadata.row_group(group).num_rows
-            yield group, first, first + rows
-            first += rows
-
-    def _masked(self, file: pq.ParquetFile, run: _Run) -> _Run:
+    def _masked(self, file: _File, run: _Run) -> _Run:
         name = str(self.spec.event_time)
-        times = group_times(file, run.groups[0], name, self.bounds)
+        times = group_times(file.file, run.groups[0], name, self.bounds)
         mask = (times >= self.span[0]) & (times < self.span[1])
         return _Run(run.groups, run.first, run.start, run.stop, mask, times)
 
-    def _chunks(self, file: pq.ParquetFile, run: _Run) -> Iterator[Chunk]:
+    def _chunks(self, file: _File, run: _Run) -> Iterator[Chunk]:
         at = run.first
-        for batch in self._batches(file, run):
+        for batch in self._batches(file.file, run):
             low, high = max(at, run.start), min(at + batch.num_rows, run.stop)
             if low < high:
                 part = batch.slice(low - at, high - low)
@@ -259,6 +298,8 @@ class _RangeReader:
             at += batch.num_rows
             if at >= run.stop:
                 return
+        missing = pa.ArrowInvalid("its row groups hold fewer rows than its footer says")
+        raise _UnreadableError(max(at, run.start), missing)
 
     def _batches(self, file: pq.ParquetFile, run: _Run) -> Iterator[pa.RecordBatch]:
         names = list(self.columns)
@@ -277,9 +318,7 @@ class _RangeReader:
         except READ_ERRORS as error:
             raise _UnreadableError(max(at, run.start), error) from error
 
-    def _stored(
-        self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: pq.ParquetFile
-    ) -> Stored:
+    def _stored(self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: _File) -> Stored:
         rows = np.arange(low, high)
         bad: Mapping[int, str] = {}
         if run.mask is not None and run.times is not None:
@@ -298,7 +337,7 @@ class _RangeReader:
             hours=hours_within(times, *self.span),
             end=self._position(high),
             locate=lambda row: self._location(row, file),
-            bad=bad,
+            bad={**bad_texts(batch, self.columns, self.spec.columns), **bad},
         )
 
     def _times(self, batch: pa.RecordBatch) -> tuple[Ints, Mapping[int, str]]:
@@ -352,6 +391,5 @@ class _RangeReader:
         inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
 
-    def _location(self, row: int, file: pq.ParquetFile) -> dict[str, str | int]:
-        group = int(np.searchsorted(group_ends(file.metadata), row, side="right"))
-        return {"file": self.row_range.path, "row_group": group, "row": row}
+    def _location(self, row: int, file: _File) -> dict[str, str | int]:
+        return {"file": self.row_range.path, "row_group": file.group_of(row), "row": row}

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
@@ -17,18 +16,19 @@ from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
-from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing, read_failure
+from forebay.datatasks.sources.common.files import Files, Listing
 from forebay.datatasks.sources.common.markers import Markers, MarkerSource
 from forebay.datatasks.sources.common.path_times import matching, path_times
 from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
 from forebay.datatasks.sources.common.times import Spans, Times
 from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
 from forebay.datatasks.sources.parquet.footer_cache import FooterCache
+from forebay.datatasks.sources.parquet.footer_process import KNOWN
 from forebay.datatasks.sources.parquet.footers import (
-    KNOWN,
     Footer,
     RowGroups,
     read_footers,
+    read_schemas,
     with_footers,
 )
 from forebay.datatasks.sources.parquet.kind import ParquetKind
@@ -74,9 +74,10 @@ class ParquetSource(ParquetKind, MarkerSource):
         matched = self._matched(listing)
         if not len(matched):
             return Description({}, empty_reason=self._nothing(listing))
-        schema, broken = self._schema(matched.paths[len(matched) - 1].as_py())
-        if schema is None:
-            return Description({}, empty_reason=broken)
+        newest = matched.paths[len(matched) - 1].as_py()
+        (schema,) = self._schemas([newest])
+        if isinstance(schema, str):
+            return Description({}, empty_reason=self._unreadable(newest, schema))
         folders = pc.unique(pc.replace_substring_regex(matched.paths, r"/?[^/]*$", ""))
         return Description(
             {field.name: str(field.type) for field in schema},
@@ -96,8 +97,9 @@ class ParquetSource(ParquetKind, MarkerSource):
             hint = "move it away, or narrow `path`"
             return [Finding(("options", "window_path"), "no-time-in-path", strays, hint)]
         found: dict[tuple[str, ...], Finding] = {}
-        for index in {0, len(matched) - 1}:
-            for finding in self._file_findings(matched.paths[index].as_py()):
+        paths = [matched.paths[index].as_py() for index in sorted({0, len(matched) - 1})]
+        for path, schema in zip(paths, self._schemas(paths), strict=True):
+            for finding in self._file_findings(path, schema):
                 found.setdefault(finding.path, finding)
         return list(found.values())
 
@@ -213,20 +215,15 @@ class ParquetSource(ParquetKind, MarkerSource):
         low, high = path_times(pa.array([path]), self._pattern)
         return int(low[0]), int(high[0])
 
-    def _schema(self, path: str) -> tuple[pa.Schema | None, str]:
-        place = self._files.full(path)
-        try:
-            with self._files.opened(path) as handle, pq.ParquetFile(handle) as file:
-                return file.schema_arrow, ""
-        except READ_ERRORS as error:
-            raised = read_failure(error, place)
-            if raised is not None:
-                raise raised from error
-            return None, f"{place} cannot be read: {error}"
+    def _schemas(self, paths: Sequence[str]) -> list[pa.Schema | str]:
+        return read_schemas(paths, self._files.opened, self._files.full)
 
-    def _file_findings(self, path: str) -> Iterator[Finding]:
-        schema, broken = self._schema(path)
-        if schema is None:
+    def _unreadable(self, path: str, reason: str) -> str:
+        return f"{self._files.full(path)} cannot be read: {reason}"
+
+    def _file_findings(self, path: str, schema: pa.Schema | str) -> Iterator[Finding]:
+        if isinstance(schema, str):
+            broken = self._unreadable(path, schema)
             yield Finding(("options", "path"), "unreadable", broken, "repair or remove the file")
             return
         yield from column_findings(schema, self.spec.columns, self._files.full(path))
@@ -239,7 +236,9 @@ class ParquetSource(ParquetKind, MarkerSource):
         if self.spec.event_time is None:
             return None
         try:
-            footers = read_footers(self._files, last, self.spec.event_time)
+            footers = read_footers(
+                last.paths.to_pylist(), self._files.opened, self._files.full, self.spec.event_time
+            )
         except DataError:
             return None  # `findings` names the missing column
         known = [

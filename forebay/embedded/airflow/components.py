@@ -42,6 +42,7 @@ class Component:
     late_gc: it makes so many objects at its start that garbage is looked for later.
     waits_for_work: told to stop, it waits for the tasks below it, so these are ended first.
     inherits: what it is given of the keeper's environment.
+    listening: descriptor of the keeper's socket on which it accepts connections.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Component:
     in_process: bool = False
     late_gc: bool = False
     inherits: Patterns = _ALL
+    listening: int | None = None
 
 
 def database_component(programs: Path, place: Place) -> Component:
@@ -73,8 +75,8 @@ def initdb_component(programs: Path, place: Place) -> Component:
     return Component("initdb", command, account=place.account, inherits=BASE)
 
 
-def airflow_components() -> dict[str, Component]:
-    """Airflow's parts by name.
+def airflow_components(listening: int) -> dict[str, Component]:
+    """Airflow's parts by name; `listening` is the descriptor of the API server's socket.
 
     Logs of tasks are on this machine, where the API server reads them: nobody needs to serve them.
     """
@@ -87,6 +89,7 @@ def airflow_components() -> dict[str, Component]:
             in_process=True,
             late_gc=True,
             inherits=_WITHOUT_STORAGE,
+            listening=listening,
         ),
         Component(DAG_PROCESSOR, ("dag-processor",), in_process=True),
         Component(SCHEDULER, scheduler, waits_for_work=True, in_process=True),
@@ -112,6 +115,8 @@ def launch_command(component: Component) -> list[str]:
         how.append("--in-process")
     if component.late_gc:
         how.append("--late-gc")
+    if component.listening is not None:
+        how += ["--listening", str(component.listening)]
     return [*LAUNCH, *how, "--", *component.command]
 
 

@@ -67,6 +67,7 @@ class ComponentGroup:
                 launch_environment(component, self._layout, os.getpid(), self._environment),
                 log,
                 folder=launch_folder(component, self._layout),
+                descriptors=() if component.listening is None else (component.listening,),
             )
 
     def tick(self) -> list[str]:

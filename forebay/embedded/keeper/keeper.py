@@ -28,7 +28,7 @@ from forebay.embedded.keeper.startup import Startup
 from forebay.embedded.keeper.watch import ConfigWatch
 from forebay.embedded.layout import Layout
 from forebay.embedded.log_files import drop_parser_logs, rotate
-from forebay.embedded.ports import LOOPBACK, choose_port
+from forebay.embedded.ports import LOOPBACK, keep_port
 from forebay.embedded.postgres.place import database_place
 from forebay.embedded.secret_files import USER
 from forebay.embedded.state import ClusterStatus, read_status, write_status
@@ -69,10 +69,11 @@ class Keeper:
         self._warming: Warming | None = None
         self._looked = self._tidied = 0.0
         before = read_status(layout)
-        self._port = choose_port(urlsplit(before.url).port if before is not None else None)
+        # Kept until this process ends, whatever becomes of the API server meanwhile.
+        self._listening = keep_port(urlsplit(before.url).port if before is not None else None)
         self._status = ClusterStatus(
             state="starting",
-            url=f"http://{LOOPBACK}:{self._port}",
+            url=f"http://{LOOPBACK}:{self._listening.getsockname()[1]}",
             user=USER,
             keeper_pid=os.getpid(),
             config_dirs=[str(path) for path in config_dirs],
@@ -107,7 +108,7 @@ class Keeper:
             _LOG.info("ending %d processes of an earlier keeper", len(left))
             kill_all(left)
         self._watch.remove_others()
-        startup = Startup(self._layout, self._components, self._port, self._wait)
+        startup = Startup(self._layout, self._components, self._listening, self._wait)
         steps = startup.steps(self._status.url)
         steps["dag files"] = self._await_dag_files
         for name, step in steps.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -37,21 +38,23 @@ Wait = Callable[[Callable[[], bool], float, str], None]
 class Startup:
     """Starts components in their order. `wait` keeps the caller's own work going meanwhile."""
 
-    def __init__(self, layout: Layout, components: ComponentGroup, port: int, wait: Wait) -> None:
+    def __init__(
+        self, layout: Layout, components: ComponentGroup, listening: socket.socket, wait: Wait
+    ) -> None:
         """Nothing is started yet.
 
         Args:
             layout: where files are stored.
             components: gets them one after another.
-            port: of the API server.
+            listening: where the API server accepts connections.
             wait: waits for a condition, for so many seconds, on account of a component.
         """
         self._layout = layout
         self._components = components
-        self._port = port
+        self._port: int = listening.getsockname()[1]
         self._wait = wait
         self._place = database_place(layout)
-        self._airflow = parts.airflow_components()
+        self._airflow = parts.airflow_components(listening.fileno())
 
     def steps(self, url: str) -> dict[str, Callable[[], None]]:
         """What is done, by what it is called."""

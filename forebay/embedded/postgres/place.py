@@ -17,6 +17,7 @@ import pwd
 import secrets
 import shutil
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -25,6 +26,7 @@ from forebay.embedded.layout import Layout
 from forebay.embedded.postgres.account import Account, account_for_root, hand_over
 from forebay.embedded.postgres.programs import closed_on_the_way, reachable_programs, wheel_programs
 from forebay.errors import InfrastructureError
+from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.files import write_atomically, write_private
 
 DATABASE_USER = "forebay"
@@ -129,14 +131,15 @@ def own_folder(path: Path, mode: int) -> None:
     Raises:
         InfrastructureError: when something else is there.
     """
-    if not path.is_dir():
+    with suppress(FileExistsError):  # what is there is looked at
         path.mkdir(mode=0o700)
         path.chmod(mode)  # whatever the umask says
     found = path.lstat()
     writable = stat.S_IWGRP | stat.S_IWOTH
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & writable:
         raise InfrastructureError(
-            f"{path} must be a folder of this user that no other can write to: move it away"
+            f"{path} must be a folder of this user that no other can write to: move it away, or, "
+            f"where it is another user's, set {ENVIRONMENT_NAME} to a shorter path"
         )
 
 

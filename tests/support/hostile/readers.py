@@ -23,6 +23,7 @@ from forebay.datatasks.sources.kafka.messages import Messages, messages_within
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.log.read import LogReader
 from forebay.datatasks.sources.log.writer import LogWriter
+from forebay.datatasks.sources.parquet.footer_reader import FooterReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import ForebayError
 from support.hostile.arrow_streams import Original, changed_stream, streams
@@ -88,12 +89,34 @@ def read_parquet(chance: random.Random, folder: Path) -> str:
         source.close()
 
 
+def read_footer(chance: random.Random, folder: Path) -> str:
+    """The footer of a Parquet file, as whoever plans has it: parsed by a child that may die."""
+    _, original = chance.choice(_parquet_files(folder))
+    sound = original.content[:-8][-int.from_bytes(original.content[-8:-4], "little") :]
+    found = changed(sound, _whole(sound).places, chance)
+    content = found + len(found).to_bytes(4, "little") + b"PAR1"
+    name = str(len(_FOOTERS))
+    _FOOTERS[name] = content
+    answer = _footer_reader().read(name, content)
+    if answer.error:
+        return _reason(answer.error)
+    assert answer.stored_schema or all(state in range(3) for state in answer.state)
+    return ""
+
+
+@functools.cache
+def _footer_reader() -> FooterReader:
+    """One for all, as one plan has one for all of its files."""
+    return FooterReader(_FOOTERS.__getitem__, "t")
+
+
 READERS: Mapping[str, Reader] = {
     "arrow": read_arrow,
     "json": read_json,
     "record_batch": read_batch,
     "segment": read_segment,
     "parquet": read_parquet,
+    "footer": read_footer,
 }
 
 _SOUND = streams()[0].content
@@ -207,6 +230,7 @@ def task_of(path: str, end: int, rows: int) -> DataTask:
 
 _MADE: dict[Path, list[tuple[Path, Original]]] = {}
 _MADE_PARQUET: list[tuple[int, Original]] = []
+_FOOTERS: dict[str, bytes] = {}
 
 
 def _segments(folder: Path) -> list[tuple[Path, Original]]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from forebay.config.environment import fill_in, names_of
+import pytest
+
+from forebay.config.environment import fill_in, hide_written, names_of
 from forebay.config.yaml_positions import read_document
+from forebay.system import redaction
+from forebay.system.redaction import redacted
 
 
 def test_variables_are_replaced_in_lists_and_below_keys_and_may_be_escaped() -> None:
@@ -11,6 +15,29 @@ def test_variables_are_replaced_in_lists_and_below_keys_and_may_be_escaped() -> 
     assert document is not None
     assert fill_in(document, {"X": "1"}) == []
     assert document.value == {"a": ["x1", {"b": "1"}], "c": "${X}"}
+
+
+YAML = """
+options:
+  password: planted-as-a-mistake
+  path: s3://KEY:planted-in-an-address@bucket/x
+  client: {sasl.password: [planted-in-a-list], tokens_per_second: 100000, region: not-a-secret}
+  secret: ${UNSET:-planted-as-a-default}
+columns: {token: string}
+secret: planted-at-the-top
+"""
+
+
+def test_secrets_that_yaml_holds_itself_are_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are a mistake: the line of one is shown, in Airflow too."""
+    monkeypatch.setattr(redaction, "_hidden", redaction._Hidden())
+    document, _ = read_document(YAML, "f.yaml")
+    assert document is not None
+    hide_written(document.value)
+    shown = redacted(YAML)
+    assert "planted" not in shown
+    assert "tokens_per_second: 100000, region: not-a-secret" in shown
+    assert "columns: {token: string}" in shown
 
 
 def test_names_are_those_of_texts_with_defaults_and_without_what_is_escaped() -> None:

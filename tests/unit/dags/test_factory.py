@@ -93,7 +93,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (pipelines / "slip.yaml").write_text(text.replace("- clicks", "- clics").replace("1024", "-1"))
     (pipelines / "names.yaml").write_text(text.replace("- clicks", "- clics"))
     (pipelines / "uses_bad.yaml").write_text(text.replace("- clicks", "- bad"))
-    project.write_source("bad", clicks_source(event_tme="at"))
+    project.write_source("bad", clicks_source(event_tme="at", password="planted-by-mistake"))
     sync(project.root / "config", root / "dags")
     return root
 
@@ -190,6 +190,8 @@ def test_an_error_is_what_check_says_and_breaks_its_own_dag_only(
 ) -> None:
     assert set(parsed["stored"]) == {"ads"}
     assert set(parsed["errors"]) == {"slip.py", "names.py", "uses_bad.py"}
+    assert "password: ***" in parsed["errors"]["uses_bad.py"]
+    assert "planted-by-mistake" not in str(parsed["errors"])
     project = Project(place / "project")
     config = str(place / "project" / "config")
     printed = project.forebay("check", "--config", config, check=False).stdout

@@ -18,6 +18,7 @@ from forebay.embedded.airflow.components import NAMES
 from forebay.embedded.airflow.health import component_health, last_beat
 from forebay.embedded.checks import all_checks, essential_checks
 from forebay.embedded.layout import Layout
+from forebay.executors.wire import sockets
 from forebay.home.paths import Home
 
 BEAT = "2026-03-01T07:00:00.5+00:00"
@@ -68,7 +69,8 @@ def test_a_fit_machine_has_no_failure(capsys: pytest.CaptureFixture[str], home: 
     code, output = doctor(capsys, "--output", "json")
     found = by_name(output)
     assert code == 0, output
-    assert {"python", "platform", "home", "disk (home)", "memory", "ports"} <= set(found)
+    names = {"python", "platform", "home", "disk (home)", "memory", "ports", "sockets"}
+    assert names <= set(found)
     assert all(row["remedy"] is None for row in found.values() if row["state"] == "ok")
     assert not home.exists()  # looking changes nothing
 
@@ -88,6 +90,13 @@ def no_loopback(patch: pytest.MonkeyPatch) -> None:
         raise OSError("no loopback")
 
     patch.setattr(checks, "choose_port", refuse)
+
+
+def no_sockets(patch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("Operation not supported")
+
+    patch.setattr(sockets.socket.socket, "bind", refuse)
 
 
 def home_is_a_file(_: pytest.MonkeyPatch) -> None:
@@ -115,6 +124,7 @@ def home_is_a_file(_: pytest.MonkeyPatch) -> None:
             ["Linux"],
         ),
         ("ports", no_loopback, ["ip link set lo up"]),
+        ("sockets", no_sockets, ["FOREBAY_HOME", "local file system"]),
         ("home", home_is_a_file, ["FOREBAY_HOME"]),
     ],
 )
@@ -130,6 +140,18 @@ def test_each_failure_has_its_remedy(
     row = by_name(output)[name]
     assert (code, row["state"]) == (4, "failure")
     assert [word for word in words if word not in row["remedy"]] == []
+
+
+def test_a_home_of_any_depth_holds_the_sockets_of_jobs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    deep = tmp_path.joinpath(*["a-folder-below-a-folder"] * 8)
+    deep.mkdir(parents=True)
+    monkeypatch.setenv("FOREBAY_HOME", str(deep))
+    code, output = doctor(capsys, "--output", "json")
+    assert code == 0
+    assert by_name(output)["sockets"]["found"] == f"{deep} holds Unix sockets"
+    assert list(deep.iterdir()) == []
 
 
 def test_up_refuses_an_unfit_machine(

@@ -10,7 +10,7 @@ import pytest
 
 from forebay.embedded.layout import Layout
 from forebay.embedded.log_files import PARSER_LOG_DAYS, drop_parser_logs, rotate
-from forebay.embedded.ports import LOOPBACK, choose_port, is_free
+from forebay.embedded.ports import LOOPBACK, choose_port, is_free, keep_port
 from forebay.home.paths import Home
 
 
@@ -24,6 +24,15 @@ def test_a_taken_port_is_replaced() -> None:
         port = taken.getsockname()[1]
         assert not is_free(port)
         assert choose_port(port) != port
+    assert is_free(port)
+
+
+def test_a_port_that_is_kept_is_the_preferred_one_or_another() -> None:
+    port = choose_port(None)
+    with keep_port(port) as first, keep_port(port) as second:
+        assert first.getsockname() == (LOOPBACK, port)
+        assert second.getsockname()[1] != port
+        assert not is_free(port)
     assert is_free(port)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,32 @@ with role.role_exit("data", 0, Path(sys.argv[1])):
     threading.Thread(target=time.sleep, args=[60], name="deaf-thread").start()
     exec(sys.argv[2])
 """
+
+
+CRASHING = """
+import os, resource, signal, subprocess, sys
+from pathlib import Path
+from forebay.executors.role import start_role
+hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+start_role("data", 0, Path(sys.argv[1]))
+subprocess.run([sys.executable, "-c", "import os; os.abort()"])
+os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
+    """It holds secrets, and a gigabyte or two: of a role, or of a child that tries a payload."""
+    done = subprocess.run(
+        [sys.executable, "-c", CRASHING, str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    assert list(tmp_path.glob("core*")) == []
 
 
 @pytest.mark.parametrize(

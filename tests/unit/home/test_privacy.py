@@ -10,6 +10,7 @@ import pytest
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import privacy
+from forebay.home.format import require_format
 from forebay.home.paths import Home
 from forebay.home.privacy import close_home, exposed, make_home, mode_text
 
@@ -55,20 +56,57 @@ def test_what_a_group_was_let_into_stays(home: Home, shared: int) -> None:
     assert "shared with its group" in mode_text(home.root)
 
 
-def test_a_home_of_somebody_else_is_refused_when_it_is_open(
+@pytest.mark.parametrize("shared", [0o755, 0o700, 0o770])
+def test_a_home_of_somebody_else_is_refused(
+    home: Home, monkeypatch: pytest.MonkeyPatch, shared: int
+) -> None:
+    """One that waits below /tmp, say: its owner can exchange all that is written to it."""
+    make_home(home)
+    home.root.chmod(shared)
+    other = os.geteuid() + 1
+    monkeypatch.setattr(privacy, "_trusted", lambda: (other,))
+    monkeypatch.setattr(privacy.os, "geteuid", lambda: other)
+    with pytest.raises(ConfigError, match=r"belongs to .* set FOREBAY_HOME .*chown -R "):
+        close_home(home)
+    assert mode(home.root) == shared
+    assert [one.severe for one in exposed(home)] == [True, *[False] * len(home.root.parents)]
+
+
+def test_a_home_of_roots_that_a_group_shares_is_used(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A volume is mounted like that: root's, and its group's."""
     make_home(home)
-    home.root.chmod(0o755)
-    other = os.geteuid() + 1
-    monkeypatch.setattr(privacy.os, "geteuid", lambda: other)
-    with pytest.raises(ConfigError, match=r"open to every user .*mode 0755.*chmod 700 .*FOREBAY_H"):
-        close_home(home)
-    assert mode(home.root) == 0o755
-    (found,) = exposed(home)
-    assert found.severe
-    home.root.chmod(0o700)
+    home.root.chmod(0o2770)
+    monkeypatch.setattr(privacy, "_trusted", lambda: (0, os.getuid()))
+    monkeypatch.setattr(privacy.os, "geteuid", lambda: 54321)
     assert close_home(home) == ""
+
+
+@pytest.mark.parametrize("open_mode", [0o777, 0o1777])
+def test_a_folder_in_which_everybody_can_exchange_a_home_is_named(
+    home: Home, open_mode: int
+) -> None:
+    make_home(home)
+    home.root.parent.chmod(open_mode)
+    found = [(one.path, one.remedy) for one in exposed(home)]
+    sticky = open_mode & stat.S_ISVTX
+    assert found == ([] if sticky else [(home.root.parent, f"chmod o-w {home.root.parent}")])
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "below a file", "circle"])
+def test_what_can_be_no_home_is_refused_with_the_way_out(home: Home, kind: str) -> None:
+    place = home.root.parent if kind == "below a file" else home.root
+    place.parent.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "circle":
+        place.symlink_to(place)
+    else:
+        place.touch()
+    for use in (make_home, require_format):
+        with pytest.raises(ConfigError, match=rf"^{place} is .*set FOREBAY_HOME to another one$"):
+            use(home)
 
 
 def test_a_file_system_without_modes_is_refused(

@@ -42,6 +42,9 @@ def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         ("{'sasl_plain_password': 'x y', 'a': 'b'}", "{'sasl_plain_password': '***', 'a': 'b'}"),
         ('{"s3.secret-access-key": "k"}', '{"s3.secret-access-key": "***"}'),
         ("sasl.password=abc,next=1", "sasl.password=***,next=1"),
+        ("{b'password': b'abc', b'a': b'b'}", "{b'password': b'***', b'a': b'b'}"),
+        ("{'header.Authorization': 'Bearer abc'}", "{'header.Authorization': '***'}"),
+        ("https://b/x?X-Amz-Signature=0bad&n=1", "https://b/x?X-Amz-Signature=***&n=1"),
     ],
 )
 def test_what_says_that_it_is_a_secret_is_hidden(text: str, shown: str) -> None:
@@ -72,6 +75,22 @@ def test_a_hidden_value_is_shown_as_where_it_came_from_in_every_form() -> None:
     hide("a b/c+d'e\"f", "${NAME}")
     for form in ("a b/c+d'e\"f", "a%20b/c%2Bd%27e%22f", "a+b%2Fc%2Bd%27e%22f", "a b/c+d'e\\\"f"):
         assert redacted(f"before {form} after") == "before ${NAME} after"
+
+
+def test_a_key_of_several_lines_is_hidden_in_whatever_form_its_lines_are_shown() -> None:
+    lines = ["MIIEvQIBADANBgkqhkiG9w0BAQEF", "q1w2e3r4t5y6u7i8o9p0aAsSdDfFg"]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----", ""])
+    hide(key, "${KEY}")
+    assert redacted(f"key: {key}") == "key: ${KEY}"
+    indented = "".join(f"  | {line}\n" for line in key.splitlines())
+    shown = redacted(indented).splitlines()
+    assert shown[1:3] == ["  | ${KEY}", "  | ${KEY}"]
+    assert shown[0] == "  | -----BEGIN PRIVATE KEY-----"
+
+
+def test_what_is_no_ascii_is_hidden_as_bytes_too() -> None:
+    hide("pässword", "${NAME}")
+    assert redacted(repr("pässword".encode())) == "b'${NAME}'"
 
 
 def test_of_an_address_the_password_is_hidden_wherever_else_it_is() -> None:

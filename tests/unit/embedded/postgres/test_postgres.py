@@ -95,8 +95,10 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "link").symlink_to(tmp_path / "mine")
-    for name in ("open", "link"):
-        with pytest.raises(InfrastructureError, match="move it away"):
+    (tmp_path / "nowhere").symlink_to(tmp_path / "not-there")
+    (tmp_path / "file").touch()
+    for name in ("open", "link", "nowhere", "file"):
+        with pytest.raises(InfrastructureError, match=r"move it away, or, .* FOREBAY_HOME"):
             own_folder(tmp_path / name, 0o700)
 
 

@@ -74,10 +74,18 @@ def test_what_nobody_examines_counts(tmp_path: Path) -> None:
 def test_other_roles_codes_and_kills_of_our_own_count(tmp_path: Path) -> None:
     crashes = ExaminedCrashes(tmp_path)
     assert not died(crashes, tmp_path, command=RoleCommand("trainer", 0, (), 1))
-    assert not died(crashes, tmp_path, signal.SIGKILL, hung=True)
     assert not died(crashes, tmp_path, -4)
     assert not died(crashes, tmp_path, signal.SIGKILL), "the first one may be anybody's"
     assert died(crashes, tmp_path, signal.SIGKILL)
+
+
+def test_who_hangs_counts_and_is_suspected_the_second_time(tmp_path: Path) -> None:
+    crashes = ExaminedCrashes(tmp_path)
+    for due in (False, True, True):
+        assert not died(crashes, tmp_path, signal.SIGKILL, hung=True)
+        suspicion = Suspicions(tmp_path).of(task())
+        assert suspicion is not None
+        assert suspicion.is_due is due
 
 
 def test_a_process_that_read_nothing_counts(tmp_path: Path) -> None:

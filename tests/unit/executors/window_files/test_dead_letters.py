@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -51,6 +52,24 @@ def test_dead_letters_are_told_once_and_outlive_a_torn_line(folder: Path) -> Non
     assert letters[0].row == {"user": "ü"}
     one = {"source": "a", "window": "w", "generation": 1, "location": {}, "reason": "bad"}
     assert DeadLetter.model_validate(one).rows == 1
+
+
+@pytest.mark.parametrize("depth", [1, 100, 190, 198, 199, 200, 201, 254, 255, 300, 990])
+def test_a_row_of_any_depth_has_a_letter(folder: Path, depth: int) -> None:
+    text = "[" * depth + "]" * depth
+    DeadLetterWriter(folder).write(task(), [letter(0, text)])
+    (found,) = read_letters(folder)
+    assert json.dumps(found.row) == text or found.row == text
+    assert gather_letters(folder, folder / "all") == {"clicks": 1}
+    assert list(gathered_letters(folder / "all")) == [found]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"user": "\\ud800"}', '{"\\udfff": 1}', "[NaN, -Infinity, 1e999]"]
+)
+def test_a_row_that_is_not_quite_json_has_a_letter(folder: Path, text: str) -> None:
+    DeadLetterWriter(folder).write(task(), [letter(0, text), letter(1)])
+    assert rows(list(read_letters(folder))) == [0, 1]
 
 
 def test_what_the_disk_refuses_is_named(folder: Path) -> None:

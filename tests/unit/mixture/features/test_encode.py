@@ -16,7 +16,13 @@ from forebay.config.datasets import DatasetSpec
 from forebay.config.features import NumericFeature
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.errors import ConfigError
-from forebay.mixture.features.encode import Encoder, ids, served_schema, to_minibatch
+from forebay.mixture.features.bad_rows import LIST_ITEMS_MAX
+from forebay.mixture.features.encode import (
+    Encoder,
+    ids,
+    served_schema,
+    to_minibatch,
+)
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.served_times import ServedTimes
 
@@ -128,6 +134,27 @@ def test_label_rules(kind: str, rule: dict[str, Any], values: list[Any], wanted:
     labels = found.batch.column("label").to_pylist()
     assert [None if math.isnan(label) else label for label in labels] == wanted
     assert found.null_label.tolist() == [value is None for value in wanted]
+
+
+def test_rows_that_would_spoil_a_model_or_fill_memory_are_named() -> None:
+    features = {
+        "n": {"encode": "numeric", "scale": 0.5},
+        "b": {"encode": "bucketise", "column": "n", "boundaries": [0]},
+        "tags": {"encode": "hash", "buckets": 9},
+    }
+    numbers = [1.0, math.inf, 3e38, None, math.nan, -math.inf, 0.0, 0.0]
+    items = [0] * 6 + [LIST_ITEMS_MAX, LIST_ITEMS_MAX + 1]
+    tags = [["a"] * count for count in items]
+    found, _ = encode(
+        features, {"n": "float", "tags": "list<string>"}, {"n": numbers, "tags": tags}
+    )
+    assert {row: why for row, why in found.bad.items() if row != 7} == {
+        1: "column 'n' is inf",
+        2: "feature 'n' has no float32 where column 'n' is 3e+38",
+        4: "column 'n' is nan",
+        5: "column 'n' is -inf",
+    }
+    assert "'tags' has 65,537 items, and at most 65,536" in found.bad[7]
 
 
 def test_event_id_is_the_fingerprint_of_the_joined_texts() -> None:

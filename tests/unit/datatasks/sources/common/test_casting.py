@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.config.sources import ColumnType
@@ -171,3 +172,73 @@ def test_a_reason_is_cut_to_160_characters() -> None:
     _, bad = fitted(pa.array(["x" * 500]), TIME)
     assert bad[0].startswith("column 'x' as timestamp: ")
     assert len(bad[0].removeprefix("column 'x' as timestamp: ")) == 160
+
+
+INT64_BORDERS = [2.0**63, -(2.0**63), 2.0**53 + 1, -0.0, float("inf"), float("-inf"), float("nan")]
+ODD_TEXTS = [
+    *("2026-02-29", "2024-02-29", "1900-02-29", "2000-02-29", "2026-04-31", "0000-01-01"),
+    *("2026-03-01T12", "2026-03-01T12:30", "2026-03-01T24:00", "2026-03-01T23:59:60"),
+    *("2026-03-01T12+01", "2026-03-01T12:30-05", "2026-03-01 12:30:10+2359", "2026-03-01Z"),
+    *("2026-03-01T12:30:10.123456", "2026-03-01T12:30:10.1234567", "2026-03-01T12:30:10."),
+    *("2026-03-01T12:30:10+24:00", "2026-03-01t12:00:00", " 2026-03-01", "2026-03-01\n", "", "Z"),
+    *("9999-12-31T23:59:59-23:59", "-001-01-01", "2026-3-1", "2026-13-01", "2026-00-10"),
+]
+
+
+def one_by_one(array: pa.Array, declared: ColumnType) -> set[int]:
+    """The rows that a batch of their own does not hold."""
+    return {row for row in range(len(array)) if bad_rows(array.slice(row, 1), declared)}
+
+
+def bad_rows(array: pa.Array, declared: ColumnType) -> set[int]:
+    """Those of one batch; nobody looks at values, which may be before or after Python's years."""
+    return set(fit(pa.record_batch([array], names=["x"]), ["x"], {"x": declared}).bad)
+
+
+def some(values: list[Any], more: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.one_of(st.none(), st.sampled_from(values), more), min_size=1, max_size=30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(
+        some(INT64_BORDERS, st.floats()).map(lambda v: (pa.array(v, pa.float64()), INT)),
+        some([0.5, 2.0], st.floats(width=16)).map(lambda v: (pa.array(v, pa.float16()), INT)),
+        some(ODD_TEXTS, st.datetimes().map(str)).map(lambda v: (pa.array(v, pa.string()), TIME)),
+        some([2**63 // 10**6], st.integers(-(2**63), 2**63 - 1)).map(
+            lambda v: (pa.array(v, pa.timestamp("s")), TIME)
+        ),
+        some([2**63 // 10**3], st.integers(-(2**63), 2**63 - 1)).map(
+            lambda v: (pa.array(v, pa.timestamp("ms")), TIME)
+        ),
+        some([2**63 // 86_400_000_000], st.integers(-(2**31), 2**31 - 1)).map(
+            lambda v: (pa.array(v, pa.int32()).cast(pa.date32()), TIME)
+        ),
+        some([2**63 // 1000], st.integers(-(2**62), 2**62)).map(
+            lambda v: (pa.array(v, pa.int64()).cast(pa.date64()), TIME)
+        ),
+        some([[2**63], [1, None]], st.lists(st.integers(0, 2**64 - 1), max_size=3)).map(
+            lambda v: (pa.array(v, pa.list_(pa.uint64())), ColumnType.LIST_INT)
+        ),
+    )
+)
+def test_values_beside_others_fit_as_they_do_alone(case: tuple[pa.Array, ColumnType]) -> None:
+    array, declared = case
+    for part in (array, array.slice(len(array) // 2)):
+        assert bad_rows(part, declared) == one_by_one(part, declared)
+
+
+@pytest.mark.parametrize(
+    ("values", "declared"),
+    [
+        (pa.array(np.full(1_000_000, 2**63, np.uint64)), INT),
+        (pa.array([f"soon {number}" for number in range(1_000_000)]), TIME),
+    ],
+)
+def test_a_million_bad_values_are_quick(values: pa.Array, declared: ColumnType) -> None:
+    began = time.process_time()
+    bad = fit(pa.record_batch([values], names=["x"]), ["x"], {"x": declared}).bad
+    assert time.process_time() - began < 8, "one cast for each took more than 20 s"
+    assert len(bad) == len(values)
+    assert "9223372036854775808" in bad[0] or "soon 0" in bad[0]
+    assert "like 999,999 others of its batch" in bad[999_999]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.common import chunks
 from forebay.datatasks.sources.common.chunks import (
     Stored,
     empty_chunk,
@@ -163,3 +164,12 @@ def test_what_is_joined_ends_where_its_last_chunk_does() -> None:
         chunks = [chunk([0] * size, size) for size in sizes]
         (only,) = joined(iter(chunks), 100, last)
         assert only.end == Position(1, 0)
+
+
+def test_few_large_rows_wait_for_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "_JOINED_BYTES_MAX", 800)  # of eight bytes a row
+    counts = [3, 3, 30, 3, 90, 200, 10, 10, 10]
+    given_chunks = [chunk([0] * count, first * 1000) for first, count in enumerate(counts)]
+    last = empty_chunk(["n"], COLUMNS, given_chunks[-1].end)
+    found = [len(each.rows) for each in joined(iter(given_chunks), 100_000, last)]
+    assert found == [36, 93, 200, 30]

@@ -110,6 +110,8 @@ POISON = {
     "a bool for an int": b'{"i": true}',
     "an int for a bool": b'{"b": 1}',
     "no time": b'{"t": "yesterday"}',
+    "more digits than a float has": b'{"f": ' + b"1" * 400 + b"}",
+    "more digits than a number has": b'{"x": ' + b"1" * 5000 + b"}",
     "a time too far": b'{"t": 99999999999999999}',
     "a value for a list": b'{"li": 1}',
     "a word in a list of ints": b'{"li": [1, "x"]}',

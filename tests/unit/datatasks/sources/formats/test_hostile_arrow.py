@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import re
 import struct
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.hostile import bombs
+from support.hostile import bombs, shared_parts
 from support.hostile.bombs import message
+from support.memory_peak import MemoryPeak
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.formats import arrow_ipc
@@ -239,3 +242,27 @@ def test_schemas_that_differ_by_metadata_alone_are_looked_at_once(
         values.append(bombs.stream([batch], batch.schema))
     assert decode(values, "i").batch.num_rows == 15
     assert len(looked_at) == 1
+
+
+SHARED = {
+    "texts": shared_parts.shared_texts,
+    "names": shared_parts.shared_names,
+    "zones": shared_parts.shared_zones,
+    "columns": shared_parts.shared_columns,
+    "numbers": lambda: shared_parts.shared_numbers(4000, 32_000),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_parts_that_metadata_share_are_not_copied_for_each(name: str) -> None:
+    value = SHARED[name]()
+    assert len(value) < 1_100_000
+    memory, began = MemoryPeak(os.getpid()), time.process_time()
+    found = decode([value], "i")
+    assert (
+        "used again and again" in found.bad_messages[0]
+        or "requires a buffer" in found.bad_messages[0]
+    )
+    assert ArrowDecoder(["i"], DECLARED).described(value) == {} or name == "numbers"
+    assert time.process_time() - began < 2
+    assert memory.growth < 64 << 20

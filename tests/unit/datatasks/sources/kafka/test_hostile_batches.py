@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 from support.hostile.record_batches import compressed, record_batch, stored
@@ -166,3 +167,37 @@ def test_times_are_added_as_java_adds_them() -> None:
     (found,) = read(record_batch(0, [b"x", b"y"], first_timestamp=latest))
     assert found.timestamps == [latest, -(2**63)]
     assert np.array(found.timestamps, np.int64).tolist() == found.timestamps
+
+
+def of_old(last: int, values: list[bytes], magic: int, codec: int) -> bytes:
+    """Messages as Kafka before 0.11 stored them. last: the offset of the last one."""
+    from kafka.record.legacy_records import LegacyRecordBatchBuilder
+
+    builder = LegacyRecordBatchBuilder(magic, codec, 1 << 30)
+    for number, value in enumerate(values):
+        builder.append(last - len(values) + 1 + number, 1_772_323_200_000, b"key", value)
+    content = bytearray(builder.build())
+    if codec:
+        struct.pack_into(">q", content, 0, last)
+    return bytes(content)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [0, GZIP], ids=["plain", "gzip"])
+def test_formats_that_nobody_bounds_are_refused_with_their_place(magic: int, codec: int) -> None:
+    values = [b'{"i": 2}', b'{"i": 2}'] if codec == 0 else [bytes(200 << 20), b"x"]
+    old = of_old(102, values, magic, codec)
+    before = psutil.Process().memory_info().rss
+    found = [
+        *read(record_batch(100, [b'{"i": 1}'])),
+        *read(old),
+        *read(record_batch(103, [b'{"i": 3}'])),
+    ]
+    assert psutil.Process().memory_info().rss < before + (100 << 20)
+    (chunk,) = chunks(found)
+    assert chunk.batch.to_pydict() == {"i": [1, 3]}
+    assert sum(dead.rows for dead in chunk.dead) == 2
+    assert {dead.location["offset"] for dead in chunk.dead} <= {101, 102}
+    assert all(f"format {magic}, of before Kafka 0.11" in dead.reason for dead in chunk.dead)
+    with pytest.raises(DataError, match=r"topic clicks, partition 3, offset 101.*Kafka 0\.11"):
+        chunks(found, "fail")

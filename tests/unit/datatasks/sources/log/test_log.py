@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.hostile.shared_parts import shared_batch
+from support.memory_peak import MemoryPeak
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
@@ -396,3 +400,26 @@ def test_a_bomb_in_a_segment_is_not_decoded(tmp_path: Path, kind: str) -> None:
         [(count, reason)] = dead
         assert count == 1
         assert re.search(r"takes? 314,[0-9,]+ bytes, and at most 268,435,456 are read", reason)
+
+
+def test_batches_of_a_segment_that_are_one_are_not_kept_for_each(tmp_path: Path) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 3), START)
+    assert path is not None
+    path.write_bytes(shared_batch(2000, 50_000))
+    memory, began = MemoryPeak(os.getpid()), time.process_time()
+    opened = source(tmp_path, bad_rows="dead_letter")
+    tasks = tasks_of(opened.scan(DAYS), DAYS, 0)
+    chunks = [chunk for task in tasks for chunk in opened.open(task, None, ["n"], 10)]
+    [dead] = [row for chunk in chunks for row in chunk.dead]
+    assert dead.rows == 3
+    assert time.process_time() - began < 2
+    assert memory.growth < 64 << 20
+
+
+@pytest.mark.parametrize("base", ["99999999999999999999", "09223372036854775807"])
+def test_a_segment_behind_the_last_offset_is_named(tmp_path: Path, base: str) -> None:
+    path = LogWriter(tmp_path / "log", 0).append(rows(0, 3), START)
+    assert path is not None
+    path.rename(path.with_name(base + path.name[20:]))
+    with pytest.raises(DataError, match=rf"segment 0/{base}-.* offset that no partition comes to"):
+        source(tmp_path).scan(DAYS)

@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forebay.datatasks.sources.parquet.footers import (
+from forebay.datatasks.sources.parquet.footer_process import (
     ALL_NULL,
     KNOWN,
     TO_READ,
     UNKNOWN,
-    RowGroups,
-    _bounds,
-    group_times,
+    bounds_of,
 )
+from forebay.datatasks.sources.parquet.footers import RowGroups, group_times
 from forebay.errors import DataError
 
 HOUR = 3_600_000_000
@@ -98,7 +97,7 @@ def test_what_statistics_say_of_the_times_of_a_row_group(
         "min_raw": 3,
         "max_raw": 5,
     }
-    found = _bounds(None if statistics is None else SimpleNamespace(**known | statistics), stored)
+    found = bounds_of(None if statistics is None else SimpleNamespace(**known | statistics), stored)
     if expected in {None, ALL_NULL}:
         expected = (UNKNOWN, UNKNOWN, TO_READ if expected is None else ALL_NULL)
     assert found == expected

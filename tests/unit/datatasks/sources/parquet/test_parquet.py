@@ -31,6 +31,7 @@ from support.parquet_source import (
 
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.plan_cache import PlanCache
+from forebay.datatasks.sources.parquet import footers
 from forebay.datatasks.tasks import Position
 from forebay.errors import DataError, InfrastructureError
 from forebay.home.paths import Home
@@ -378,8 +379,7 @@ def test_a_disk_that_fails_is_no_bad_data(tmp_path: Path, monkeypatch: pytest.Mo
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "the disk fails")
 
-    monkeypatch.setattr(pq, "ParquetFile", fail)
-    monkeypatch.setattr(pq, "read_metadata", fail)
+    monkeypatch.setattr(footers, "arrow_file", fail)
     opened = source(tmp_path, bad_rows="dead_letter")
     with pytest.raises(InfrastructureError, match="the disk fails"):
         opened.describe()

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.sources.common.versions import PlannedFile
+from forebay.datatasks.sources.parquet import read
+from forebay.datatasks.sources.parquet.footers import group_ends
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import DataError
@@ -248,3 +250,68 @@ def test_damage_after_the_last_row_of_the_window_loses_nothing(tmp_path: Path) -
         (chunk,) = opened.read(five, position, ["n"], 1000)
         assert [dead.rows for dead in chunk.dead] == lost
         assert (len(chunk.rows), chunk.end) == (0, Position(1, 0))
+
+
+def test_a_file_of_many_ranges_and_bad_rows_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = pa.array([START, None] * 150, pa.timestamp("us", "UTC"))
+    for name in "ab":
+        pq.write_table(pa.table({"at": times, "n": range(300)}), tmp_path / name, row_group_size=1)
+    looked_at = []
+
+    def ends(metadata: pq.FileMetaData) -> Any:
+        looked_at.append(metadata.num_rows)
+        return group_ends(metadata)
+
+    monkeypatch.setattr(read, "group_ends", ends)
+    ranges = [(name, row, row + 2, 2) for name in "ab" for row in range(0, 300, 3)]
+    found = list(reader(tmp_path, bad_rows="dead_letter").read(task(*ranges), None, ["n"], 50))
+    dead = [row for chunk in found for row in chunk.dead]
+    assert sum(chunk.batch.num_rows for chunk in found) == len(dead) == 200
+    assert all(row.location["row_group"] == row.location["row"] for row in dead)
+    assert looked_at == [300, 300]
+
+
+@pytest.mark.parametrize("policy", ["dead_letter", "fail"])
+def test_rows_that_a_footer_only_claims_are_bad(tmp_path: Path, policy: str) -> None:
+    """As thrift writes it: twice the number, seven bits in a byte."""
+    write(tmp_path / "a", [1000])
+    content = (tmp_path / "a").read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    claimed = content[footer:].replace(b"\xd0\x0f", b"\x98\x11")
+    (tmp_path / "a").write_bytes(content[:footer] + claimed)
+    assert pq.read_metadata(tmp_path / "a").num_rows == 1100
+    chunks = reader(tmp_path, bad_rows=policy).read(task(("a", 0, 1100, 1100)), None, ["n"], 300)
+    if policy == "fail":
+        with pytest.raises(
+            DataError, match=r"a, from row 1000, .* fewer rows than its footer says"
+        ):
+            list(chunks)
+        return
+    found = list(chunks)
+    assert numbers(found) == list(range(1000))
+    [dead] = [row for chunk in found for row in chunk.dead]
+    assert (dead.rows, dead.location["row"]) == (100, 1000)
+
+
+def test_texts_that_are_no_utf_8_are_bad_rows(tmp_path: Path) -> None:
+    """Arrow reads them from Parquet as they are."""
+    words = [b"a", b"\xff", "ü".encode(), None, b"b", b"\xed\xa0\x80"]
+    texts = pa.array(words, pa.binary()).view(pa.string())
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4, 5, 6], pa.int32()), texts)
+    times = pa.array([START] * 6)
+    pq.write_table(pa.table({"at": times, "s": texts, "l": lists}), tmp_path / "a")
+    columns = {"at": "timestamp", "s": "string", "l": "list<string>"}
+    only = task(("a", 0, 6, 6))
+    for name, kind in (("s", "string"), ("l", "list<string>")):
+        opened = reader(tmp_path, columns=columns, bad_rows="dead_letter")
+        [chunk] = opened.read(only, None, [name], 100)
+        assert [row.location["row"] for row in chunk.dead] == [1, 5]
+        assert {row.reason for row in chunk.dead} == {
+            f"column {name!r} as {kind}: it is no UTF-8 text"
+        }
+        chunk.batch.validate(full=True)
+        assert chunk.batch.num_rows == 4
+    with pytest.raises(DataError, match="file a, row_group 0, row 1: column 's' as string"):
+        list(reader(tmp_path, columns=columns).read(only, None, ["s"], 100))

@@ -1,0 +1,234 @@
+"""Footers that end the process that reads them are found, and cost nobody else's."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+from support.parquet_files import contradict_types
+from support.parquet_source import START, days, source, table, write
+
+from forebay.datatasks.sources.parquet import footer_process, footer_reader, footers
+from forebay.datatasks.sources.parquet.footer_reader import COMMAND, FooterReader
+from forebay.datatasks.sources.parquet.footers import Footer, read_footers, read_schemas
+from forebay.errors import DataError, InfrastructureError
+from forebay.testing.source_suite import tasks_of
+
+ABORTS = "ended by SIGABRT: what():  ColumnMetaData type does not match"
+# Does what the bytes that it is sent say, and answers with no row groups.
+TOY = """
+    import json, os, signal, sys
+    ruined = False
+    while line := sys.stdin.buffer.readline():
+        content = sys.stdin.buffer.read(json.loads(line)["bytes"]).decode()
+        if content.startswith("signal "):
+            os.kill(os.getpid(), int(content.split()[1]))
+        if content == "exit":
+            sys.exit("no wish to go on")
+        if ruined and content != "ruin":
+            os.abort()
+        ruined = ruined or content == "ruin"
+        if content.startswith("once ") and not os.path.exists(content[5:]):
+            open(content[5:], "x")
+            os.kill(os.getpid(), signal.SIGABRT)
+        answers = {"names": json.dumps({"error": " ".join(sorted(os.environ))}), "odd": "[]"}
+        print(answers.get(content, "{}"), flush=True)
+"""
+
+
+@contextmanager
+def toy_reader(contents: dict[str, str]) -> Iterator[FooterReader]:
+    """One whose child does what it is told."""
+    command = [sys.executable, "-c", textwrap.dedent(TOY)]
+    with FooterReader(lambda path: contents[path].encode(), None, command=command) as reader:
+        yield reader
+
+
+def errors_of(contents: dict[str, str]) -> list[str]:
+    """What is wrong with each file, by one reader."""
+    with toy_reader(contents) as reader:
+        answers = [reader.read(path, content.encode()).error for path, content in contents.items()]
+        found = zip(contents, answers, strict=True)
+        return [reader.ruinous.get(path, answer) for path, answer in found]
+
+
+@contextmanager
+def opened(path: str) -> Iterator[str]:
+    yield path
+
+
+def name_of(path: str) -> str:
+    return path
+
+
+def files(root: Path, count: int, hostile: set[int]) -> list[str]:
+    paths = [write(root / f"{number}.parquet", table([START])) for number in range(count)]
+    for number in hostile:
+        contradict_types(paths[number], "at")
+    return [str(path) for path in paths]
+
+
+def test_a_footer_that_aborts_is_named_and_others_are_read(tmp_path: Path) -> None:
+    paths = files(tmp_path, 40, {0, 17, 39})
+    found = read_footers(paths, opened, name_of, "at")
+    bad = {number: each for number, each in enumerate(found) if isinstance(each, str)}
+    assert set(bad) == {0, 17, 39}
+    assert all(ABORTS in reason for reason in bad.values())
+    assert sum(int(each.rows.sum()) for each in found if isinstance(each, Footer)) == 37
+    assert psutil.Process().children() == []
+
+
+def test_columns_are_read_by_the_same_child(tmp_path: Path) -> None:
+    paths = files(tmp_path, 2, set())
+    Path(paths[1]).write_bytes(b"no file of this kind")
+    schema, reason = read_schemas(paths, opened, name_of)
+    assert schema.names == ["at", "n"]
+    assert "magic bytes" in reason
+
+
+@pytest.mark.parametrize("policy", ["fail", "dead_letter"])
+def test_the_policy_of_the_source_decides(tmp_path: Path, policy: str) -> None:
+    names = files(tmp_path / "data", 3, {1})
+    hostile = source(tmp_path, bad_rows=policy)
+    if policy == "fail":
+        with pytest.raises(DataError, match=r"data/1\.parquet cannot be read: .*SIGABRT.*repair"):
+            hostile.scan(days(1))
+        return
+    spans = days(1)
+    (task,) = tasks_of(hostile.scan(spans), spans, 0)
+    lost = {f"{each.path}": each.rows for each in task.ranges if each.end == each.first}
+    assert lost == {Path(names[1]).name: 1}
+    chunks = list(hostile.open(task, None, ["n"], 100))
+    assert [row.location["file"] for chunk in chunks for row in chunk.dead] == ["1.parquet"]
+    assert sum(chunk.batch.num_rows for chunk in chunks) == 2
+
+
+def test_no_file_starts_no_child() -> None:
+    with FooterReader(str.encode, None, command=["/nowhere"]):
+        assert read_footers([], opened, name_of, "at") == []
+    with (
+        FooterReader(str.encode, None, command=["/nowhere"]) as reader,
+        pytest.raises(InfrastructureError, match="cannot be started"),
+    ):
+        reader.read("a", b"")
+
+
+def test_a_file_that_ruins_the_child_for_later_ones_is_blamed() -> None:
+    contents = {f"{number}": "sound" for number in range(20)} | {"r": "ruin", "v": "x", "w": "x"}
+    names = list(contents)
+    bad = {name for name, error in zip(names, errors_of(contents), strict=True) if error}
+    assert bad == {"r"}
+
+
+def test_several_of_them_are_all_blamed() -> None:
+    contents = {"a": "ruin", "b": "x", "c": "signal 11", "d": "ruin", "e": "x", "f": "x"}
+    found = dict(zip(contents, errors_of(contents), strict=True))
+    assert {name for name, error in found.items() if error} == {"a", "c", "d"}
+    assert found["c"].endswith("ended by SIGSEGV")
+
+
+def test_to_be_killed_once_says_nothing_of_a_file(tmp_path: Path) -> None:
+    with toy_reader({}) as reader:
+        assert reader.read("a", b"x").error == ""
+        (child,) = psutil.Process().children()
+        child.send_signal(signal.SIGKILL)
+        while (
+            child.status() != psutil.STATUS_ZOMBIE
+        ):  # to wait for it would take it from its parent
+            time.sleep(0.01)
+        assert reader.read("b", b"x").error == ""
+    assert errors_of({"a": "signal 9", "b": "x"}) == [
+        "the process that read its footer was ended by SIGKILL",
+        "",
+    ]
+
+
+def test_a_crash_that_does_not_come_again_is_nobodys(tmp_path: Path) -> None:
+    contents = {"a": "x", "b": f"once {tmp_path / 'b'}", "c": "x"}
+    assert errors_of(contents) == ["", "", ""]
+    often = {str(number): f"once {tmp_path}/{number}" for number in range(6)}
+    with pytest.raises(InfrastructureError, match="nothing in it explains that"):
+        errors_of({"first": "x"} | often)
+
+
+def test_too_many_of_them_end_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footer_reader, "DEATHS_MAX", 2)
+    with pytest.raises(DataError, match=r"c: .*SIGSEGV, as for 2 other files"):
+        errors_of(dict.fromkeys("abcd", "signal 11"))
+
+
+def test_a_child_that_ends_by_itself_is_no_fault_of_a_file() -> None:
+    with pytest.raises(InfrastructureError, match="exit code 1: no wish to go on"):
+        errors_of({"a": "exit"})
+
+
+def test_what_no_child_should_say_is_bad_data() -> None:
+    (error,) = errors_of({"a": "odd"})
+    assert error.startswith("its footer cannot be understood")
+
+
+def test_the_child_has_no_key_of_the_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted")
+    monkeypatch.setenv("FOREBAY_DATABASE", "planted")
+    (names,) = errors_of({"a": "names"})
+    assert "PATH" in names
+    assert not {"AWS_SECRET_ACCESS_KEY", "FOREBAY_DATABASE"} & set(names.split())
+
+
+def test_a_child_that_says_nothing_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footer_reader, "_SECONDS_MAX", 0.2)
+    with pytest.raises(InfrastructureError, match=r"said nothing for 0\.2 s"):
+        errors_of({"a": f"signal {int(signal.SIGSTOP)}"})
+
+
+LITTLE_MEMORY = """
+    import psutil
+    it.MEMORY_BYTES = psutil.Process().memory_info().vms + (8 << 20)
+"""
+ENDLESS = """
+    it.CPU_SECONDS = 1
+    def parsed(*_, **__):
+        while True: pass
+    it.parsed = parsed
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"), [(LITTLE_MEMORY, "alloc|memory|SIGABRT"), (ENDLESS, "more than 60 s")]
+)
+def test_memory_and_time_are_bounded(tmp_path: Path, change: str, reason: str) -> None:
+    wide = pa.table({f"column-{number}": range(30) for number in range(1000)})
+    path = str(write(tmp_path / "wide.parquet", wide, row_group_size=1))
+    tail = footers.footer_bytes(opened, path)
+    name = footer_process.__name__
+    code = f"import {name} as it\n{textwrap.dedent(change)}\nit.main()"
+    with FooterReader(lambda _path: tail, None, command=[*COMMAND[:2], "-c", code]) as reader:
+        assert re.search(reason, reader.read("a", tail).error)
+        assert COMMAND[2:] == ("-m", name)
+
+
+def test_a_footer_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footers, "FOOTER_BYTES_MAX", 100)
+    (reason,) = read_footers(files(tmp_path, 1, set()), opened, name_of, "at")
+    assert isinstance(reason, str)
+    assert "at most 100 are read" in reason
+
+
+def test_texts_as_times_are_judged_by_whoever_plans(tmp_path: Path) -> None:
+    texts = pa.table({"at": ["2026-03-01T00:00:00Z"], "n": [1]})
+    path = str(write(tmp_path / "a.parquet", texts))
+    (footer,) = read_footers([path], opened, name_of, "at")
+    assert isinstance(footer, Footer)
+    with pytest.raises(DataError, match="there is no column 'ta': did you mean 'at'"):
+        read_footers([path], opened, name_of, "ta")
