@@ -146,12 +146,12 @@ def _paper(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     mixture = spec.model.mixture
     if mixture.mode != "paper":
         return
-    others: dict[str, object] = {
-        "memory_inputs": "zero",
-        "adapt_learns": "both",
-        "memory_embeddings": True,
+    paper: dict[str, object] = {
+        "memory_inputs": "random",
+        "adapt_learns": "stream",
+        "memory_embeddings": False,
     }
-    for key, value in others.items():
-        if getattr(mixture, key) == value:
+    for key, value in paper.items():
+        if getattr(mixture, key) != value:
             message = f"{key}: this is no part of mode 'paper'; remove it, or use mode: measured"
             yield document.problem(("model", "mixture", key), "paper-mode", message, at_key=True)

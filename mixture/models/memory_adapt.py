@@ -96,7 +96,7 @@ class Mixture(ParadigmModel):
             return () if warm else (("adapt", "fresh"),)
         if warm:
             return (("memory", "complete"), ("alone", "complete"))
-        both = self._spec.adapt_learns == "both"
+        both = self._spec.adapt_learns_both(self.variant.delay)
         lesson = self.batch_lesson(complete=both, warm_start=warm_start)
         return (("memory", "complete"), *((("adapt", lesson),) if lesson else ()))
 

@@ -30,8 +30,9 @@ def test_the_first_defaults_are_algorithm_1_without_a_guard() -> None:
         "model.mixture.mode": "paper",
         "model.mixture.embeddings": "shared",
         "model.mixture.memory_inputs": "random",
+        "model.mixture.adapt_learns": "stream",
         "train.guard": False,
-    } | ({} if MixtureSpec().gain == 0.05 else {"model.mixture.gain": 0.05})
+    }
 
 
 def test_what_is_written_stays() -> None:
@@ -44,6 +45,7 @@ def test_what_is_written_stays() -> None:
     assert earlier_defaults(written, FIRST) == {
         "model.mixture.mode": "paper",
         "model.mixture.memory_inputs": "random",
+        "model.mixture.adapt_learns": "stream",
     }
 
 

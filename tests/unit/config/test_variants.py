@@ -79,6 +79,7 @@ def test_a_misspelled_key_of_a_compared_mapping_is_found(declared: Declared) -> 
     [
         ("memory_inputs", "zero", "memory_inputs: zero"),
         ("adapt_learns", "both", "adapt_learns: both"),
+        ("adapt_learns", "auto", "adapt_learns: auto"),
         ("memory_embeddings", True, "memory_embeddings: true"),
     ],
 )

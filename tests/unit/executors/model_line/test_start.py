@@ -256,6 +256,7 @@ def test_what_makes_another_model_of_the_newer_choices() -> None:
         fingerprint(model={"mixture": {"mode": "paper"}}),
         fingerprint(model={"mixture": {"memory_inputs": "random"}}),
         fingerprint(model={"mixture": {"adapt_learns": "both"}}),
+        fingerprint(model={"mixture": {"adapt_learns": "stream"}}),
         fingerprint(model={"mixture": {"memory_embeddings": True}}),
         fingerprint(train={"delay": "head"}),
         fingerprint(train={"delay": "fnw"}),

@@ -60,6 +60,11 @@ def test_the_adapt_tower_may_learn_batch_rows_too() -> None:
     learner = make_towers("mixture", model={"mixture": {"adapt_learns": "both"}})
     both = {"memory", "memory_embeddings", "adapt", "embeddings", "inputs"}
     assert moved(learner, "batch") == both
+    alone = {"memory", "memory_embeddings"}
+    assert moved(make_towers("mixture"), "batch") == alone
+    assert moved(make_towers("mixture+head"), "batch") == both, "of what is late batch rows tell"
+    told = {"mixture": {"adapt_learns": "stream"}}
+    assert moved(make_towers("mixture+head", model=told), "batch") == alone
 
 
 def test_paper_is_algorithm_1_with_the_settings_of_earlier_versions() -> None:
