@@ -53,7 +53,9 @@ class MixtureSpec(Spec):
     rows with its memory inputs off, as `batch_then_stream` does, and stream rows afterwards.
     `paper` is Algorithm 1 to the letter: batch rows never move the adapt tower. It changes the
     defaults of `embeddings` and `memory_inputs` too.
-    gain: factor on the memory tower's output before the adapt tower reads it.
+    gain: factor on the memory tower's output before the adapt tower reads it. With weights that
+    begin at zero it matters little: 0.05, 0.1 and 0.3 differ by less than 0.001 AUC in generated
+    markets with late labels, drift and outages, and 1 is behind them where labels are late.
     memory_output: what the adapt tower reads: the logit, the last hidden layer, or both.
     embeddings: who updates the tables: both towers (`shared`), each its own (`separate`), or one.
     By default `separate`, and `shared` in mode `paper`: batch gradients that move the rows of the
@@ -62,9 +64,10 @@ class MixtureSpec(Spec):
     pass through frozen memory weights into shared embeddings.
     memory_inputs: the adapt tower's weights on the memory's output begin at `zero`, so that it
     begins as a tower of its own, or at `random` as all other weights (mode `paper`).
-    adapt_learns: `stream` rows after the warm start, or `both` feeds.
+    adapt_learns: `stream` rows after the warm start, or `both` feeds: with late labels up to
+    0.004 AUC better, where the stream is complete as much or more worse.
     memory_embeddings: the adapt tower reads the memory tower's embeddings too, where they are
-    separate.
+    separate: up to 0.002 better where the stream is complete, 0.003 worse where labels are late.
     """
 
     mode: Literal["measured", "paper"] = "measured"

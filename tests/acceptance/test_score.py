@@ -118,9 +118,10 @@ def test_corrected_and_paused_models_serve_what_the_trainer_answers(
     learner = make_towers(*names, features=FEATURES, columns=COLUMNS)
     first = learner._seeds[0]
     first.guard.paused.assign(paused)
+    rng = np.random.default_rng(1)
     for variable in first.variables.values():
         if variable.dtype.is_floating and variable.shape.rank:
-            variable.assign_add(0.01 * np.random.default_rng(1).normal(size=variable.shape))
+            variable.assign_add(0.01 * rng.normal(size=variable.shape))
     learner.export(folder)
     scores = learner.score(encoded_rows())
     answers = dict(zip([column.name for column in learner.columns], scores.T, strict=True))

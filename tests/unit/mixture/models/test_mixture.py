@@ -36,10 +36,11 @@ def moved(learner: Any, feed: Any, seed: int = 1) -> set[str]:
         ("adapt_only", {"memory"}, {"adapt", "embeddings"}),
     ],
 )
-@pytest.mark.parametrize("stop_gradient", ["output", "theta_only"])
-@pytest.mark.parametrize("mode", ["measured", "paper"])
+@pytest.mark.parametrize(
+    ("mode", "stop_gradient"), [("measured", "output"), ("paper", "theta_only")]
+)
 def test_who_moves(
-    embeddings: str, by_batch: set[str], by_stream: set[str], stop_gradient: str, mode: str
+    embeddings: str, by_batch: set[str], by_stream: set[str], mode: str, stop_gradient: str
 ) -> None:
     spec = {"mode": mode, "embeddings": embeddings, "stop_gradient": stop_gradient}
     learner = make_towers("mixture", model={"mixture": spec})
@@ -111,10 +112,17 @@ def test_gain_lets_the_memory_tower_speak() -> None:
     assert not np.allclose(quiet, loud)
 
 
-@pytest.mark.parametrize("memory_output", ["logit", "hidden", "both"])
-@pytest.mark.parametrize("hidden", [[], [8, 4]])
-@pytest.mark.parametrize("memory_inputs", ["zero", "random"])
-@pytest.mark.parametrize("memory_embeddings", [False, True])
+@pytest.mark.parametrize(
+    ("memory_output", "hidden", "memory_inputs", "memory_embeddings"),
+    [
+        ("logit", [8, 4], "zero", False),
+        ("logit", [], "zero", True),
+        ("hidden", [8, 4], "zero", True),
+        ("hidden", [], "random", False),
+        ("both", [8, 4], "random", True),
+        ("both", [], "zero", False),
+    ],
+)
 def test_the_adapt_tower_reads_what_is_declared(
     memory_output: str, hidden: list[int], memory_inputs: str, *, memory_embeddings: bool
 ) -> None:
