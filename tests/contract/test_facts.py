@@ -92,7 +92,14 @@ def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) ->
             "base_seen": {"clicks": RowSums(rows=10), "history": RowSums()},
             "seen": {"clicks": largest, "history": RowSums(rows=3)},
             "read": {
-                "clicks": ReadRows(rows=9, dead=2, late=3, odd_timestamps=1, first_odd="row 7"),
+                "clicks": ReadRows(
+                    rows=9,
+                    dead=2,
+                    late=3,
+                    odd_timestamps=1,
+                    first_odd="row 7",
+                    label_not_known=4,
+                ),
                 "history": ReadRows(rows=3, offsets=offsets),
             },
             "files": {

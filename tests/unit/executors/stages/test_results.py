@@ -58,6 +58,7 @@ WINDOW = "2026-03-01"
                 "window": WINDOW,
                 "generation": 1,
                 "rows": {},
+                "label_not_known": {},
                 "rows_line": "",
                 "metrics": {},
                 "warnings": [],
