@@ -50,8 +50,8 @@ class EventFigures:
     block: Json
 
     @classmethod
-    def of(cls, rows: EventRows, pipeline: PipelineSpec) -> EventFigures:
-        """Judge the rows of one window."""
+    def of(cls, rows: EventRows, pipeline: PipelineSpec | None = None) -> EventFigures:
+        """Judge the rows of one window. pipeline: whose they are; without it the block is empty."""
         auc = estimate_auc(rows.labels, rows.scores) if rows.columns else None
         return cls(
             window=rows.window,
@@ -61,7 +61,7 @@ class EventFigures:
             losses=estimate_losses(rows.labels, rows.scores) if rows.columns else None,
             positives=int((rows.labels > 0.5).sum()),
             expected=rows.scores.sum(axis=0, dtype=np.float64),
-            block=_block(rows, pipeline, auc),
+            block={} if pipeline is None else _block(rows, pipeline, auc),
         )
 
     @property
