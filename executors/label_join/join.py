@@ -102,7 +102,6 @@ class LabelJoin:
         fresh, waits = self._found(minibatch)
         known = np.where(np.isnan(waits), np.nan, fresh == minibatch.labels)
         if minibatch.label_ages is not None:
-            # NaN is less than nothing.
             dated = ~np.isnan(minibatch.label_ages) & ~np.isnan(waits)
             known = np.where(dated, minibatch.label_ages <= waits, known)
         return replace(minibatch, waits=waits, known=known.astype(np.float32))
@@ -139,7 +138,8 @@ class LabelJoin:
     def _load(self, since: datetime, before: Link | None) -> None:
         """Take in what windows published that ended since then; those known are not read again."""
         last = self._last
-        if before is None or last is None or order_of(before) < order_of(last):
+        continues = before is not None and last is not None and order_of(before) >= order_of(last)
+        if not continues or self._is_replaced(last, before):
             last, self._earlier = None, PublishedRows.none()
         if before is not None:
             first = Interval(_EPOCH, since) if last is None else last
@@ -147,6 +147,13 @@ class LabelJoin:
                 if last is None or link.name != last.name:
                     self._earlier = self._earlier.followed_by(self._of_window(link))
         self._last = before
+
+    @staticmethod
+    def _is_replaced(last: Link | None, before: Link | None) -> bool:
+        """Whether a window that was taken in has been trained again."""
+        if last is None or before is None:
+            return False
+        return last.window == before.window and last.generation != before.generation
 
     def _of_window(self, link: Link) -> PublishedRows:
         """What a window published, by the instant; none of it after the window's end.

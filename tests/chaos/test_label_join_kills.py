@@ -9,6 +9,8 @@ variable, those of the delay head among them.
 from __future__ import annotations
 
 import random
+import subprocess
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.kills import kill_role, kill_tree, running, summary_of, wait_for_rows
+from support.kills import kill_role, kill_tree, running, summary_of, used_rows
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, declared_project
 from support.truth_rows import stored_of
 
@@ -35,6 +37,7 @@ from forebay.system.instants import to_us
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 HOUR = timedelta(hours=1)
+END_SECONDS = 400.0
 WAIT_HOURS = 13
 MINIBATCH_ROWS = 128
 HOUR_ROWS = 2 * MINIBATCH_ROWS
@@ -130,8 +133,17 @@ def arguments(made: Project) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def unkilled(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     made = project(written, tmp_path_factory.mktemp("unkilled") / "home")
-    made.forebay(*arguments(made), timeout_seconds=300)
+    made.forebay(*arguments(made), timeout_seconds=END_SECONDS)
     return made
+
+
+def wait_until(made: Project, window: str, rows: int, run: subprocess.Popen[str]) -> None:
+    """Return as soon as a window has used so many rows; others may be trained before it."""
+    deadline = time.monotonic() + END_SECONDS
+    while used_rows(made, window) < rows:
+        assert run.poll() is None, f"it ended before {rows} rows: {run.communicate()[0]}"
+        assert time.monotonic() < deadline, f"only {used_rows(made, window)} rows"
+        time.sleep(0.002)
 
 
 def models(made: Project) -> dict[str, bytes]:
@@ -267,7 +279,7 @@ def test_two_runs_that_nobody_kills_are_the_same(
 ) -> None:
     """What the other tests stand on."""
     made = project(written, tmp_path / "home")
-    made.forebay(*arguments(made), timeout_seconds=300)
+    made.forebay(*arguments(made), timeout_seconds=END_SECONDS)
     assert_same(made, unkilled)
 
 
@@ -279,9 +291,9 @@ def test_a_trainer_that_dies_twice(
     shares = sorted(random.uniform(0.02, 0.95) for _ in range(2))
     with running(made, *arguments(made)) as run:
         for share in shares:
-            wait_for_rows(made, window, int(share * 2 * DAY_ROWS), run)
+            wait_until(made, window, int(share * 2 * DAY_ROWS), run)
             kill_role(made, "trainer")
-        output, _ = run.communicate(timeout=300)
+        output, _ = run.communicate(timeout=END_SECONDS)
     assert run.returncode == 0, f"killed at {shares}: {output}"
     assert summary_of(made.home / "summary.json")["restarts"]["trainer"] == 2
     assert_same(made, unkilled)
@@ -293,7 +305,7 @@ def test_everything_dies_as_a_window_begins(
     """While the join reads earlier windows, or just after."""
     made = project(written, tmp_path / "home")
     with running(made, *arguments(made)) as run:
-        wait_for_rows(made, WINDOWS[1], 1, run)
+        wait_until(made, WINDOWS[1], 1, run)
         kill_tree(made, run)
-    made.forebay(*arguments(made), timeout_seconds=300)
+    made.forebay(*arguments(made), timeout_seconds=END_SECONDS)
     assert_same(made, unkilled)

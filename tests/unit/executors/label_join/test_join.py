@@ -245,3 +245,17 @@ def test_segments_of_earlier_versions_hold_nothing_to_find(line: Line) -> None:
     begin(join, "2026-03-02T06", last)
     assert join.rows == 0
     assert timedelta(hours=24) == spec().dataset.joined_within
+
+
+def test_a_window_that_was_trained_again_is_read_again(line: Line) -> None:
+    first = line.trained("2026-03-01T07", [(1, 1, "01T06:10", 0.5)])
+    join = join_of(line, spec())
+    begin(join, "2026-03-01T08", first)
+    asked: list[Row] = [(1, 1, "01T06:10", NAN), (2, 1, "01T06:10", NAN)]
+    same(found(join, asked), [[0.5, 1], [NAN, NAN]])
+    line.links.clear()
+    line.write("again", [(2, 1, "01T06:10", 0.5)])
+    stored = Stored(name="again", checksum="", size_bytes=1)
+    line.links.append(link("2026-03-01T07", generation=2, files={"scores": stored}))
+    begin(join, "2026-03-01T08", line.links[-1])
+    same(found(join, asked), [[NAN, NAN], [0.5, 1]])
