@@ -141,7 +141,7 @@ _PIPELINE: Value = {
     "train": {
         "paradigm": "mixture",
         "delay": "head",
-        "compare": ["stream", "mixed", {"paradigm": "stream", "delay": "fnw"}],
+        "compare": ["stream", "mixed", {"paradigm": "batch_then_stream", "delay": "fnw"}],
         "seeds": 2,
         "guard": False,
         "minibatch_rows": 256,

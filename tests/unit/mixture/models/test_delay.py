@@ -189,6 +189,23 @@ def test_further_seeds_are_the_models_of_those_seeds(tmp_path: Path) -> None:
     assert three.learnt() == first.learnt()
 
 
+def test_head_and_guard_continue_bit_for_bit_from_a_checkpoint(tmp_path: Path) -> None:
+    names = ("mixture+head", "stream+fnw")
+    learner, again = make_towers(*names), make_towers(*names, model={"seed": 5})
+    for seed in range(8):
+        learner.learn(late("stream" if seed % 2 else "batch", seed))
+    learner.save(tmp_path)
+    again.load(tmp_path)
+    for seed in range(8, 14):
+        batch = late("stream" if seed % 2 else "batch", seed)
+        assert learner.learn(batch) == again.learn(batch)
+        np.testing.assert_array_equal(learner.score(batch), again.score(batch))
+        np.testing.assert_array_equal(shares(learner, batch), shares(again, batch))
+    assert learner.guards() == again.guards()
+    assert learner.left_out() == again.left_out()
+    assert learner.learnt() == again.learnt()
+
+
 def warm(learner: Any, steps: int = 120) -> None:
     """Both feeds agree for a while."""
     for seed in range(steps):
