@@ -52,7 +52,7 @@ def test_of_many_rows_few_more_than_the_bound_are_taken() -> None:
     sample, taken = EventSample(1_000), 0
     for first in range(0, 1_000_000, 1_000):
         taken += len(sample.accept(np.arange(first, first + 1_000)))
-    assert 1_000 <= taken < 1_000 * (3 + np.log(1_000))
+    assert 1_000 <= taken < 1_000 * 2 * np.log(1_000)
 
 
 def test_nothing_is_taken_where_nothing_is_judged() -> None:
