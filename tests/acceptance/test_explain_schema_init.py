@@ -13,8 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.declarations import declarations, write
+from support.model_lines import record_link
+from support.projects import ads_project
 
 from forebay.cli import run
+from forebay.config.line_defaults import FIRST, with_defaults
+from forebay.config.load import load_project
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
+from forebay.home.paths import Home
 
 
 @pytest.fixture
@@ -44,7 +51,9 @@ def test_explain_as_text(config: Path, printed: Any) -> None:
         "event event, user",
         "label clicked is 1",
     ]
-    assert "learns mixture, compared with stream, mixed; minibatches of 256 rows" in lines
+    learns = "mixture+head, compared with stream, mixed, batch_then_stream+fnw"
+    assert f"learns {learns}; minibatches of 256 rows" in lines
+    assert not any(line.startswith("defaults") for line in lines)
     assert "history parquet parquet batch 1d 1.5 0.1" in lines
     assert "steps bucketise price float 4 4" in lines
     assert "2026-02-01_2026-03-01 kafka 2026-02-01 2026-03-01" in lines
@@ -53,7 +62,9 @@ def test_explain_as_text(config: Path, printed: Any) -> None:
 
 def test_explain_as_json(config: Path, printed: Any) -> None:
     value = json.loads(printed("explain", "ads", "--config", str(config), "--output", "json")[0])
-    assert value["paradigms"] == ["mixture", "stream", "mixed"]
+    variants = ["mixture+head", "stream", "mixed", "batch_then_stream+fnw"]
+    assert value["paradigms"] == variants
+    assert value["kept_defaults"] == {}
     assert value["streams"][3] == {
         "stream": "fresh",
         "source": "kafka",
@@ -84,6 +95,28 @@ def test_explain_shows_a_declaration_as_it_is_written(
     value = json.loads(printed("explain", "ads", "--config", str(config), "--output", "json")[0])
     assert value["declaration"]["train"]["minibatch_rows"] == "${ROWS}"
     assert "minibatches of 128 rows" in printed("explain", "ads", "--config", str(config))[0]
+
+
+def test_explain_shows_which_defaults_a_line_keeps(
+    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    project = ads_project(tmp_path)
+    declared = load_project(project.root / "config")
+    earlier = with_defaults(declared.pipeline("ads"), FIRST)
+    fingerprint = model_fingerprint_of(earlier, declared.sources)
+    chain = ModelChain(Home(tmp_path / "home"), "ads")
+    record_link(chain, "2026-03-01", {"history": 1}, model_fingerprint=fingerprint)
+    call = ("explain", "ads", "--config", str(project.root / "config"))
+    text, _ = printed(*call)
+    kept = 'defaults line main keeps those that it began with: model.mixture.mode "paper",'
+    assert any(" ".join(line.split()).startswith(kept) for line in text.splitlines())
+    value = json.loads(printed(*call, "--output", "json")[0])
+    assert value["kept_defaults"]["train.guard"] is False
+    assert value["declaration"]["model"]["mixture"]["embeddings"] == "shared"
+    other = json.loads(printed(*call, "--line", "new", "--output", "json")[0])
+    assert other["kept_defaults"] == {}
+    assert other["declaration"]["model"]["mixture"]["embeddings"] == "separate"
 
 
 def test_explain_of_a_bad_pipeline_lists_its_problems(config: Path, printed: Any) -> None:

@@ -10,6 +10,7 @@ import yaml
 from support.jobs import request as plain_request
 from support.projects import ads_pipeline, clicks_source, history_source
 
+from forebay.config.line_defaults import FIRST
 from forebay.config.load import load_project
 from forebay.errors import ConfigError
 from forebay.executors.job.request import JobRequest
@@ -145,3 +146,17 @@ def test_what_a_process_does_not_need_is_not_shown_by_it_either(
     environment.setenv("SASL", "planted-and-never-filled-in")
     stored(config, tmp_path)
     assert redacted("it is planted-and-never-filled-in") == "it is ${SASL}"
+
+
+def test_a_request_of_an_earlier_version_is_meant_as_then(
+    environment: pytest.MonkeyPatch, config: Path
+) -> None:
+    now = made(config)
+    assert now.pipeline_spec().model.mixture.mode == "measured"
+    earlier = JobRequest.model_validate(now.model_dump(exclude={"defaults"}))
+    assert earlier.pipeline_spec().model.mixture.mode == "paper"
+    assert not earlier.pipeline_spec().train.guard
+    assert earlier.pipeline_spec().train.minibatch_rows == 256, "what is written"
+    # Submitted again by this version, for a line that keeps those defaults, it is the same job.
+    again = now.model_copy(update={"defaults": FIRST})
+    assert again.fingerprint == earlier.fingerprint != now.fingerprint
