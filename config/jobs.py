@@ -126,7 +126,8 @@ class CheckpointSpec(Spec):
         ge=1,
         le=_WINDOWS_KEPT_MAX,
         description="Newest windows whose checkpoints stay: the windows after them can be trained "
-        "again (default: job.windows_kept, at most 400)",
+        "again, and they judge events of their time (default: job.windows_kept, at most 400, and "
+        "as many as labels may come for)",
     )
 
 

@@ -166,7 +166,10 @@ def pooled_aucs(
 
     Windows whose complete labels still have to come are no part of the latter.
     """
-    columns = next((board.paradigms for board in boards if board.paradigms), ())
+    with_rows = [
+        board for board in boards if len(board.event_ids)
+    ]  # the others know variants alone
+    columns = next((board.paradigms for board in with_rows or boards if board.paradigms), ())
     scored = [board for board in boards if board.paradigms == columns]
     fresh = pool(board.fresh_auc for board in scored)
     return columns, fresh, pool(board.true_auc for board in scored if board.all_here)

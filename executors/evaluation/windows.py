@@ -96,7 +96,7 @@ def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) 
             [board for board in boards if board.window not in judged],
             [one for one in figures if one.window not in judged],
         ),
-        events={one.window: one.block for one in figures}
+        events={one.window: one.block for one in figures if one.window not in judged}
         | {key: each["event"] for key, each in kept.items()},
         notes=_notes(len(judged)),
     )

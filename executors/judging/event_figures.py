@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,14 @@ SLICE_VALUES_MAX = 20
 _REST = "all others"
 
 
+class Part(NamedTuple):
+    """Rows of one source, or of one value of a sliced feature. auc: None with one class only."""
+
+    auc: AucEstimate | None
+    rows: int
+    positives: int
+
+
 @dataclass(frozen=True)
 class EventFigures:
     """What is said of one window's judged rows, and what pooled figures take from it.
@@ -39,7 +47,8 @@ class EventFigures:
     columns: names of the C scores. auc, losses: of all columns; None with one class only.
     positives: among the judged rows. expected: float64[C], how many each column expected.
     curves: of each column.
-    block: the window's `event` in a summary.
+    block: the window's `event` in a summary. sources, slices: its parts by source, and by feature
+    and value.
     """
 
     window: str
@@ -51,11 +60,22 @@ class EventFigures:
     expected: Floats
     curves: tuple[CalibrationCurve, ...]
     block: Json
+    sources: dict[str, Part]
+    slices: dict[str, dict[str, Part]]
 
     @classmethod
-    def of(cls, rows: EventRows, pipeline: PipelineSpec) -> EventFigures:
-        """Judge the rows of one window."""
+    def of(cls, rows: EventRows, pipeline: PipelineSpec | None = None) -> EventFigures:
+        """Judge the rows of one window. pipeline: whose they are; without it there are no parts."""
         auc = estimate_auc(rows.labels, rows.scores) if rows.columns else None
+        sources: dict[str, Mask] = {}
+        slices: dict[str, dict[str, Mask]] = {}
+        if pipeline is not None:
+            sources = dict(_by_source(rows, pipeline.source_names))
+            slices = {
+                feature: dict(_values(pipeline, feature, ids))
+                for feature, ids in rows.slices.items()
+                if feature in pipeline.dataset.features  # it may have been renamed since
+            }
         return cls(
             window=rows.window,
             columns=rows.columns,
@@ -65,7 +85,9 @@ class EventFigures:
             positives=int((rows.labels > 0.5).sum()),
             expected=rows.scores.sum(axis=0, dtype=np.float64),
             curves=tuple(CalibrationCurve.of(rows.labels, one) for one in rows.scores.T),
-            block=_block(rows, pipeline, auc),
+            block=_block(rows, auc, sources, slices),
+            sources=_parts(rows, sources),
+            slices={feature: _parts(rows, values) for feature, values in slices.items()},
         )
 
     @property
@@ -86,7 +108,8 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
     auc = pool(one.auc for one in counted)
     losses = pool_losses(one.losses for one in counted)
     if auc is None or losses is None:
-        return {"windows": 0, "judged": 0, "answers": {}}
+        return {"windows": 0, "judged": 0, "answers": {}, "sources": {}, "slices": {}}
+    columns = counted[0].columns
     positives = sum(one.positives for one in counted)
     expected = np.sum([one.expected for one in counted], axis=0)
     return {
@@ -100,7 +123,12 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
                 "calibration": float(expected[list(places)].mean()) / positives,
                 "curve": _curve(counted, places[0]),
             }
-            for column, places in over_seeds(counted[0].columns).items()
+            for column, places in over_seeds(columns).items()
+        },
+        "sources": _pooled_parts(columns, [one.sources for one in counted]),
+        "slices": {
+            feature: _pooled_parts(columns, [one.slices.get(feature, {}) for one in counted])
+            for feature in dict.fromkeys(name for one in counted for name in one.slices)
         },
     }
 
@@ -114,28 +142,62 @@ def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
     ]
 
 
-def _block(rows: EventRows, pipeline: PipelineSpec, auc: AucEstimate | None) -> Json:
-    whole = np.ones(rows.judged, np.bool_)
-    sources = _by_source(rows, pipeline.source_names)
+def _block(
+    rows: EventRows,
+    auc: AucEstimate | None,
+    sources: Mapping[str, Mask],
+    slices: Mapping[str, Mapping[str, Mask]],
+) -> Json:
     return {
         "rows": rows.rows,
         "judged": rows.judged,
         "unjudged": {"gone": rows.gone, "before": rows.before, "left_out": rows.left_out},
         "complete": rows.all_here,
-        "answers": _answers(rows, whole, auc, rows.rows),
-        "sources": {name: _part(rows, mask) for name, mask in sources},
+        "answers": _answers(rows, np.ones(rows.judged, np.bool_), auc, rows.rows),
+        "sources": {name: _part(rows, mask) for name, mask in sources.items()},
         "slices": {
-            feature: {name: _part(rows, mask) for name, mask in _values(pipeline, feature, ids)}
-            for feature, ids in rows.slices.items()
-            if feature in pipeline.dataset.features  # it may have been renamed since
+            feature: {name: _part(rows, mask) for name, mask in values.items()}
+            for feature, values in slices.items()
         },
     }
 
 
 def _part(rows: EventRows, mask: Mask) -> Json:
     """Figures of every answer on some of a window's rows."""
-    auc = estimate_auc(rows.labels[mask], rows.scores[mask]) if rows.columns else None
-    return _answers(rows, mask, auc, None)
+    return _answers(rows, mask, _auc_of(rows, mask), None)
+
+
+def _parts(rows: EventRows, masks: Mapping[str, Mask]) -> dict[str, Part]:
+    return {
+        name: Part(_auc_of(rows, mask), int(mask.sum()), int((rows.labels[mask] > 0.5).sum()))
+        for name, mask in masks.items()
+    }
+
+
+def _auc_of(rows: EventRows, mask: Mask) -> AucEstimate | None:
+    return estimate_auc(rows.labels[mask], rows.scores[mask]) if rows.columns else None
+
+
+def _pooled_parts(columns: Sequence[str], windows: Iterable[Mapping[str, Part]]) -> Json:
+    """AUCs of each part over windows, by answer; of one class in every window there is none."""
+    found: dict[str, list[Part]] = {}
+    for window in windows:
+        for name, part in window.items():
+            found.setdefault(name, []).append(part)
+    pooled: Json = {}
+    for name, several in found.items():
+        auc = pool(part.auc for part in several)
+        rows = sum(part.rows for part in several)
+        positives = sum(part.positives for part in several)
+        pooled[name] = {
+            column.name: {
+                "auc": None if auc is None else auc.interval(places).as_json(),
+                "rows": rows,
+                "positives": positives,
+            }
+            for column, places in over_seeds(columns).items()
+        }
+    return pooled
 
 
 def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int | None) -> Json:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from forebay.executors.judging.sample import in_sample
 from forebay.executors.window_files.scores import (
+    NO_TIME,
     Segments,
     empty_judged,
     judge_rows_max,
@@ -91,7 +92,7 @@ def event_rows(
     ends = np.array([span.end for span in spans], np.int64)
     parts = [_Parts() for _ in spans]
     for number, span in enumerate(spans):
-        _distribute(span.segments, starts, ends, parts)
+        _distribute(span.segments, number, starts, ends, parts)
         done = number - horizon
         if done >= 0:
             yield _rows(spans[done], parts[done], spans[-1].end, label_delay, columns)
@@ -100,7 +101,10 @@ def event_rows(
         yield _rows(spans[done], parts[done], spans[-1].end, label_delay, columns)
 
 
-def _distribute(segments: Segments, starts: Ids, ends: Ids, parts: Sequence[_Parts]) -> None:
+def _distribute(
+    segments: Segments, number: int, starts: Ids, ends: Ids, parts: Sequence[_Parts]
+) -> None:
+    """number: of the window that wrote the segments; fresh rows without a time count as of it."""
     judged = segments.judged()
     if judged is not None:
         ids = judged.column("event_id").to_numpy()
@@ -109,10 +113,13 @@ def _distribute(segments: Segments, starts: Ids, ends: Ids, parts: Sequence[_Par
         for place in np.unique(places[places >= 0]).tolist():
             parts[place].judged.append(judged.take(chosen[places == place]))
     for table, complete in ((segments.labels(), True), (segments.scores(), False)):
-        if table is None or "event_time" not in table.column_names:
+        if table is None:
             continue
         ids = table.column("event_id").to_numpy()
-        places = _places(table.column("event_time").to_numpy(), starts, ends)
+        times = table.column("event_time").to_numpy()
+        places = _places(times, starts, ends)
+        if not complete:
+            places = np.where(times == NO_TIME, number, places)
         for place in np.unique(places[places >= 0]).tolist():
             found = ids[places == place]
             parts[place].seen.append(found)

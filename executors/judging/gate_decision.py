@@ -38,4 +38,6 @@ def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
         DataError: when what is stored of it is missing or damaged.
     """
     stored = link.files.get("gate")
-    return None if stored is None else GateDecision.of_file(store_of(chain.home).path(stored))
+    if stored is None:
+        return None
+    return GateDecision.model_validate_json(store_of(chain.home).path(stored).read_bytes())

@@ -77,8 +77,8 @@ def judging_links(
 ) -> list[JudgingLink]:
     """The newest links that may judge rows of a window, in order: up to its parent.
 
-    They reach as far back as the oldest rows that its streams are read for, and two windows
-    further, since days are not equally long: one had ended when the first of these happened.
+    They reach as far back as the oldest rows that its streams are read for and two windows further,
+    since days are not equally long: one of them had ended when the first of these happened.
     """
     if parent is None:
         return []

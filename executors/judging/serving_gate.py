@@ -40,8 +40,7 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     delay = dataset.offset_max // timedelta(microseconds=1)
     variants = pipeline.train.paradigms
     figures = [
-        EventFigures.of(rows, pipeline)
-        for rows in event_rows(spans, dataset.label_horizon, delay, variants)
+        EventFigures.of(rows) for rows in event_rows(spans, dataset.label_horizon, delay, variants)
     ]
     serving = _serving(chain, variants[0]) if spec.against == "served" else None
     return decide(spec, variants, figures, serving)

@@ -26,6 +26,8 @@ from forebay.system.files import make_folder, sync, writing
 
 _Columns = Mapping[str, tuple[pa.DataType, float]]
 SCORES_FOLDER = "scores"
+# The `event_time` of a row that does not say one.
+NO_TIME = np.iinfo(np.int64).min
 _SCORES, _LABELS, _JUDGED = "scores", "labels", "judged"
 _PUBLISHED = "published"
 _ROWS_IN_MEMORY = 8_192
@@ -34,7 +36,7 @@ _SLICE_PREFIX = "slice:"
 _ROWS_MAX = b"rows_max"
 # What a segment says of each row beside ids, labels and scores; segments of earlier versions do
 # not, and are read as if nobody knew: the type of each column, and the value that says so.
-_TIME: _Columns = {"event_time": (pa.int64(), np.iinfo(np.int64).min)}
+_TIME: _Columns = {"event_time": (pa.int64(), NO_TIME)}
 _WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
 _SOURCE: _Columns = {"source": (pa.int32(), -1)}
 _ADDED = {

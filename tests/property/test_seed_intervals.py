@@ -45,7 +45,7 @@ def test_the_order_of_seeds_does_not_matter(
 ) -> None:
     values, covariance = found
     order = list(range(len(values)))
-    by.shuffle(order)  # type: ignore[attr-defined]
+    by.shuffle(order)
     again = mean_over_seeds(values[order], covariance[np.ix_(order, order)])
     assert again.reach == pytest.approx(mean_over_seeds(values, covariance).reach)
 
@@ -62,15 +62,15 @@ def test_seeds_that_are_further_apart_widen_it(found: tuple[np.ndarray, np.ndarr
 
 def test_the_interval_over_seeds_covers_the_truth_95_times_in_a_hundred() -> None:
     """Seeds of their own quality, on rows of their own: neither part alone would do."""
-    random = np.random.default_rng(11)
+    drawn = np.random.default_rng(11)
     inside = narrow = 0
     for _ in range(400):
-        labels = (random.random(300) < 0.4).astype(np.float32)
-        signal = labels + random.normal(size=300)
-        quality = random.normal(scale=0.35, size=4)
-        noise = random.normal(size=(300, 4))
+        labels = (drawn.random(300) < 0.4).astype(np.float32)
+        signal = labels + drawn.normal(size=300)
+        quality = drawn.normal(scale=0.35, size=4)
+        noise = drawn.normal(size=(300, 4))
         scores = signal[:, np.newaxis] + quality * labels[:, np.newaxis] + 0.3 * noise
-        base = signal + 0.3 * random.normal(size=300)
+        base = signal + 0.3 * drawn.normal(size=300)
         found = estimate_auc(labels, np.column_stack([scores, np.tile(base, (4, 1)).T]))
         assert found is not None
         one = found.difference((0, 1, 2, 3), (4, 5, 6, 7))

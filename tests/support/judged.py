@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from forebay.config.datasets import Feed
-from forebay.executors.window_files.scores import ScoreWriter
+from forebay.executors.window_files.scores import NO_TIME, ScoreWriter
 from forebay.mixture.minibatch import Minibatch
 from support.minibatches import labelled
 
@@ -20,7 +20,7 @@ Event = tuple[int, float, float]
 def timed(feed: Feed, events: Sequence[Event], source: int = 0) -> Minibatch:
     """Rows of (event id, hours since 1970, label)."""
     made = labelled(feed, [one for one, _, _ in events], [label for _, _, label in events])
-    times = np.array([int(hour * HOUR) for _, hour, _ in events], np.int64)
+    times = np.array([max(int(hour * HOUR), NO_TIME) for _, hour, _ in events], np.int64)
     sources = np.full(len(events), source, np.int32)
     ids = np.array([[one % 3] for one, _, _ in events], np.int64)
     return replace(made, event_times=times, sources=sources, ids=ids)

@@ -169,6 +169,18 @@ def test_figures_stand_by_source_and_slice_and_say_one_class(
     assert found["answers"]["mixture"]["seeds"] == 3
 
 
+def test_sources_and_slices_are_pooled_over_windows(chain: ModelChain, tmp_path: Path) -> None:
+    for day in range(4):
+        train(chain, tmp_path, day)
+    pooled = evaluate(spec(), chain, list(chain.newest_of(KEYS[:4]).values())).pooled["event"]
+    sources = {name: one["stream"]["rows"] for name, one in pooled["sources"].items()}
+    assert set(sources) == {"a", "b"}
+    assert sum(sources.values()) == 2 * ROWS
+    assert pooled["sources"]["a"]["mixture"]["auc"]["seeds"] == 3
+    red = pooled["slices"]["kind"]["red"]["mixture"]
+    assert (red["auc"], red["rows"], red["positives"]) == (None, 2 * ROWS // 3, 0)
+
+
 def test_progressive_figures_say_so_while_labels_come(chain: ModelChain, tmp_path: Path) -> None:
     for day in range(2):
         train(chain, tmp_path, day)

@@ -220,3 +220,27 @@ def test_windows_scored_by_other_paradigms_are_not_pooled() -> None:
     found = summarise_scores([counted, right, wrong])
     assert list(found["paradigms"]) == ["mixed"]
     assert found["paradigms"]["mixed"]["auc_fresh"]["value"] == 1.0
+
+
+def test_a_window_without_rows_does_not_say_what_is_pooled() -> None:
+    empty = board(("mixture",), [], [])
+    scored = board(("mixture", "mixture/memory", "mixture@1"), [0, 0, 1], [0, 0, 1])
+    found = summarise_scores([empty, scored])
+    assert list(found["paradigms"]) == ["mixture", "mixture/memory"]
+    assert found["paradigms"]["mixture"]["auc_true"]["seeds"] == 2
+    assert found["differences"] == []
+
+
+def test_seeds_are_one_variant_and_towers_no_rivals() -> None:
+    columns = ("mixture", "stream", "mixture/memory", "mixture@1", "stream@1")
+    found = board(columns, [0, 1, 0], [0, 1, 1])
+    found.scores[:, 3] = [0, 0, 1]
+    metrics = window_metrics(found)
+    assert list(metrics) == ["mixture", "stream", "mixture/memory"]
+    assert metrics["mixture"]["auc_true"] == pytest.approx((1.0 + 0.75) / 2)
+    assert metrics["stream"]["words_true"] == ""
+    (difference,) = summarise_scores([found])["differences"]
+    assert (difference["a"], difference["b"]) == ("mixture", "stream")
+    late = window_metrics(replace(found, all_here=False))
+    assert late["stream"]["words_true"] == "1.000 so far, 3 of 3 rows judged"
+    assert summarise_scores([replace(found, all_here=False)])["label"] == "fresh"

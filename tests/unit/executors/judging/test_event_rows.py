@@ -8,7 +8,7 @@ import numpy as np
 from support.judged import HOUR, Event, write_judged
 
 from forebay.executors.judging.event_rows import EventRows, EventSpan, event_rows
-from forebay.executors.window_files.scores import Segments
+from forebay.executors.window_files.scores import NO_TIME, Segments
 
 COLUMNS = ("mixture", "stream")
 SCORES = {event: (event / 100, 1 - event / 100) for event in range(100)}
@@ -84,3 +84,13 @@ def test_windows_that_judged_nothing_have_no_rows(tmp_path: Path) -> None:
     (found,) = event_rows(spans, 3, 0, COLUMNS)
     assert (found.columns, found.scores.shape, found.rows) == (COLUMNS, (0, 2), 0)
     assert list(event_rows([], 3, 0, COLUMNS)) == []
+
+
+def test_fresh_rows_that_say_no_time_count_with_the_window_that_published_them(
+    tmp_path: Path,
+) -> None:
+    fresh = [(1, NO_TIME / HOUR, 0.0), (2, 0.5, 0.0), (3, 1.5, 0.0)]
+    write_judged(tmp_path / "0", COLUMNS, fresh=fresh[:2])
+    write_judged(tmp_path / "1", COLUMNS, [(1, 0.2, 1)], SCORES, fresh=fresh[2:])
+    found = rows_of([tmp_path / "0", tmp_path / "1"], 2, delay=1)
+    assert [(one.rows, one.judged) for one in found.values()] == [(2, 1), (1, 0)]

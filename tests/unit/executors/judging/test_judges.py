@@ -115,7 +115,7 @@ def test_a_checkpoint_that_goes_while_it_is_read_is_gone(chain: ModelChain) -> N
         replace_link(chain, found.model_copy(update={"files": {}}))
         raise DataError("it is not there")
 
-    one = LinkScorers(chain, _Learner, load)  # type: ignore[arg-type]
+    one = LinkScorers(chain, _Learner, load)
     assert one.scorer(link.name) is None
 
 

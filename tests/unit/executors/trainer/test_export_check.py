@@ -97,15 +97,6 @@ def test_the_exported_model_answers_as_the_trained_one(learner: Any, exported: P
     assert check(exported, learner) <= 1e-6
 
 
-def test_another_variant_answers_as_its_own_column(learner: Any, tmp_path: Path) -> None:
-    learner.export(tmp_path, "mixed")
-    layout = layout_of(FEATURES, COLUMNS)
-    given = (tmp_path, learner, dataset(FEATURES), source(COLUMNS), layout, THREADS)
-    assert check_served(*given, "mixed") <= 1e-6
-    with pytest.raises(ExportError, match="is not fit to serve"):
-        check_served(*given, "mixture")
-
-
 def test_an_exported_model_is_on_disk_once_it_is_stored(learner: Any, tmp_path: Path) -> None:
     local, store = tmp_path / "g1" / "saved_model", FolderStore(tmp_path / "store")
     with disk(tmp_path) as watched:
@@ -135,6 +126,20 @@ def test_a_model_that_went_on_learning_is_told_from_its_export(
         check_served(tmp_path, towers, data, spec, layout, THREADS)
     assert str(tmp_path) in str(told.value)
     assert "not published" in str(told.value)
+
+
+def test_another_variant_answers_as_its_own_column(tmp_path: Path) -> None:
+    towers = make_towers("batch", "mixed")
+    for seed in range(20):
+        towers.learn(minibatch("batch" if seed < 10 else "stream", seed))
+    towers.export(tmp_path, "mixed")
+    from support.learning import COLUMNS as PLAIN_COLUMNS
+    from support.learning import FEATURES as PLAIN
+
+    data, spec, layout = dataset(PLAIN), source(PLAIN_COLUMNS), layout_of(PLAIN, PLAIN_COLUMNS)
+    assert check_served(tmp_path, towers, data, spec, layout, THREADS, "mixed") <= 1e-6
+    with pytest.raises(ExportError, match="is not fit to serve"):
+        check_served(tmp_path, towers, data, spec, layout, THREADS)
 
 
 @pytest.mark.parametrize(
