@@ -44,13 +44,17 @@ def advice_on_windows(pipeline: PipelineSpec, windows: Collection[Json]) -> Advi
     )
 
 
-def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
-    """Warnings about a line from the judgements of its last windows; none where all is well.
+def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Json]:
+    """Judgements of a line's last windows by window, as far as there are any.
 
     Windows whose labels are still to come say little; those before them are complete by now.
     """
-    links = chain.last(pipeline.dataset.label_horizon + WINDOWS_MAX)
-    return late_label_warnings(pipeline, list(chain.judgements(links).values()))
+    return chain.judgements(chain.last(pipeline.dataset.label_horizon + WINDOWS_MAX))
+
+
+def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
+    """Warnings about a line from the judgements of its last windows; none where all is well."""
+    return late_label_warnings(pipeline, line_windows(pipeline, chain).values())
 
 
 def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:

@@ -9,7 +9,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import is_warm_start
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
-from forebay.executors.advice.line import advice_on_windows
+from forebay.executors.advice.line import advice_on_windows, line_windows
 from forebay.executors.evaluation.row_notes import row_notes
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
@@ -106,7 +106,8 @@ def build_summary(
     agree, line = rows_verdict(list(found.values()))
     seen = links[-1].seen if links else {}
     model = links[-1].files.get("saved_model") if links else None
-    advice = advice_on_windows(pipeline, windows)
+    judgements = line_windows(pipeline, chain) | {one["window"]: one for one in windows}
+    advice = advice_on_windows(pipeline, judgements.values())
     return {
         "pipeline": pipeline.name,
         "line": chain.line,

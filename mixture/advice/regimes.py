@@ -34,8 +34,8 @@ class MeasuredVariant(Message):
     variant: paradigm and correction, such as `mixture+head`. options: settings of the pipeline's
     YAML other than their defaults, by dotted key (`model.mixture.gain`). auc: the mean over seeds;
     auc_by_seed: each seed's, in one order for all variants of the regime and as far apart as they
-    were within it; empty where only the mean is known. calibration:
-    predicted positives for each that was there.
+    were within it; empty where only the mean is known. calibration: predicted positives for each
+    that was there.
     """
 
     variant: str

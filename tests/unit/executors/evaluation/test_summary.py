@@ -198,6 +198,14 @@ def test_a_line_without_a_warm_start_is_told_from_its_jobs_too(home: Home) -> No
     assert (found["warm_start"], found["reused_windows"]) == (None, [FIRST])
 
 
+def test_advice_is_given_on_what_learns(home: Home) -> None:
+    chain = ModelChain(home, "ads")
+    assert summarise_windows(SPEC, chain, [FIRST], {})["advice"] is None
+    advice = summarise_windows(TOWERS, chain, [FIRST], {})["advice"]
+    assert (advice["declared"], advice["label_completeness"]) == ("mixture", None)
+    assert advice["words"].startswith("label completeness is unknown")
+
+
 def test_no_windows_are_no_rows_and_no_model(home: Home) -> None:
     found = summarise_windows(SPEC, ModelChain(home, "empty"), [], {})
     assert (found["windows"], found["seen"], found["model"]) == ([], {}, "")
