@@ -31,10 +31,11 @@ def page_text(found: dict[str, Any], command: str) -> str:
     lines = [f"Measured on {found['date']} over {seeds} seeds: `{command}`.", ""]
     for market in found["markets"]:
         lines += [*_market(market, seeds), ""]
-    lines += ["### CPU", "", "Of one variant alone, for a minibatch of 256 rows:", ""]
-    lines += ["| variant | CPU ms |", "|---|---|"]
-    lines += [f"| `{name}` | {cost:.1f} |" for name, cost in found["cpu_milliseconds"].items()]
-    return "\n".join(lines)
+    if costs := found["cpu_milliseconds"]:
+        lines += ["### CPU", "", "Of one variant alone, for a minibatch of 256 rows:", ""]
+        lines += ["| variant | CPU ms |", "|---|---|"]
+        lines += [f"| `{name}` | {cost:.1f} |" for name, cost in costs.items()]
+    return "\n".join(lines).rstrip()
 
 
 def _market(market: dict[str, Any], seeds: int) -> Iterator[str]:

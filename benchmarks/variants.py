@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 PARADIGMS = ("batch", "stream", "batch_then_stream", "mixed", "mixture")
@@ -9,12 +10,10 @@ SINGLE_TOWERS = PARADIGMS[:-1]
 CORRECTED = PARADIGMS[1:]
 
 
-def variants() -> list[dict[str, str]]:
-    """Every paradigm, then each that reads a stream with both corrections."""
+def variants(delays: Sequence[str]) -> list[dict[str, str]]:
+    """Every paradigm, then each that reads a stream with these corrections of late labels."""
     plain = [{"paradigm": name} for name in PARADIGMS]
-    return plain + [
-        {"paradigm": name, "delay": delay} for delay in ("head", "fnw") for name in CORRECTED
-    ]
+    return plain + [{"paradigm": name, "delay": delay} for delay in delays for name in CORRECTED]
 
 
 def train_of(wanted: list[dict[str, str]], *, guard: bool = False) -> dict[str, Any]:
