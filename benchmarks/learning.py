@@ -29,7 +29,7 @@ from learning_figures import Run, figures_of, summarised
 from learning_page import page_text, write_page
 from market_replay import DAYS, SPAN, replay_market
 from replay import Span, Window
-from variants import train_of, variants
+from variants import BOTH_FEEDS, train_of, variants
 
 from forebay.demo.ad_market import MARKETS, generate
 
@@ -66,10 +66,15 @@ def run(task: Task, options: dict[str, Any]) -> Run:
     """Figures of one market and seed."""
     market = MARKETS[task.market]
     events = generate(market, task.seed, days=task.days, hourly=task.hourly)
-    train = train_of(variants(task.delays), guard=task.guard)
     model = {"seed": task.seed, **options}
-    found = replay_market(market, events, train, model, span=task.span)
-    return figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
+    plain = train_of(variants(task.delays), guard=task.guard)
+    tuned = [each for each in BOTH_FEEDS.variants if each.get("delay") in {None, *task.delays}]
+    found = replay_market(market, events, plain, model, span=task.span)
+    figures = figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
+    train = train_of(tuned, guard=task.guard)
+    more = replay_market(market, events, train, model | BOTH_FEEDS.model, span=task.span)
+    others = figures_of(task.market, task.seed, more, events.share_known, guarded=task.guard)
+    return figures.with_tuned(others, BOTH_FEEDS)
 
 
 def cost(wanted: dict[str, str]) -> float:
