@@ -47,7 +47,9 @@ def main() -> None:
     wait = timedelta(hours=arguments.wait)
     flights = read_flights(source_file())
     pipeline = load_project(Path("config")).pipeline("flights")
-    train = train_of([{"paradigm": name} for name in BARE] if arguments.bare else variants())
+    train = train_of(
+        [{"paradigm": name} for name in BARE] if arguments.bare else variants(("head", "fnw"))
+    )
     spec = TrainSpec.model_validate({**train, "minibatch_rows": ROWS})
     model = pipeline.model.model_copy(update={"seed": arguments.seed})
     pipeline = pipeline.model_copy(update={"train": spec, "model": model})

@@ -31,7 +31,7 @@ from learning_page import page_text, write_page
 from learning_regimes import write_table
 from market_replay import DAYS, SPAN, replay_market
 from replay import Span, Window
-from variants import train_of, variants
+from variants import BOTH_FEEDS, train_of, variants
 
 from forebay.demo.ad_market import MARKETS, generate
 
@@ -39,7 +39,9 @@ SEEDS = (1, 2, 3, 4, 5)
 PAGE = Path("docs/learning.md")
 FIGURES = Path("mixture/metrics/learning.json")
 HOURLY = 2_000
-QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24), 250)
+DELAYS = ("head", "fnw")
+# Days, what of them is learnt and judged, events an hour, corrections.
+QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24), 250, DELAYS[:1])
 # What a variant costs is measured after so many hours, when its functions are traced.
 COST_FROM, COST_DAYS = 30, 3
 COST_SPAN = Span(COST_DAYS * 24, 0, COST_FROM)
@@ -54,6 +56,7 @@ class Task(NamedTuple):
     days: int = DAYS
     span: Span = SPAN
     hourly: int = HOURLY
+    delays: tuple[str, ...] = DELAYS
 
     @property
     def file_name(self) -> str:
@@ -65,10 +68,15 @@ def run(task: Task, options: dict[str, Any]) -> Run:
     """Figures of one market and seed."""
     market = MARKETS[task.market]
     events = generate(market, task.seed, days=task.days, hourly=task.hourly)
-    train = train_of(variants(), guard=task.guard)
     model = {"seed": task.seed, **options}
-    found = replay_market(market, events, train, model, span=task.span)
-    return figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
+    plain = train_of(variants(task.delays), guard=task.guard)
+    tuned = [each for each in BOTH_FEEDS.variants if each.get("delay") in {None, *task.delays}]
+    found = replay_market(market, events, plain, model, span=task.span)
+    figures = figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
+    train = train_of(tuned, guard=task.guard)
+    more = replay_market(market, events, train, model | BOTH_FEEDS.model, span=task.span)
+    others = figures_of(task.market, task.seed, more, events.share_known, guarded=task.guard)
+    return figures.with_tuned(others, BOTH_FEEDS)
 
 
 def cost(wanted: dict[str, str]) -> float:
@@ -100,7 +108,9 @@ def main() -> None:
         arguments.processes, mp_context=multiprocessing.get_context("spawn")
     ) as pool:
         runs = _run_all(pool, tasks, arguments)
-        costs = dict(zip(_names(), pool.map(cost, variants()), strict=True))
+        alone = [] if arguments.quick else variants(DELAYS)
+        names = ["+".join(each.values()) for each in alone]
+        costs = dict(zip(names, pool.map(cost, alone), strict=True))
     found = summarised(runs, costs)
     command = shlex.join(["python", "benchmarks/learning.py", *sys.argv[1:]])
     if arguments.quick or arguments.markets:
@@ -131,10 +141,6 @@ def _run_all(
             file.write_text(json.dumps(runs[-1]._asdict()))
         print(f"{time.monotonic() - began:6.0f} s  {task.file_name}", file=sys.stderr)
     return runs
-
-
-def _names() -> list[str]:
-    return ["+".join(each.values()) for each in variants()]
 
 
 def _arguments() -> argparse.Namespace:

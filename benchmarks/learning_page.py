@@ -27,17 +27,18 @@ def write_page(page: Path, found: dict[str, Any], command: str) -> None:
 
 def page_text(found: dict[str, Any], command: str) -> str:
     """All tables, each with its market's conditions."""
-    seeds = len(found["seeds"])
-    lines = [f"Measured on {found['date']} over {seeds} seeds: `{command}`.", ""]
+    seeds = ", ".join(map(str, found["seeds"]))
+    lines = [f"Measured on {found['date']} with seeds {seeds}: `{command}`.", ""]
     for market in found["markets"]:
-        lines += [*_market(market, seeds), ""]
-    lines += ["### CPU", "", "Of one variant alone, for a minibatch of 256 rows:", ""]
-    lines += ["| variant | CPU ms |", "|---|---|"]
-    lines += [f"| `{name}` | {cost:.1f} |" for name, cost in found["cpu_milliseconds"].items()]
-    return "\n".join(lines)
+        lines += [*_market(market), ""]
+    if costs := found["cpu_milliseconds"]:
+        lines += ["### CPU", "", "Of one variant alone, for a minibatch of 256 rows:", ""]
+        lines += ["| variant | CPU ms |", "|---|---|"]
+        lines += [f"| `{name}` | {cost:.1f} |" for name, cost in costs.items()]
+    return "\n".join(lines).rstrip()
 
 
-def _market(market: dict[str, Any], seeds: int) -> Iterator[str]:
+def _market(market: dict[str, Any]) -> Iterator[str]:
     low, high = (100 * share for share in market["completeness"])
     guarded = ", with the guard" if market["guarded"] else ""
     yield f"### {market['market'].capitalize()}{guarded}"
@@ -53,7 +54,7 @@ def _market(market: dict[str, Any], seeds: int) -> Iterator[str]:
     for name, one in market["variants"].items():
         yield (
             f"| `{name}` | {one['auc']:.4f} | {_signed(one['difference'], one['reach'], 4)} |"
-            f" {one['better']}/{seeds} | {one['normalised_entropy']:.3f} |"
+            f" {one['better']}/{len(one['by_seed'])} | {one['normalised_entropy']:.3f} |"
             f" {_signed(one['entropy_difference'], one['entropy_reach'], 3)} |"
             f" {one['calibration']:.2f} |"
         )

@@ -14,7 +14,7 @@ from forebay.home.paths import DEFAULT_HOME, ENVIRONMENT_NAME, Home
 
 USUAL_WAIT = timedelta(hours=9)
 PIPELINE, CONVERSIONS = "flights", "conversions"
-FIRST_WINDOW, LAST_WINDOW = "2013-06-01", "2013-06-14"
+FIRST_WINDOW, LAST_WINDOW = "2013-06-01", "2013-06-07"
 FIRST_HOUR, LAST_HOUR = "2026-03-07T00", "2026-03-08T23"
 CONFIG = Path("config")
 KAFKA_VARIANT = CONFIG / "variants" / "kafka"

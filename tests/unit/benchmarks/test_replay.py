@@ -13,6 +13,7 @@ from learning_figures import Run, figures_of, pooled_auc, reach, summarised
 from learning_page import BEGIN, END, page_text, write_page
 from market_replay import HISTORY_HOURS, HOUR_US, START_US, replay_market
 from replay import HISTORY, ROWS, STREAM, Replayed, Span
+from variants import BOTH_FEEDS
 
 from forebay.demo.ad_market import MARKETS, Events, generate
 from forebay.mixture.label_guard import GuardState
@@ -190,6 +191,17 @@ def test_differences_are_to_the_best_single_tower_of_each_seed() -> None:
     assert mixture["difference"] == pytest.approx(0.0)
     assert mixture["reach"] == pytest.approx(12.706 * 0.01, rel=1e-3)
     assert reach([0.5]) is None
+
+
+def test_variants_with_other_options_stand_beside_the_plain_ones() -> None:
+    plain, other = one_run(1, 0.70), one_run(1, 0.75)
+    run = plain.with_tuned(other, BOTH_FEEDS)
+    assert run.auc == plain.auc | {"mixture, both feeds": 0.75}
+    (market,) = summarised([run], {})["markets"]
+    tuned, mixture = (market["variants"][name] for name in ("mixture, both feeds", "mixture"))
+    assert tuned["variant"] == mixture["variant"] == "mixture"
+    assert tuned["options"] == {"model.mixture.adapt_learns": "both", "model.mixture.gain": 0.3}
+    assert mixture["options"] == {}
 
 
 def test_a_page_is_written_between_its_markers_and_nowhere_else(tmp_path: Any) -> None:

@@ -76,9 +76,9 @@ def test_files_hold_their_hour_and_complete_labels(market: Path) -> None:
     files = f"{market}/impressions/*/*/*.parquet"
     query = f"""
         select count(*), count(distinct id), count(*) filter (converted is null),
-          max(date_diff('second', at, known_at)),
-          count(*) filter (strftime(at at time zone 'UTC', '%Y-%m-%d') <> date),
-          count(*) filter (strftime(at at time zone 'UTC', '%H') <> hour)
+          max(date_diff('second', "at", known_at)),
+          count(*) filter (strftime("at" at time zone 'UTC', '%Y-%m-%d') <> date),
+          count(*) filter (strftime("at" at time zone 'UTC', '%H') <> hour)
         from read_parquet('{files}', hive_partitioning=true, hive_types_autocast=false)"""
     ((rows, ids, unknown, longest, other_day, other_hour),) = duckdb.sql(query).fetchall()
     assert rows == ids == prepare_market(market)[0].events
