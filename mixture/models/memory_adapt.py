@@ -126,8 +126,9 @@ class Mixture(ParadigmModel):
         for part in ("adapt", "alone"):
             if part in losses:
                 found[part] = self._stepped_adapt(inputs, losses[part], alone=part == "alone")
-        if "memory" in losses:
-            found["memory"] = self._learn_memory(inputs, losses["memory"])
+        rows = losses.get("memory")
+        if rows is not None:
+            found["memory"] = self._learn_memory(inputs, rows)
         return found[next(iter(losses))]
 
     def _learn_memory(self, inputs: Inputs, rows: RowLoss) -> tf.Tensor:
