@@ -146,4 +146,5 @@ def test_rows_of_a_stream_that_were_deleted_are_not_sampled(tmp_path: Path) -> N
     spans = spread_spans(EVERYTHING, 6, HOUR)
     with closing(open_source(spec, tmp_path)) as opened:
         found = sample_rows(opened, spans, [NUMBER], SampleLimits(), 10_000)
-    assert sorted(found.table.column(NUMBER).to_pylist()) == list(range(2 * ROWS, HOURS * ROWS))
+    # Of the hour that the first record left is in, some may have been deleted too.
+    assert sorted(found.table.column(NUMBER).to_pylist()) == list(range(3 * ROWS, HOURS * ROWS))
