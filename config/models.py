@@ -21,7 +21,7 @@ class Variant(NamedTuple):
     """A paradigm and how it corrects stream labels that are late.
 
     delay: `none` learns the label as the stream has it. `head` divides out what is not known yet,
-    `fnw` takes late positives from batch rows (see `mixture.models.late_labels`).
+    `fnw` takes late positives from batch rows (see `mixture.models.late.late_labels`).
     """
 
     paradigm: Paradigm

@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.models import MixtureSpec, ModelSpec, Variant
-from forebay.mixture.models.embeddings import Stack, Tables
-from forebay.mixture.models.late_labels import RowLoss
+from forebay.mixture.models.late.late_labels import RowLoss
+from forebay.mixture.models.layers.embeddings import Stack, Tables
+from forebay.mixture.models.layers.towers import MemoryInputs, Output, Tower
 from forebay.mixture.models.paradigm import (
     Inputs,
     ParadigmModel,
@@ -19,7 +20,6 @@ from forebay.mixture.models.paradigm import (
     named_variables,
     stepped,
 )
-from forebay.mixture.models.towers import MemoryInputs, Output, Tower
 
 
 class _Remembered(NamedTuple):

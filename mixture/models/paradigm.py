@@ -11,9 +11,9 @@ import tensorflow as tf
 from forebay.config.datasets import Feed
 from forebay.config.feeds import learns_from
 from forebay.config.models import Variant
-from forebay.mixture.models.embeddings import Place, Tables
-from forebay.mixture.models.late_labels import RowLoss
-from forebay.mixture.models.towers import MemoryInputs, Tower
+from forebay.mixture.models.late.late_labels import RowLoss
+from forebay.mixture.models.layers.embeddings import Place, Tables
+from forebay.mixture.models.layers.towers import MemoryInputs, Tower
 
 # The labels that a part of a model learns: of batch rows the complete ones, those of positives that
 # the stream gave as negatives (FNW), or both; of stream rows the fresh ones.

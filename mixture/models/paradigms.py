@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forebay.config.models import ModelSpec, Variant
-from forebay.mixture.models.embeddings import Stack
+from forebay.mixture.models.layers.embeddings import Stack
 from forebay.mixture.models.memory_adapt import Mixture
 from forebay.mixture.models.paradigm import ParadigmModel
 from forebay.mixture.models.single_tower import SingleTower

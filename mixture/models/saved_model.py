@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.tensors import RawEncoder, input_spec
-from forebay.mixture.models.embeddings import Stack, locate
+from forebay.mixture.models.layers.embeddings import Stack, locate
 from forebay.mixture.models.paradigm import Inputs
 from forebay.mixture.models.seed_models import SeedModels
 from forebay.mixture.models.step import AUTOGRAPH

@@ -9,10 +9,9 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.models import ModelSpec, Variant
-from forebay.mixture.models.delay_head import DelayHead, DelayRows
-from forebay.mixture.models.embeddings import Stack
-from forebay.mixture.models.guard import Guard
-from forebay.mixture.models.late_labels import (
+from forebay.mixture.models.late.delay_head import DelayHead, DelayRows
+from forebay.mixture.models.late.guard import Guard
+from forebay.mixture.models.late.late_labels import (
     RowLoss,
     added,
     label_loss,
@@ -20,6 +19,7 @@ from forebay.mixture.models.late_labels import (
     share_loss,
     weighted_loss,
 )
+from forebay.mixture.models.layers.embeddings import Stack
 from forebay.mixture.models.paradigm import Inputs, Lesson, ParadigmModel, Parts
 from forebay.mixture.models.paradigms import make_paradigm
 

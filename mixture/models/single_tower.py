@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from forebay.config.models import ModelSpec, Variant
-from forebay.mixture.models.embeddings import Stack, Tables
-from forebay.mixture.models.late_labels import RowLoss
+from forebay.mixture.models.late.late_labels import RowLoss
+from forebay.mixture.models.layers.embeddings import Stack, Tables
+from forebay.mixture.models.layers.towers import Tower
 from forebay.mixture.models.paradigm import (
     Inputs,
     ParadigmModel,
@@ -16,7 +17,6 @@ from forebay.mixture.models.paradigm import (
     named_variables,
     stepped,
 )
-from forebay.mixture.models.towers import Tower
 
 
 class SingleTower(ParadigmModel):

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.models.delay_head import DelayRows
-from forebay.mixture.models.embeddings import Stack, locate
+from forebay.mixture.models.late.delay_head import DelayRows
+from forebay.mixture.models.layers.embeddings import Stack, locate
 from forebay.mixture.models.paradigm import Inputs, Parts
 from forebay.mixture.models.seed_models import SeedModels, Stepped
 from forebay.mixture.score_columns import ScoreColumn

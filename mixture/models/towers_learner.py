@@ -16,8 +16,8 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import LeftOut
 from forebay.mixture.minibatch import Minibatch
-from forebay.mixture.models.embeddings import stacks_of
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
+from forebay.mixture.models.layers.embeddings import stacks_of
 from forebay.mixture.models.paradigm import Parts
 from forebay.mixture.models.saved_model import Exporter
 from forebay.mixture.models.seed_models import SeedModels

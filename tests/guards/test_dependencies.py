@@ -37,6 +37,7 @@ BROUGHT_BY = {
     "botocore": "boto3",
     "s3transfer": "boto3",
     "pendulum": "apache-airflow",
+    "uvicorn": "apache-airflow",
     "pydantic-core": "pydantic",
 }
 OUTSIDE_CORE = ("forebay/demo", "forebay/home/migrations", "forebay/testing")

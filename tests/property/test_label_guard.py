@@ -24,7 +24,7 @@ def guard() -> Any:
     start_tensorflow(THREADS)
     import tensorflow as tf
 
-    from forebay.mixture.models.guard import Guard
+    from forebay.mixture.models.late.guard import Guard
 
     one = Guard()
     vector = tf.TensorSpec([None], tf.float32)

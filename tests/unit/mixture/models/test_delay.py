@@ -36,8 +36,8 @@ def shares(learner: Any, batch: Any) -> Any:
     """What the delay head says of rows."""
     import tensorflow as tf
 
-    from forebay.mixture.models.delay_head import DelayRows
-    from forebay.mixture.models.embeddings import locate
+    from forebay.mixture.models.late.delay_head import DelayRows
+    from forebay.mixture.models.layers.embeddings import locate
     from forebay.mixture.models.paradigm import Inputs
 
     lists = tuple((tf.constant(s), tf.constant(v)) for s, v in batch.lists)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from forebay.config.models import ModelSpec
-from forebay.mixture.models.embeddings import Stack, Tables
+from forebay.mixture.models.layers.embeddings import Stack, Tables
+from forebay.mixture.models.layers.towers import Tower
 from forebay.mixture.models.paradigm import Inputs, checked, named_variables
-from forebay.mixture.models.towers import Tower
 
 # q begins at sigmoid(4) = 0.98: before anything is known of delays, labels count as they are.
 FIRST_LOGIT = 4.0

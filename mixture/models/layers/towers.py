@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from forebay.mixture.models.optimisers import Adam
+from forebay.mixture.models.layers.optimisers import Adam
 
 EXTRA_SEED = 500  # rows for extra inputs draw from a random stream of their own
 

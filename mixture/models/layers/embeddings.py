@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.models.optimisers import row_wise_adagrad
+from forebay.mixture.models.layers.optimisers import row_wise_adagrad
 
 INITIAL_SCALE = 0.05
 TABLE_SEED = 1_000  # tables draw from other random streams than tower layers do
