@@ -11,7 +11,6 @@ from forebay.config.sources import SourceSpec
 from forebay.errors import ForebayError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.window_files.checkpoints import MODEL_FOLDER
 from forebay.home.store import store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
@@ -49,8 +48,8 @@ def _identity(chain: ModelChain, link: Link) -> ModelIdentity | None:
         tree = store_of(chain.home).tree(stored)
     except ForebayError:
         return None  # the error that this is for matters more
-    file = tree / MODEL_FOLDER / IDENTITY
-    return ModelIdentity.model_validate_json(file.read_text()) if file.is_file() else None
+    file = next(tree.rglob(IDENTITY), None)
+    return None if file is None else ModelIdentity.model_validate_json(file.read_text())
 
 
 def _wanted(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> ModelIdentity:
