@@ -140,7 +140,7 @@ def test_exceptions_name_their_package() -> None:
         "forebay.datatasks.sources.iceberg.**",
         "forebay.datatasks.sources.kafka.**",
         "forebay.home.migrations.**",
-        "forebay.mixture.models.*",
+        "forebay.mixture.models.**",
         "forebay.operators.**",
     }
     assert all("*" not in line.split(" -> ")[1] for line in allowed)
