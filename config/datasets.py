@@ -68,8 +68,6 @@ class LabelSpec(Spec):
         rules = (self.positive, self.greater_than, self.less_than)
         if sum(rule is not None for rule in rules) > 1:
             raise ValueError("give one of positive, greater_than and less_than, not several")
-        if self.negative is not None and self.positive is None:
-            raise ValueError("negative lists the values beside those of positive: give both")
         return self
 
 

@@ -25,6 +25,10 @@ def check_labels(
     feeds = source_feeds(spec, sources)
     batch = {name: sources[name] for name, feed in feeds.items() if feed == "batch"}
     stream = {name: sources[name] for name, feed in feeds.items() if feed == "stream"}
+    label = spec.dataset.label
+    if label.negative is not None and label.positive is None:
+        message = "negative lists the values beside those of positive: give both"
+        yield document.problem(("dataset", "label", "negative"), "label-rule", message)
     if spec.dataset.label.known_at is not None:
         yield from _known_at(document, spec.dataset.label.known_at, batch)
         yield from _leaks(document, spec, spec.dataset.label.known_at)

@@ -481,12 +481,13 @@ def _read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> di
 
 
 def _learnt_rows(names: Sequence[str], seal: Seal) -> dict[str, dict[str, int]]:
-    """Rows of the window that each variant learnt or left out, by source and variant."""
+    """Rows that each variant learnt of the window, by source; and left out, if any were."""
     none = [0] * len(names)  # of a line whose windows did not count it yet
     return {
         name: {
-            paradigm: rows[at] - seal.base_learnt.get(paradigm, none)[at]
+            paradigm: count
             for paradigm, rows in seal.learnt.items()
+            if (count := rows[at] - seal.base_learnt.get(paradigm, none)[at]) or "/" not in paradigm
         }
         for at, name in enumerate(names)
         if seal.learnt

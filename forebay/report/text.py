@@ -147,7 +147,7 @@ def _window_table(facts: Facts) -> Table:
     for window in _all_windows(facts):
         counts = [window.rows["batch"], window.rows["stream"], window.dead, window.not_known]
         shown = [f"{count:,}" for count in counts[: len(columns)]]
-        true = [true_text(window, name) for name in facts.paradigms]
+        true = [_cell(true_text(window, name)) for name in facts.paradigms]
         table.add_row(_cell(window.window), *shown, *true)
     if facts.paradigms:
         pooled = {name: labels["auc_true"] for name, labels in facts.pooled.items()}
@@ -183,7 +183,7 @@ def _event_table(facts: Facts) -> Table:
     for paradigm in facts.paradigms:
         table.add_column(_cell(paradigm), justify="right")
     for window in facts.windows:
-        texts = [event_text(window, name) for name in facts.paradigms]
+        texts = [_cell(event_text(window, name)) for name in facts.paradigms]
         table.add_row(_cell(window.window), *texts)
     if facts.pooled_event:
         pooled = {name: one.auc for name, one in facts.pooled_event.items()}

@@ -99,7 +99,7 @@ def test_an_environment_without_tensorflow_submits_and_one_with_it_trains(tmp_pa
     project.command = lambda *arguments: [python, "-m", "forebay", *arguments]  # type: ignore[method-assign]
     summary = project.run(WINDOW, WINDOW, timeout_seconds=180)
     assert summary["rows_agree"]
-    assert set(summary["windows"][0]["metrics"]) == {"mixture"}
+    assert set(summary["windows"][0]["metrics"]) == {"mixture", "mixture/memory"}
 
 
 def test_without_tensorflow_the_error_names_the_package(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from forebay.cli import COMMANDS
 from forebay.demo.data import prepare
+from forebay.demo.market_data import prepare_market
 
 README = Path("README.md")
 REPOSITORY = Path.cwd()
@@ -68,6 +69,7 @@ class Newcomer:
 def test_the_examples(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     prepare(newcomer.home / "demo" / "data", timedelta(hours=9), with_log=True)
+    prepare_market(newcomer.home / "demo" / "market")
     for command in examples("console"):
         ended = newcomer.type(command)
         if "--output json" in command:
@@ -90,6 +92,7 @@ def test_the_examples_with_a_broker(tmp_path: Path) -> None:
 def test_the_examples_with_airflow(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     prepare(newcomer.home / "demo" / "data", timedelta(hours=9), with_log=True)
+    prepare_market(newcomer.home / "demo" / "market")
     try:
         for command in examples("console airflow"):
             newcomer.type(command)

@@ -131,10 +131,10 @@ def test_corrected_and_paused_models_serve_what_the_trainer_answers(
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert json.loads(done.stdout)["score"] == pytest.approx(answers[names[0]].tolist(), rel=1e-5)
     held = sum(file.stat().st_size for file in (folder / "variables").iterdir())
-    served = sum(4 * each.shape.num_elements() for each in first.served())
+    served = sum(4 * each.shape.num_elements() for each in first.served(0))
     assert held < 1.2 * served + 4_000
     heads = first.head.variables.values() if first.head is not None else ()
-    assert not {id(each) for each in heads} & {id(each) for each in first.served()}
+    assert not {id(each) for each in heads} & {id(each) for each in first.served(0)}
 
 
 def test_score_prints_json_for_a_file_and_nothing_on_stderr(model: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,9 +61,11 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
     found = Held()
     encode = Encoder.encode
 
-    def watched(self: Encoder, batch: pa.RecordBatch, row_ids: npt.NDArray[np.int64]) -> Encoded:
+    def watched(
+        self: Encoder, batch: pa.RecordBatch, row_ids: npt.NDArray[np.int64], *more: Any
+    ) -> Encoded:
         own = np.array(row_ids)
-        encoded = encode(self, batch, own)
+        encoded = encode(self, batch, own, *more)
         found.add(encoded.batch, own)
         return encoded
 

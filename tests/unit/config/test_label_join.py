@@ -42,7 +42,6 @@ def test_the_later_batch_rows_come_the_more_hours_are_together(offset: str, hour
 
 
 def test_hours_are_not_looked_at_where_nothing_is_found_by_them() -> None:
-    assert hours_together(made("1h", "24h", HEAD)) is None
     assert hours_together(made("1d", "24h", {"paradigm": "mixture"})) is None
     several = {"roles": {"data": {"count": 2}}}
     assert hours_together(made("1d", "24h", HEAD, job=several)) is None

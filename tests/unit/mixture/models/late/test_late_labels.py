@@ -17,7 +17,7 @@ LOGITS = np.linspace(-9, 9, 37, dtype=np.float32)
 @cache
 def late_labels() -> Any:
     start_tensorflow(THREADS)
-    from forebay.mixture.models import late_labels as module
+    from forebay.mixture.models.late import late_labels as module
 
     return module
 
