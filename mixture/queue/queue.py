@@ -128,7 +128,9 @@ class PrioritisedQueue:
         self._priority = FlooredPriority(
             sources.weights, sources.groups, sources.floors, sources.queue_unit
         )
-        self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in set(sources.feeds)}
+        # In declared order: a set has another one in each process.
+        feeds = dict.fromkeys(sources.feeds)
+        self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in feeds}
         self._passed_over: Counter[str] = Counter()
         self._is_last = False
         self._closed = False
