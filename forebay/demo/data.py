@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 
+from forebay.demo.build_once import build_once
 from forebay.demo.flights import Flights, fingerprint, read_flights, source_file
 from forebay.demo.stores import (
     FILE_ORIGINS,
@@ -19,13 +18,11 @@ from forebay.demo.stores import (
     write_log,
     write_parquet,
 )
-from forebay.system.files import write_atomically
 
 # The windows of the demo end in the middle of June; the rest of the year would only cost time.
 END = datetime(2013, 7, 1, tzinfo=UTC)
 # Raised whenever this code would write something else from the same flights.
 REVISION = 1
-_MARKER = "built.json"
 
 
 @dataclass(frozen=True)
@@ -60,21 +57,16 @@ class Built:
 def prepare(folder: Path, wait: timedelta, *, with_log: bool) -> tuple[Built, bool]:
     """Build the data below `folder`, or find it there; and whether it was found.
 
-    The marker is written last, so what an interrupted run left is built anew. `with_log` leaves
-    the stream out where it goes to Kafka.
+    `with_log` leaves the stream out where it goes to Kafka.
     """
     source = source_file()
     content = f"{fingerprint(source)}-r{REVISION}-{int(wait.total_seconds())}s-{int(with_log)}"
-    marker = folder / _MARKER
-    if marker.is_file():
-        found = json.loads(marker.read_text())
-        if found.get("content") == content:
-            return Built(**found), True
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    built = _build(read_flights(source), folder, wait, content, with_log=with_log)
-    write_atomically(marker, json.dumps(asdict(built), indent=1))
-    return built, False
+    return build_once(
+        folder,
+        content,
+        Built,
+        lambda: _build(read_flights(source), folder, wait, content, with_log=with_log),
+    )
 
 
 def stream_rows(wait: timedelta) -> pa.Table:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +14,12 @@ import pyarrow.parquet as pq
 
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.demo.ad_market import MARKETS, Times, generate
-from forebay.system.files import write_atomically
+from forebay.demo.build_once import build_once
 
 MARKET = MARKETS["late conversions"]
 SEED, DAYS = 1, 8
 # Raised whenever this code would write something else.
 REVISION = 1
-_MARKER = "built.json"
 _HOUR_US = 3_600_000_000
 _LOG_US = _HOUR_US // 4  # a segment of the log holds what was published in a quarter of an hour
 
@@ -50,22 +47,17 @@ class Generated:
 def prepare_market(folder: Path) -> tuple[Generated, bool]:
     """Generate the market below `folder`, or find it there; and whether it was found."""
     content = f"seed {SEED}, {DAYS} days, revision {REVISION}"
-    marker = folder / _MARKER
-    if marker.is_file():
-        found = json.loads(marker.read_text())
-        if found.get("content") == content:
-            return Generated(**found), True
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    return build_once(folder, content, Generated, lambda: _build(folder, content))
+
+
+def _build(folder: Path, content: str) -> Generated:
     events = generate(MARKET, SEED, days=DAYS)
     _write_files(events.history(), events.at, folder / "impressions")
     stream = events.stream()
     _write_log(stream, _micros(stream, "published"), folder / "live_impressions")
-    built = Generated(
+    return Generated(
         content, len(events.at), int(events.converted.sum()), round(events.share_known, 4)
     )
-    write_atomically(marker, json.dumps(asdict(built), indent=1))
-    return built, False
 
 
 def _write_files(rows: pa.Table, at: Times, folder: Path) -> None:

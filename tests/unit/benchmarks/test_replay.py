@@ -66,6 +66,11 @@ def watched(events: Events) -> tuple[Watching, Replayed]:
     return watching, found
 
 
+def hours_of(events: Events) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """In which hour each event happened, and was published."""
+    return (events.at - START_US) // HOUR_US, (events.published - START_US) // HOUR_US
+
+
 def rows_of(watching: Watching, what: str) -> npt.NDArray[np.int64]:
     return np.concatenate([one.row_ids for kind, one in watching.given if kind == what])
 
@@ -74,8 +79,7 @@ def test_every_row_is_learnt_once_in_its_own_window(
     watched: tuple[Watching, Replayed], events: Events
 ) -> None:
     watching, _ = watched
-    hour = (events.at - START_US) // HOUR_US
-    published = (events.published - START_US) // HOUR_US
+    hour, published = hours_of(events)
     history, stream = rows_of(watching, "batch"), rows_of(watching, "stream")
     assert (history % 2 == HISTORY).all()
     assert (stream % 2 == STREAM).all()
@@ -89,8 +93,7 @@ def test_an_event_is_scored_before_anything_of_its_hour_is_learnt(
     watched: tuple[Watching, Replayed], events: Events
 ) -> None:
     watching, found = watched
-    hour = (events.at - START_US) // HOUR_US
-    published = (events.published - START_US) // HOUR_US
+    hour, published = hours_of(events)
     newest = -1
     scored = 0
     for kind, one in watching.given:
