@@ -49,11 +49,13 @@ def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Json]:
 
     Windows whose labels are still to come say little; those before them are complete by now.
     """
-    return chain.judgements(chain.last(pipeline.dataset.label_horizon + WINDOWS_MAX))
+    return chain.last_judgements(pipeline.dataset.label_horizon + WINDOWS_MAX)
 
 
 def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
     """Warnings about a line from the judgements of its last windows; none where all is well."""
+    if pipeline.model.kind != "towers":
+        return []
     return late_label_warnings(pipeline, line_windows(pipeline, chain).values())
 
 

@@ -266,6 +266,11 @@ class ModelChain:
         found = self._read(lambda rows, line: judgement_rows.documents(rows, line, names))
         return {window: json.loads(text) for window, text in found.items()}
 
+    def last_judgements(self, count: int) -> dict[str, dict[str, Any]]:
+        """How good the last windows are, by window, in order; nobody judged those left out."""
+        found = self._read(lambda rows, line: judgement_rows.last_documents(rows, line, count))
+        return {window: json.loads(text) for window, text in found.items()}
+
     def add_file(self, link: Link, kind: FileKind, stored: Stored) -> Link:
         """Name something more that is stored of a link; the link with it."""
 

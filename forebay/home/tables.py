@@ -206,7 +206,7 @@ links = Table(
     _number("finished_at"),
     _number("recorded_at"),
     UniqueConstraint("line_id", "window_id", "generation"),
-    Index(None, "line_id", "late"),
+    Index(None, "line_id", "late", "ends_at", "starts_at"),
     Index(None, "line_id", "ends_at", "starts_at"),
 )
 # What the model of a link has seen of one source before the window and after it, what data

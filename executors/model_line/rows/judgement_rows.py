@@ -7,13 +7,38 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.executors.model_line.link import Parent
-from forebay.executors.model_line.rows.line_rows import is_of, link_id, require_id
+from forebay.executors.model_line.rows.line_rows import (
+    BEFORE,
+    EVER,
+    LATEST_FIRST,
+    OF_LINE,
+    OF_WINDOWS,
+    is_newest,
+    link_id,
+    require_id,
+)
 from forebay.home.rows import batches
 from forebay.home.tables import judgements, links, windows
 from forebay.system.instants import now_us
 
 _FORGET = delete(judgements).where(judgements.c.link_id == bindparam("link"))
 _STORE = insert(judgements)
+_OF_WINDOWS = (
+    select(windows.c.key, links.c.generation, judgements.c.document)
+    .select_from(links)
+    .join(windows, windows.c.id == links.c.window_id)
+    .join(judgements, judgements.c.link_id == links.c.id)
+    .where(OF_LINE, OF_WINDOWS)
+)
+_LAST = (
+    select(windows.c.key, judgements.c.document)
+    .select_from(links)
+    .join(windows, windows.c.id == links.c.window_id)
+    .outerjoin(judgements, judgements.c.link_id == links.c.id)
+    .where(OF_LINE, BEFORE, is_newest())
+    .order_by(*LATEST_FIRST)
+    .limit(bindparam("count"))
+)
 
 
 def store(connection: Connection, line: int, name: Parent, document: str) -> None:
@@ -34,14 +59,20 @@ def documents(connection: Connection, line: int | None, names: Iterable[Parent])
     generations = {name.window: name.generation for name in names}
     found: dict[str, str] = {}
     for keys in batches(generations):
-        rows = (
-            select(windows.c.key, links.c.generation, judgements.c.document)
-            .select_from(links)
-            .join(windows, windows.c.id == links.c.window_id)
-            .join(judgements, judgements.c.link_id == links.c.id)
-            .where(is_of(line), windows.c.key.in_(keys))
-        )
-        for row in connection.execute(rows):
+        for row in connection.execute(_OF_WINDOWS, {"line": line, "windows": keys}):
             if generations[row.key] == row.generation:
                 found[row.key] = row.document
     return found
+
+
+def last_documents(connection: Connection, line: int | None, count: int) -> dict[str, str]:
+    """The judgements of the newest links of the last windows, by window, in order.
+
+    Args:
+        connection: of the transaction.
+        line: the line's id.
+        count: of windows, those that nobody judged among them.
+    """
+    asked = {"line": line, "count": count, "end": EVER, "start": EVER}
+    rows = connection.execute(_LAST, asked).all()
+    return {row.key: row.document for row in reversed(rows) if row.document is not None}

@@ -31,15 +31,19 @@ _GENERATIONS = (
     .where(windows.c.key.in_(bindparam("keys", expanding=True)))
     .order_by(links.c.generation)
 )
-# Of statements that select from `links` and `windows`, with the parameters `line`, `window` and
-# `generation`. The pipeline too: its window is found by both, and nothing else is looked at.
+# Of statements that select from `links` and `windows`, with the parameters `line`, `window` or
+# `windows`, and `generation`. The pipeline too: its windows are found by both, and nothing else is
+# looked at.
 OF_LINE = links.c.line_id == bindparam("line")
-_OF_KEY = windows.c.key == bindparam("window")
-OF_WINDOW = _OF_KEY & (
+_OF_PIPELINE = (
     windows.c.pipeline
     == select(lines.c.pipeline).where(lines.c.id == bindparam("line")).scalar_subquery()
 )
+OF_WINDOW = (windows.c.key == bindparam("window")) & _OF_PIPELINE
+OF_WINDOWS = windows.c.key.in_(bindparam("windows", expanding=True)) & _OF_PIPELINE
 OF_GENERATION = links.c.generation == bindparam("generation")
+# Later than any window: who looks for what comes before it finds the last ones by their index.
+EVER = 2**62
 # Links before a window and after it, in the order of windows.
 BEFORE = place(links) < ONE
 AFTER = place(links) > ONE
@@ -58,7 +62,7 @@ _LATER = select(links.c.id).where(OF_LINE, AFTER).limit(1)
 _PLANNED = (
     select(windows.c.id)
     .join(plans)
-    .where(windows.c.pipeline == bindparam("pipeline"), _OF_KEY)
+    .where(windows.c.pipeline == bindparam("pipeline"), windows.c.key == bindparam("window"))
     .where(plans.c.generation == bindparam("generation"))
 )
 

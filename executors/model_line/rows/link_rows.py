@@ -14,11 +14,13 @@ from forebay.executors.model_line.rows import file_rows, source_rows
 from forebay.executors.model_line.rows.line_rows import (
     AFTER,
     BEFORE,
+    EVER,
     IN_ORDER,
     LATEST_FIRST,
     OF_GENERATION,
     OF_LINE,
     OF_WINDOW,
+    OF_WINDOWS,
     is_newest,
 )
 from forebay.home.rows import batches
@@ -38,8 +40,6 @@ PLAIN = (
 )
 _parents = links.alias("parents")
 _parent_windows = windows.alias("parent_windows")
-# Later than any window: who looks for what comes before it finds the last ones by their index.
-_EVER = 2**62
 # Made once, since making a statement takes longer than its execution.
 _LINKS = (
     select(
@@ -55,12 +55,16 @@ _LINKS = (
     .where(OF_LINE)
 )
 _NEWEST_LINKS = _LINKS.where(is_newest()).order_by(*IN_ORDER)
+_NEWEST_OF_WINDOWS = _LINKS.where(is_newest(), OF_WINDOWS)
 _LINK = _LINKS.where(OF_WINDOW, OF_GENERATION).limit(1)
 _NEWEST = _LINKS.where(OF_WINDOW).order_by(links.c.generation.desc()).limit(1)
 _BETWEEN = _NEWEST_LINKS.where(
     ~AFTER, place(links) >= tuple_(bindparam("first_end"), bindparam("first_start"))
 )
 _LINKS_AFTER = _NEWEST_LINKS.where(AFTER).limit(bindparam("count"))
+_LAST_LINKS = (
+    _LINKS.where(BEFORE, is_newest()).order_by(*LATEST_FIRST).limit(bindparam("count"))
+)
 _LINK_BEFORE = _LINKS.where(BEFORE).order_by(*LATEST_FIRST).limit(1)
 
 
@@ -86,8 +90,8 @@ def first_link(connection: Connection, line: int | None) -> Link | None:
 
 def last_links(connection: Connection, line: int | None, count: int) -> list[Link]:
     """The newest links of the last windows, in order."""
-    rows = _LINKS.where(BEFORE, is_newest()).order_by(*LATEST_FIRST).limit(count)
-    return list(reversed(_all(connection, rows, {"line": line, "end": _EVER, "start": _EVER})))
+    asked = {"line": line, "count": count, "end": EVER, "start": EVER}
+    return list(reversed(_all(connection, _LAST_LINKS, asked)))
 
 
 def all_links(connection: Connection, line: int | None) -> list[Link]:
@@ -99,7 +103,7 @@ def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) 
     """The newest links of these windows, in order; windows without one are left out."""
     found: list[Link] = []
     for some in batches(keys):
-        found += _all(connection, _NEWEST_LINKS.where(windows.c.key.in_(some)), {"line": line})
+        found += _all(connection, _NEWEST_OF_WINDOWS, {"line": line, "windows": some})
     return sorted(found, key=order_of)
 
 

@@ -148,7 +148,7 @@ def _make_lines() -> None:
         _number("finished_at"),
         _number("recorded_at"),
         UniqueConstraint("line_id", "window_id", "generation"),
-        Index(None, "line_id", "late"),
+        Index(None, "line_id", "late", "ends_at", "starts_at"),
         Index(None, "line_id", "ends_at", "starts_at"),
     )
 
