@@ -62,9 +62,7 @@ _BETWEEN = _NEWEST_LINKS.where(
     ~AFTER, place(links) >= tuple_(bindparam("first_end"), bindparam("first_start"))
 )
 _LINKS_AFTER = _NEWEST_LINKS.where(AFTER).limit(bindparam("count"))
-_LAST_LINKS = (
-    _LINKS.where(BEFORE, is_newest()).order_by(*LATEST_FIRST).limit(bindparam("count"))
-)
+_LAST_LINKS = _LINKS.where(BEFORE, is_newest()).order_by(*LATEST_FIRST).limit(bindparam("count"))
 _LINK_BEFORE = _LINKS.where(BEFORE).order_by(*LATEST_FIRST).limit(1)
 
 
