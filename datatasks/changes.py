@@ -36,7 +36,7 @@ def changes_since(
 ) -> dict[str, list[str]]:
     """Sentences about windows whose files are not those of their plans, by window.
 
-    One scan of each source that is cut by event time: what comes late to a stream is in its next
+    One look at each source that is cut by event time: what comes late to a stream is in its next
     window. Nothing is written. A source that cannot be looked at is a sentence too.
     """
     found: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def changes_since(
             with closing(open_source(sources[name], root, cache=cache)) as source:
                 if not source.bounded:
                     continue
-                scan = source.scan(spans)
+                scan = source.look(spans)
         except ForebayError as error:
             for share in alike:
                 text = f"{name} cannot be compared with what was planned: {error}"

@@ -211,7 +211,8 @@ def test_iceberg_plans_and_previews(python_with: Callable[[str], Path], tmp_path
 def test_report_writes_a_page(python_with: Callable[[str], Path], tmp_path: Path) -> None:
     project = with_summary(small_project(tmp_path, python_with("report")))
     project.forebay("report", "run.json", "--html", "page.html")
-    assert (project.root / "page.html").read_text().count("<svg") == 5
+    page = (project.root / "page.html").read_text()
+    assert page.count("<svg") == page.count("<figcaption>") >= 5
 
 
 def test_airflow_parses_a_pipeline(python_with: Callable[[str], Path], tmp_path: Path) -> None:

@@ -178,6 +178,14 @@ class Source(SourceKind, ABC):
             InfrastructureError: when the storage does not answer.
         """
 
+    def look(self, spans: Sequence[Interval]) -> Scan:
+        """What `scan` would plan for these spans, for a comparison with earlier plans.
+
+        A kind may leave out what only planning needs: the rest of the storage, and what is wrong
+        with it. Nothing is there any more: then the spans have no tasks.
+        """
+        return self.scan(spans)
+
     @abstractmethod
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int

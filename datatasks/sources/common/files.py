@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -153,12 +153,17 @@ class Files:
             self._fs.invalidate_cache()
             return bool(self._fs.exists(self.full(relative)))
 
-    def listing(self, *, hidden: bool = False) -> Listing:
-        """Every file below the folder, whatever its name; empty when the folder is not there."""
-        self.calls += 1
+    def listing(self, within: Sequence[str] = ("",), *, hidden: bool = False) -> Listing:
+        """Every file below the folder, whatever its name; empty when the folder is not there.
+
+        Args:
+            within: folders below it, none in another, for the files in these alone.
+            hidden: whether bookkeeping is listed too.
+        """
+        self.calls += len(within)
+        look = self._locals if self._fs is None else self._find
         with answering(self.folder):
-            found = self._locals(hidden=hidden) if self._fs is None else self._find(hidden=hidden)
-            rows = sorted(found)
+            rows = sorted(row for each in within for row in look(self.full(each), hidden=hidden))
         return Listing(
             pa.array([row[0] for row in rows], pa.string()),
             np.array([row[1] for row in rows], np.int64),
@@ -216,8 +221,8 @@ class Files:
         more = f" and {len(listing) - _SHOWN} more" if len(listing) > _SHOWN else ""
         return f"below {self.folder} lie {shown}{more}"
 
-    def _locals(self, *, hidden: bool) -> Iterator[_Row]:
-        for entry in files_below(self.folder, is_hidden):
+    def _locals(self, folder: str, *, hidden: bool) -> Iterator[_Row]:
+        for entry in files_below(folder, is_hidden):
             if hidden or not is_hidden(entry.name):
                 row = self._local(entry)
                 if row is not None:
@@ -239,10 +244,10 @@ class Files:
         inode = f"{info.st_dev}:{info.st_ino}" if info.st_ino else ""
         return _Row(relative, info.st_size, version, state, inode)
 
-    def _find(self, *, hidden: bool) -> Iterator[_Row]:
+    def _find(self, folder: str, *, hidden: bool) -> Iterator[_Row]:
         self._fs.invalidate_cache()
         try:
-            found = self._fs.find(self.folder, detail=True)
+            found = self._fs.find(folder, detail=True)
         except FileNotFoundError:
             return
         for path, info in found.items():

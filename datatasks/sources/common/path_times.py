@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.datatasks.sources.common.patterns import TimePattern
+from forebay.config.windows import Interval
+from forebay.datatasks.sources.common.files import is_hidden
+from forebay.datatasks.sources.common.patterns import TimePattern, has_magic
 from forebay.datatasks.sources.common.times import Times
 from forebay.errors import ConfigError
 
+# A listing of everything takes a call for a thousand files.
+FOLDERS_MAX = 24
 _SECOND_US = 1_000_000
 
 
@@ -25,6 +31,18 @@ def matching(paths: pa.Array, regex: str) -> npt.NDArray[np.int64]:
     except pa.ArrowInvalid as error:
         raise ConfigError(f"the paths of a source cannot be searched for: {error}") from error
     return np.flatnonzero(np.asarray(found).astype(np.bool_))
+
+
+def span_folders(pattern: TimePattern, spans: Sequence[Interval]) -> list[str] | None:
+    """The folders that hold all files of the spans; None where only a listing of all says it.
+
+    Also None for more folders than one listing of everything is worth.
+    """
+    if not pattern.folder or has_magic(pattern.folder):
+        return None
+    found = {folder for span in spans for folder in pattern.folders(span.start, span.end)}
+    hidden = any(is_hidden(name) for folder in found for name in folder.split("/"))
+    return None if hidden or len(found) > FOLDERS_MAX else sorted(found)
 
 
 def path_times(paths: pa.Array, pattern: TimePattern) -> tuple[Times, Times]:

@@ -18,7 +18,7 @@ from forebay.datatasks.sources.common.bundles import fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import Files, Listing
 from forebay.datatasks.sources.common.markers import Markers, MarkerSource
-from forebay.datatasks.sources.common.path_times import matching, path_times
+from forebay.datatasks.sources.common.path_times import matching, path_times, span_folders
 from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
 from forebay.datatasks.sources.common.times import Spans, Times
 from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
@@ -122,6 +122,17 @@ class ParquetSource(ParquetKind, MarkerSource):
         self._files.require_one_name(matched)
         if not len(matched):
             self._refuse_nothing(listing)
+        return self._planned(spans, matched, before)
+
+    def look(self, spans: Sequence[Interval]) -> Scan:
+        """Where paths name the time, the folders of the spans alone are listed."""
+        folders = None if self._pattern is None else span_folders(self._pattern, spans)
+        if folders is None:
+            return self.scan(spans)
+        before = self._files.calls
+        return self._planned(spans, self._matched(self._files.listing(folders)), before)
+
+    def _planned(self, spans: Sequence[Interval], matched: Listing, before: int) -> Scan:
         bounds = Spans(spans)
         chosen, low, high = self._near(matched, bounds)
         footers = FooterCache(self.cache, self._files, self.spec.event_time).footers(

@@ -1,0 +1,73 @@
+"""A look at some spans lists their folders alone, and sees of them what planning sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.parquet_source import DAY, START, days, source, table, write
+
+from forebay.datatasks.sources.common.base import Scan, Source
+from forebay.datatasks.sources.common.path_times import FOLDERS_MAX
+
+DAYS = 40
+BY_DAY = {"path": "data", "window_path": "date={date}/*.parquet"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for number in range(DAYS):
+        write(day(tmp_path, number), table([START + DAY * number] * 3))
+    return tmp_path
+
+
+def day(root: Path, number: int) -> Path:
+    return root / "data" / f"date={START + DAY * number:%Y-%m-%d}" / "rows.parquet"
+
+
+def paths(scan: Scan) -> list[str]:
+    return [each["path"] for ranges in scan.tasks["ranges"].to_pylist() for each in ranges]
+
+
+def test_it_is_what_planning_sees(root: Path) -> None:
+    spans = [days(DAYS)[number] for number in (3, 7)]
+    looked, scanned = source(root, BY_DAY).look(spans), source(root, BY_DAY).scan(spans)
+    assert looked.fingerprints == scanned.fingerprints
+    assert looked.tasks.equals(scanned.tasks)
+    assert looked.storage_calls == 2 + 2  # listings and footers
+    assert paths(looked) == ["date=2026-03-04/rows.parquet", "date=2026-03-08/rows.parquet"]
+
+
+def test_other_folders_are_not_looked_at(root: Path) -> None:
+    span = days(DAYS)[3:4]
+    before = source(root, BY_DAY).look(span)
+    (root / "data" / "stray.parquet").write_bytes(b"no file of Parquet")
+    assert source(root, BY_DAY).look(span).fingerprints == before.fingerprints
+
+
+def test_what_came_and_what_went_is_seen(root: Path) -> None:
+    span = days(DAYS)[3:4]
+    day(root, 3).with_name("more.parquet").write_bytes(day(root, 3).read_bytes())
+    assert len(paths(source(root, BY_DAY).look(span))) == 2
+    for path in day(root, 3).parent.iterdir():
+        path.unlink()
+    day(root, 3).parent.rmdir()
+    assert paths(source(root, BY_DAY).look(span)) == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*/rows.parquet", "date={date}*/rows.parquet"], ids=["of a glob", "with a glob"]
+)
+def test_folders_that_have_to_be_searched_for_are_listed_all(root: Path, pattern: str) -> None:
+    window_path = pattern if "{" in pattern else BY_DAY["window_path"]
+    options = {"path": "data" if "{" in pattern else f"data/{pattern}", "window_path": window_path}
+    looked = source(root, options).look(days(1))
+    assert looked.fingerprints == source(root, options).scan(days(1)).fingerprints
+
+
+def test_many_folders_are_one_listing(root: Path) -> None:
+    def listings(opened: Source, count: int) -> int:
+        return opened.look(days(count)).storage_calls - count
+
+    assert listings(source(root, BY_DAY), FOLDERS_MAX) == FOLDERS_MAX
+    assert listings(source(root, BY_DAY), FOLDERS_MAX + 1) == 1
