@@ -17,7 +17,7 @@ from support.small_disk import grow, limited, may_mount, tiny_file_system
 from support.truth_rows import serves
 
 ROWS = 60_000
-DISK_BYTES = 1_000 << 10  # the database and the labels of all rows need more
+DISK_BYTES = 1_400 << 10  # the database and the labels of all rows need more
 FILE_BYTES = 150_000  # one segment of labels needs more
 ARGUMENTS = ("run", "ads", "--from", WINDOW, "--to", WINDOW)
 
