@@ -178,6 +178,7 @@ def _pooled_parts(columns: Sequence[str], windows: Iterable[Mapping[str, Part]])
                 "auc": None if auc is None else auc.interval(places).as_json(),
                 "rows": rows,
                 "positives": positives,
+                "words": one_class_words(positives, rows) if auc is None else "",
             }
             for column, places in over_seeds(columns).items()
         }
@@ -194,7 +195,8 @@ def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int 
         value = None if estimate is None else estimate.value
         words = one_class_words(positives, len(labels)) if estimate is None else ""
         if not rows.all_here:
-            words = partial_words(value, len(labels), of_rows)
+            so_far = f"{words}, so far" if words and len(labels) else ""
+            words = so_far or partial_words(value, len(labels), of_rows)
         own = scores[:, list(places)].T
         found[column.name] = {
             "auc": value,
