@@ -12,7 +12,8 @@ from forebay.executors.evaluation.scoreboard import (
     label_completeness,
     pooled_aucs,
 )
-from forebay.executors.judging.event_figures import EventFigures, counted_windows, pooled_block
+from forebay.executors.judging.event_figures import EventFigures, pooled_block
+from forebay.executors.judging.evidence.window_figures import counted_windows
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.verdict import completeness_words, difference_words
 from forebay.mixture.score_columns import over_seeds

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.executors.judging.event_rows import EventRows
+from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
 from forebay.executors.judging.slice_names import slice_name
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.calibration_curve import CalibrationCurve, added
-from forebay.mixture.metrics.losses import LossEstimate, estimate_losses, pool_losses
+from forebay.mixture.metrics.losses import estimate_losses, pool_losses
 from forebay.mixture.metrics.probabilities import (
     calibration,
     log_loss,
@@ -41,21 +42,15 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EventFigures:
+class EventFigures(WindowFigures):
     """What is said of one window's judged rows, and what pooled figures take from it.
 
-    columns: names of the C scores. auc, losses: of all columns; None with one class only.
     positives: among the judged rows. expected: float64[C], how many each column expected.
     curves: of each column.
     block: the window's `event` in a summary. sources, slices: its parts by source, and by feature
     and value.
     """
 
-    window: str
-    columns: tuple[str, ...]
-    all_here: bool
-    auc: AucEstimate | None
-    losses: LossEstimate | None
     positives: int
     expected: Floats
     curves: tuple[CalibrationCurve, ...]
@@ -89,17 +84,6 @@ class EventFigures:
             sources=_parts(rows, sources),
             slices={feature: _parts(rows, values) for feature, values in slices.items()},
         )
-
-    @property
-    def counts(self) -> bool:
-        """Whether the window may be part of pooled figures and verdicts."""
-        return self.all_here and self.auc is not None
-
-
-def counted_windows(windows: Iterable[EventFigures]) -> list[EventFigures]:
-    """Those that count, and were scored by the same columns as the last of them."""
-    counted = [one for one in windows if one.counts]
-    return [one for one in counted if one.columns == counted[-1].columns]
 
 
 def pooled_block(windows: Iterable[EventFigures]) -> Json:
@@ -194,6 +178,7 @@ def _pooled_parts(columns: Sequence[str], windows: Iterable[Mapping[str, Part]])
                 "auc": None if auc is None else auc.interval(places).as_json(),
                 "rows": rows,
                 "positives": positives,
+                "words": one_class_words(positives, rows) if auc is None else "",
             }
             for column, places in over_seeds(columns).items()
         }
@@ -210,7 +195,8 @@ def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int 
         value = None if estimate is None else estimate.value
         words = one_class_words(positives, len(labels)) if estimate is None else ""
         if not rows.all_here:
-            words = partial_words(value, len(labels), of_rows)
+            so_far = f"{words}, so far" if words and len(labels) else ""
+            words = so_far or partial_words(value, len(labels), of_rows)
         own = scores[:, list(places)].T
         found[column.name] = {
             "auc": value,

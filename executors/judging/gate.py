@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forebay.config.jobs import GateMetric, PublishSpec
-from forebay.executors.judging.event_figures import EventFigures, counted_windows
+from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
 from forebay.executors.judging.gate_decision import GateDecision
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.estimate import Estimate
@@ -20,7 +20,7 @@ WINDOWS_MAX = 48
 def decide(
     spec: PublishSpec,
     variants: Sequence[str],
-    windows: Sequence[EventFigures],
+    windows: Sequence[WindowFigures],
     serving: str | None = None,
 ) -> GateDecision:
     """Choose the variant that serves.
@@ -62,9 +62,9 @@ def decide(
     return found.model_copy(update={"words": words, "windows": keys, "rows": rows})
 
 
-def _newest(windows: Sequence[EventFigures], rows_min: int) -> tuple[list[EventFigures], int]:
+def _newest(windows: Sequence[WindowFigures], rows_min: int) -> tuple[list[WindowFigures], int]:
     """The newest windows that count and have so many rows, in order, or all; and their rows."""
-    chosen: list[EventFigures] = []
+    chosen: list[WindowFigures] = []
     rows = 0
     for one in reversed(counted_windows(windows)):
         if rows < rows_min and one.losses is not None:
@@ -74,7 +74,7 @@ def _newest(windows: Sequence[EventFigures], rows_min: int) -> tuple[list[EventF
 
 
 def _best(
-    metric: GateMetric, chosen: Sequence[EventFigures], variants: Sequence[str], incumbent: str
+    metric: GateMetric, chosen: Sequence[WindowFigures], variants: Sequence[str], incumbent: str
 ) -> tuple[str, Estimate | None]:
     """The best variant, and by how much it is better than the incumbent; None where it is that."""
     auc, losses = pool(one.auc for one in chosen), pool_losses(one.losses for one in chosen)

@@ -1,23 +1,39 @@
-"""The gate of one line: it reads event scores of the newest windows before a model is exported."""
+"""The gate of one line: it knows event scores of the newest windows before a model is exported.
+
+What it knows of earlier windows was stored with the last link that had a gate. So of each window
+the scores are read once, by its own gate, and not again by each of the windows after it.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Interval
-from forebay.executors.judging.event_figures import EventFigures
-from forebay.executors.judging.event_rows import EventSpan, event_rows
+from forebay.errors import DataError
+from forebay.executors.judging.evidence.gate_evidence import GateEvidence, KnownWindow
+from forebay.executors.judging.evidence.gather import TrainedWindow, gather
 from forebay.executors.judging.gate import WINDOWS_MAX, decide
 from forebay.executors.judging.gate_decision import GateDecision, gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
-from forebay.home.store import store_of
+from forebay.home.store import Store, store_of
 from forebay.system.instants import to_us
 
+_LOG = logging.getLogger(__name__)
 
-def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> GateDecision | None:
+
+class GateChoice(NamedTuple):
+    """What serves of a link, and what the gate of the next link will know."""
+
+    decision: GateDecision
+    evidence: GateEvidence
+
+
+def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> GateChoice | None:
     """Which variant of a link serves; None where no gate is declared.
 
     link: it may not be recorded yet; its scores are in the store.
@@ -28,22 +44,39 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     spec, dataset = pipeline.job.publish, pipeline.dataset
     if spec.when != "gate" or pipeline.model.kind != "towers":
         return None
-    windows = WINDOWS_MAX + dataset.label_horizon
-    since = link.start - windows * (link.end - link.start)
+    horizon = dataset.label_horizon
+    since = link.start - (WINDOWS_MAX + horizon) * (link.end - link.start)
     before = chain.between(Interval(since, since), link)
-    trained = [one for one in before if one.window != link.window]
-    store, spans = store_of(chain.home), []
-    for one in [*trained, link]:
-        stored = one.files.get("scores")
-        segments = Segments(one.window, store.tree(stored) if stored else None)
-        spans.append(EventSpan(one.window, to_us(one.start), to_us(one.end), segments))
-    delay = dataset.offset_max // timedelta(microseconds=1)
-    variants = pipeline.train.paradigms
-    figures = [
-        EventFigures.of(rows) for rows in event_rows(spans, dataset.label_horizon, delay, variants)
+    links = [*(one for one in before if one.window != link.window), link]
+    store = store_of(chain.home)
+    trained = [
+        TrainedWindow(one.name, to_us(one.start), to_us(one.end), _opener(store, one))
+        for one in links
     ]
+    evidence = gather(trained, horizon, _known(store, links, horizon))
+    variants = pipeline.train.paradigms
     serving = _serving(chain, variants[0]) if spec.against == "served" else None
-    return decide(spec, variants, figures, serving)
+    figures = evidence.figures(dataset.offset_max)
+    return GateChoice(decide(spec, variants, figures, serving), evidence)
+
+
+def _opener(store: Store, link: Link) -> Callable[[], Segments]:
+    stored = link.files.get("scores")
+    return lambda: Segments(link.window, store.tree(stored) if stored else None)
+
+
+def _known(store: Store, links: Sequence[Link], horizon: int) -> list[KnownWindow]:
+    """What is stored with the newest of the links before the last one that have something."""
+    names = [link.name for link in links[:-1]]
+    stored = next((one.files["evidence"] for one in links[-2::-1] if "evidence" in one.files), None)
+    if stored is None:
+        return []
+    try:
+        evidence = GateEvidence.of_file(store.path(stored))
+    except DataError as error:
+        _LOG.warning("%s. The gate reads the scores of its windows again instead", error)
+        return []
+    return [] if evidence is None else evidence.of_links(names, horizon)
 
 
 def _serving(chain: ModelChain, declared: str) -> str | None:

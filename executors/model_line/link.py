@@ -52,7 +52,9 @@ class ReadRows(Message):
     offsets: OffsetsRead = NO_OFFSETS
 
 
-FileKind = Literal["checkpoint", "scores", "steps", "dead_letters", "saved_model", "gate"]
+FileKind = Literal[
+    "checkpoint", "scores", "steps", "dead_letters", "saved_model", "gate", "evidence"
+]
 
 
 class Link(Message):
@@ -63,7 +65,7 @@ class Link(Message):
     learnt: rows of it that each paradigm learnt from, by source name and paradigm; none where the
     model only counts.
     files: what of it is in the store, until enough later windows are trained; saved_model is
-    there where a job ended with the window.
+    there where a job ended with the window, and of a gate its decision and evidence.
     resumed_from_step: steps of the window that were sealed when its trainer took it up last.
     resumed_from_runtime: where these were sealed, if that was on another host.
     model_fingerprint: fingerprint of everything that decides the model's shape and meaning.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.judging.evidence.gate_evidence import EVIDENCE_FILE
 from forebay.executors.judging.gate_decision import GATE_FILE
 from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
@@ -62,13 +63,15 @@ class CheckedExport:
         """
         key, generation = window.key, window.generation
         folder, found = chain.folder(key, generation), dict[FileKind, Stored]()
-        gate = choose_variant(self.request.pipeline_spec(), chain, link)
-        self.write(folder / "saved_model", key, None if gate is None else gate.variant)
+        chosen = choose_variant(self.request.pipeline_spec(), chain, link)
+        self.write(folder / "saved_model", key, None if chosen is None else chosen.decision.variant)
         with self.progress.phase("store"):
-            if gate is not None:
-                _LOG.info("window %s: %s", key, gate.words)
-                write_atomically(folder / GATE_FILE, gate.model_dump_json(indent=1))
+            if chosen is not None:
+                _LOG.info("window %s: %s", key, chosen.decision.words)
+                write_atomically(folder / GATE_FILE, chosen.decision.model_dump_json(indent=1))
                 found["gate"] = archive.put(key, generation, "gate", folder / GATE_FILE)
+                write_atomically(folder / EVIDENCE_FILE, chosen.evidence.model_dump_json())
+                found["evidence"] = archive.put(key, generation, "evidence", folder / EVIDENCE_FILE)
             model = archive.put(key, generation, "saved_model", folder / "saved_model")
         return {**found, "saved_model": model}
 

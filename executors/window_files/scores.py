@@ -269,6 +269,11 @@ def slices_of(judged: pa.Table) -> tuple[str, ...]:
     return tuple(name.removeprefix(_SLICE_PREFIX) for name in names)
 
 
+def without_slices(judged: pa.Table) -> pa.Table:
+    """The same rows without the ids of features."""
+    return judged.drop_columns([_SLICE_PREFIX + name for name in slices_of(judged)])
+
+
 def slice_ids(judged: pa.Table, feature: str) -> npt.NDArray[np.int64]:
     """The ids of one of them, int64[N]."""
     return np.asarray(judged.column(_SLICE_PREFIX + feature).to_numpy(), np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,6 +66,19 @@ class EventFacts(NamedTuple):
     calibration: float
 
 
+class PartFacts(NamedTuple):
+    """Pooled event scores of one source, or of one value of a sliced feature.
+
+    aucs: by variant or tower. words: why there are none; empty where there are.
+    """
+
+    value: str
+    rows: int
+    positives: int
+    aucs: dict[str, Estimate | None]
+    words: str
+
+
 class CurvePoint(NamedTuple):
     """Rows with like scores: the mean score, and the share of positives among them."""
 
@@ -86,6 +100,7 @@ class Facts:
     """Everything that a report shows.
 
     pooled_event, curves: of event scores, by variant or tower; empty where there are none.
+    parts: of pooled event scores, by what they are parts of: `source`, `slice of category`.
     """
 
     pipeline: str
@@ -95,6 +110,7 @@ class Facts:
     pooled: dict[str, dict[str, Estimate | None]]
     pooled_event: dict[str, EventFacts]
     curves: dict[str, list[CurvePoint]]
+    parts: dict[str, list[PartFacts]]
     ages: list[AgePoint]
     scored_at: str
     gate: str
@@ -178,6 +194,7 @@ def facts_of(summary: Json) -> Facts:
             ]
             for name, answer in event.get("answers", {}).items()
         },
+        parts={of: _parts(values) for of, values in _divided(event) if values},
         ages=[_age(one) for one in pooled.get("label_ages", [])],
         scored_at=pooled.get("scored_at", "publication"),
         gate=(summary.get("gate") or {}).get("words", ""),
@@ -240,6 +257,28 @@ def _series(value: Json | None) -> Series | None:
 def _figure(metrics: Json, name: str) -> Estimate | None:
     value, interval = metrics.get(name), metrics.get(f"{name}_interval")
     return None if value is None or interval is None else Estimate(value, *interval)
+
+
+def _divided(event: Json) -> Iterator[tuple[str, Json]]:
+    yield "source", event.get("sources", {})
+    for feature, values in event.get("slices", {}).items():
+        yield f"slice of {feature}", values
+
+
+def _parts(values: Json) -> list[PartFacts]:
+    """Those with the most rows first. Summaries of earlier versions do not say why none are."""
+    found = [
+        PartFacts(
+            value=value,
+            rows=next(iter(answers.values()))["rows"],
+            positives=next(iter(answers.values()))["positives"],
+            aucs={name: _estimate(one["auc"]) for name, one in answers.items()},
+            words=next(iter(answers.values())).get("words", ""),
+        )
+        for value, answers in values.items()
+        if answers
+    ]
+    return sorted(found, key=lambda part: -part.rows)
 
 
 def _age(value: Json) -> AgePoint:

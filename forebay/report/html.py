@@ -7,7 +7,7 @@ from forebay.report.facts import Facts
 from forebay.report.label_plots import age_plot, calibration_plot, event_plot
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
 from forebay.report.step_plots import lag_plot, loss_plot, step_rows_plot
-from forebay.report.text import estimate_text, event_text, share_words, true_text
+from forebay.report.text import estimate_text, event_text, part_text, share_words, true_text
 from forebay.system.extras import require_extra
 
 
@@ -30,6 +30,7 @@ def render_html(facts: Facts) -> str:
     environment.filters["estimate"] = estimate_text
     environment.filters["share"] = share_words
     environment.globals |= {"true_text": true_text, "event_text": event_text}
+    environment.globals["part_text"] = part_text
     plots = {
         "AUC by window, scored at the event": event_plot(facts),
         "AUC by window, scored at publication": auc_plot(facts),

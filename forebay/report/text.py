@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from forebay.mixture.metrics.estimate import Estimate
-from forebay.report.facts import Facts, WindowFacts
+from forebay.report.facts import Facts, PartFacts, WindowFacts
 from forebay.system.terminal import printable
 
 
@@ -22,6 +22,8 @@ def print_report(facts: Facts, console: Console) -> None:
             console.print(_fresh_table(facts))
         if facts.has_event:
             console.print(_event_table(facts))
+        for of, parts in facts.parts.items():
+            console.print(_part_table(of, parts))
         for line in closing_lines(facts):
             console.print(_cell(line), highlight=False, soft_wrap=True)
         return
@@ -44,6 +46,11 @@ def plain_lines(facts: Facts) -> Iterator[str]:
             )
         for name in window.event:
             yield f"event auc {window.window}  {name}  {event_text(window, name)}"
+    for of, parts in facts.parts.items():
+        for part in parts:
+            counts = f"rows {part.rows}  positives {part.positives}"
+            for name in part.aucs:
+                yield f"{of}  {part.value}  {counts}  {name}  {part_text(part, name)}"
     yield from closing_lines(facts)
 
 
@@ -123,6 +130,11 @@ def event_text(window: WindowFacts, name: str) -> str:
     return window.event_words[name] or estimate_text(window.event[name])
 
 
+def part_text(part: PartFacts, name: str) -> str:
+    """AUC of one source or slice, or why it has none."""
+    return part.words or estimate_text(part.aucs[name])
+
+
 def _cell(text: str) -> str:
     """Text of data among what `rich` reads as markup."""
     return escape(printable(text))
@@ -189,6 +201,19 @@ def _event_table(facts: Facts) -> Table:
         pooled = {name: one.auc for name, one in facts.pooled_event.items()}
         table.add_section()
         table.add_row("pooled", *_cells(facts, pooled), style="bold")
+    return table
+
+
+def _part_table(of: str, parts: Sequence[PartFacts]) -> Table:
+    title = _cell(f"AUC of event scores by {of} (95% interval)")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=title)
+    table.add_column(_cell(of))
+    names = list(parts[0].aucs)
+    for column in ("rows", "positives", *names):
+        table.add_column(_cell(column), justify="right")
+    for part in parts:
+        texts = [_cell(part_text(part, name)) for name in names]
+        table.add_row(_cell(part.value), f"{part.rows:,}", f"{part.positives:,}", *texts)
     return table
 
 

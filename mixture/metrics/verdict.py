@@ -8,7 +8,7 @@ from forebay.mixture.metrics.estimate import Estimate
 
 COMPLETENESS_MIN = 0.9
 # These let no complete label near the output: what is not known by publication trains as 0.
-_TRUSTS_FRESH_LABELS = ("mixture", "stream")
+_TRUSTS_FRESH_LABELS = ("mixture", "stream", "batch_then_stream")
 
 
 def difference_words(first: str, second: str, difference: Estimate) -> str:
@@ -34,10 +34,12 @@ def partial_words(value: float | None, judged: int, rows: int | None = None) -> 
 
 
 def one_class_words(positives: int, rows: int) -> str:
-    """Why a figure that compares both classes does not exist."""
+    """Why a figure that compares both classes does not exist, of one window or of several."""
     if rows == 0:
         return "no rows judged"
-    return f"one class only: {positives:,} of {rows:,} rows are positive"
+    where = "one class" if positives in {0, rows} else "one class in each window"
+    of = "positive" if positives == 1 else "positives"
+    return f"{where}: {positives:,} {of} of {rows:,} row{'s' if rows != 1 else ''}"
 
 
 def completeness_words(paradigms: Sequence[str], fresh: int, complete: int) -> str | None:

@@ -90,6 +90,40 @@ def test_partial_figures_say_how_partial_they_are() -> None:
     assert "grey, as labels are still to come: 2013-06-02 (378 of 919 rows judged)" in page
 
 
+def test_sources_and_slices_have_intervals_or_say_why_not() -> None:
+    facts = facts_of(summary())
+    lines = list(plain_lines(facts))
+    one_class = "one class: 0 positives of 312 rows"
+    assert f"source  flights_files  rows 312  positives 0  mixed  {one_class}" in lines
+    figure = "0.640 (0.610-0.670)"
+    assert f"slice of carrier  <AA>  rows 500  positives 90  mixture/memory  {figure}" in lines
+    terminal = io.StringIO()
+    print_report(facts, Console(file=terminal, force_terminal=True, width=220, color_system=None))
+    assert terminal.getvalue().count(one_class) == len(PARADIGMS) + 1
+    page = render_html(facts)
+    assert [name for name in headings(page) if name.startswith("AUC by s")] == [
+        *("AUC by source", "AUC by slice of carrier")
+    ]
+    assert page.count(one_class) == 1, "one cell for all variants"
+    row = page[page.index("<td>&lt;AA&gt;</td>") :].split("</tr>")[0]
+    assert re.findall("<td>(.*?)</td>", row) == ["&lt;AA&gt;", "500", "90", *[figure] * 4]
+    assert page.index("all others") < page.index("&lt;AA&gt;"), "most rows first"
+
+
+def test_a_warning_is_told_by_its_word_and_advice_follows_it() -> None:
+    page = render_html(facts_of(summary()))
+    assert '<p class="warning">Warning: mixture is a bad choice here' in page
+    assert "<p>Advice: 31% (28%-34%) of 1,000 positives are known</p>" in page
+
+
+def test_what_a_phone_cannot_show_beside_each_other_is_scrolled() -> None:
+    """Tables and drawings are wider than 400 px; the page around them is not."""
+    page = render_html(facts_of(summary()))
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    wide = re.findall(r"<(?:table|svg)\b", page)
+    assert len(re.findall(r'<div class="scroll"[^>]*>\s*<(?:table|svg)\b', page)) == len(wide)
+
+
 class _Outside(HTMLParser):
     """Collects everything that a browser would fetch, and the page's text."""
 

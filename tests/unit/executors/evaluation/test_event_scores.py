@@ -164,7 +164,7 @@ def test_figures_stand_by_source_and_slice_and_say_one_class(
         "red": ROWS // 3,
     }
     red = slices["red"]["mixture"]
-    assert (red["auc"], red["words"]) == (None, "one class only: 0 of 20 rows are positive")
+    assert (red["auc"], red["words"]) == (None, "one class: 0 positives of 20 rows")
     assert red["log_loss"] > 0
     assert found["answers"]["mixture"]["seeds"] == 3
 
@@ -179,6 +179,8 @@ def test_sources_and_slices_are_pooled_over_windows(chain: ModelChain, tmp_path:
     assert pooled["sources"]["a"]["mixture"]["auc"]["seeds"] == 3
     red = pooled["slices"]["kind"]["red"]["mixture"]
     assert (red["auc"], red["rows"], red["positives"]) == (None, 2 * ROWS // 3, 0)
+    assert red["words"] == f"one class: 0 positives of {2 * ROWS // 3} rows"
+    assert pooled["sources"]["a"]["mixture"]["words"] == ""
 
 
 def test_progressive_figures_say_so_while_labels_come(chain: ModelChain, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.judged import Event, write_judged
 from support.links import window_of
@@ -13,10 +14,12 @@ from support.model_lines import export, record_link
 from support.stages import pipeline
 
 from forebay.config.pipelines import PipelineSpec
-from forebay.executors.judging.gate_decision import gate_decision
+from forebay.executors.judging import serving_gate
+from forebay.executors.judging.gate_decision import GateDecision, gate_decision
 from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
+from forebay.executors.window_files.scores import Segments
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 from forebay.home.store import store_of
@@ -47,6 +50,34 @@ def train(chain: ModelChain, folder: Path, day: int, better: str) -> Link:
     return record_link(chain, KEYS[day], {"a": 2}, parent=before, files={"scores": stored})
 
 
+def decided(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> GateDecision:
+    found = choose_variant(pipeline, chain, link)
+    assert found is not None
+    return found.decision
+
+
+def keep_evidence(chain: ModelChain, link: Link) -> Link:
+    """As an export does."""
+    found = choose_variant(spec(), chain, link)
+    assert found is not None
+    content = found.evidence.model_dump_json().encode()
+    return chain.add_file(link, "evidence", store_of(chain.home).put("models", "evidence", content))
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Windows whose scores were read."""
+    found: list[str] = []
+
+    class Opened(Segments):
+        def judged(self) -> pa.Table | None:
+            found.append(self.window)
+            return super().judged()
+
+    monkeypatch.setattr(serving_gate, "Segments", Opened)
+    return found
+
+
 @pytest.fixture
 def chain(tmp_path: Path) -> ModelChain:
     record_format(Home(tmp_path))
@@ -55,18 +86,13 @@ def chain(tmp_path: Path) -> ModelChain:
 
 def test_the_newest_windows_of_the_line_decide(chain: ModelChain, tmp_path: Path) -> None:
     first = train(chain, tmp_path, 0, "mixture")
-    found = choose_variant(spec(), chain, first)
-    assert found is not None
+    found = decided(spec(), chain, first)
     assert (found.variant, found.windows) == ("mixture", [KEYS[0]])
     second = train(chain, tmp_path, 1, "stream")
-    found = choose_variant(spec(), chain, second)
-    assert found is not None
+    found = decided(spec(), chain, second)
     assert (found.variant, found.windows, found.rows) == ("stream", [KEYS[1]], ROWS)
-    more = choose_variant(spec(min_rows=ROWS + 1), chain, second)
-    assert more is not None
-    assert more.windows == KEYS[:2]
-    again = choose_variant(spec(), chain, first)
-    assert again is not None
+    assert decided(spec(min_rows=ROWS + 1), chain, second).windows == KEYS[:2]
+    again = decided(spec(), chain, first)
     assert again.windows == [KEYS[0]], "later windows say nothing of an earlier one"
 
 
@@ -78,17 +104,50 @@ def test_without_a_gate_nothing_is_chosen(chain: ModelChain, tmp_path: Path) -> 
 
 def test_what_serves_stays_where_it_is_the_measure(chain: ModelChain, tmp_path: Path) -> None:
     first = train(chain, tmp_path, 0, "stream")
-    decided = choose_variant(spec(), chain, first)
-    assert decided is not None
-    stored = store_of(chain.home).put("models", "gate", decided.model_dump_json().encode())
+    decision = decided(spec(), chain, first)
+    stored = store_of(chain.home).put("models", "gate", decision.model_dump_json().encode())
     first = chain.add_file(first, "gate", stored)
-    assert gate_decision(chain, first) == decided
+    assert gate_decision(chain, first) == decision
     export(chain, first)
     assert chain.publish(first, datetime(2026, 3, 5, tzinfo=UTC)) == ""
     second = train(chain, tmp_path, 1, "stream")
     few = {"min_rows": 10 * ROWS}
-    kept = choose_variant(spec(against="served", **few), chain, second)
-    declared = choose_variant(spec(**few), chain, second)
-    assert kept is not None
-    assert declared is not None
+    kept = decided(spec(against="served", **few), chain, second)
+    declared = decided(spec(**few), chain, second)
     assert (kept.variant, declared.variant) == ("stream", "mixture")
+
+
+def test_scores_of_a_window_are_read_by_its_own_gate_alone(
+    chain: ModelChain, tmp_path: Path, opened: list[str]
+) -> None:
+    wanted = spec(min_rows=3 * ROWS)
+    links = [train(chain, tmp_path, day, "mixture") for day in range(2)]
+    keep_evidence(chain, links[1])
+    assert opened == KEYS[:2], "nothing was known before"
+    opened.clear()
+    last = train(chain, tmp_path, 2, "stream")
+    found = decided(wanted, chain, last)
+    assert opened == KEYS[2:]
+    assert (found.windows, found.rows) == (KEYS, 3 * ROWS)
+
+
+def test_windows_that_were_trained_again_are_read_again(
+    chain: ModelChain, tmp_path: Path, opened: list[str]
+) -> None:
+    first, second = (train(chain, tmp_path, day, "mixture") for day in range(2))
+    keep_evidence(chain, second)
+    record_link(chain, KEYS[0], {"a": 2}, generation=2, files=dict(first.files))
+    opened.clear()
+    decided(spec(), chain, train(chain, tmp_path, 2, "stream"))
+    assert opened == KEYS
+
+
+def test_evidence_that_is_damaged_is_gathered_anew(
+    chain: ModelChain, tmp_path: Path, opened: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    first = train(chain, tmp_path, 0, "mixture")
+    damaged = store_of(chain.home).put("models", "evidence", b"{}")
+    chain.add_file(first, "evidence", damaged)
+    found = decided(spec(min_rows=2 * ROWS), chain, train(chain, tmp_path, 1, "mixture"))
+    assert (opened, found.windows) == (KEYS[:2], KEYS[:2])
+    assert "damaged" in caplog.text

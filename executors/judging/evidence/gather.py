@@ -1,0 +1,164 @@
+"""Figures of windows from their judged rows; of those that are known no row is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from forebay.executors.judging.evidence.gate_evidence import (
+    AucNumbers,
+    GateEvidence,
+    KnownWindow,
+    LossNumbers,
+)
+from forebay.executors.judging.sample import in_sample
+from forebay.executors.model_line.link import Parent
+from forebay.executors.window_files.scores import (
+    Segments,
+    judge_rows_max,
+    paradigms_of,
+    score_matrix,
+    without_slices,
+)
+from forebay.mixture.metrics.auc import estimate_auc
+from forebay.mixture.metrics.losses import estimate_losses
+
+
+class TrainedWindow(NamedTuple):
+    """A link whose scores can be read. start, end: see `KnownWindow`."""
+
+    link: Parent
+    start: int
+    end: int
+    open: Callable[[], Segments]
+
+
+def gather(
+    trained: Sequence[TrainedWindow], horizon: int, known: Sequence[KnownWindow] = ()
+) -> GateEvidence:
+    """Evidence of windows; scores are read of those that are not known.
+
+    Those of a known one are read again only where a new one brings more rows of the same window.
+
+    Args:
+        trained: windows in order, without a gap.
+        horizon: how many windows after its own one complete labels may come with.
+        known: the first of them, as they were known before.
+
+    Raises:
+        DataError: when scores are missing or damaged.
+    """
+    gathering = _Gathering(trained, horizon, known)
+    for number in range(len(known), len(trained)):
+        gathering.take_in(number)
+    return GateEvidence(horizon=horizon, windows=gathering.windows())
+
+
+class _Gathering:
+    """Windows by their number in `trained`, the known ones first."""
+
+    def __init__(
+        self, trained: Sequence[TrainedWindow], horizon: int, known: Sequence[KnownWindow]
+    ) -> None:
+        self._trained = trained
+        self._horizon = horizon
+        self._starts = np.array([one.start for one in trained], np.int64)
+        self._ends = np.array([one.end for one in trained], np.int64)
+        self._windows = list(known)
+        self._tables: dict[int, pa.Table | None] = {}
+        self._changed: set[int] = set()
+
+    def take_in(self, number: int) -> None:
+        """The rows that the next window brought, and those stamped before it began that are its."""
+        one, table = self._trained[number], self._table(number)
+        found = KnownWindow(link=one.link, start=one.start, end=one.end)
+        if table is not None and table.num_rows:
+            times = table.column("event_time").to_numpy()
+            places = self._places(times)
+            brought = np.unique(places[(places >= 0) & (places <= number)]).tolist()
+            names = [self._trained[place].link.window for place in brought]
+            found = found.model_copy(update={"brought": names, "latest": int(times.max())})
+            self._changed |= {place for place in brought if number - place <= self._horizon}
+        if any(each.latest is not None and each.latest >= one.start for each in self._windows):
+            self._changed.add(number)
+        self._windows.append(found)
+        self._judge_until(number - self._horizon)
+
+    def windows(self) -> list[KnownWindow]:
+        """All of them, with figures of what was taken in."""
+        self._judge_until(len(self._windows) - 1)
+        return self._windows
+
+    def _judge_until(self, last: int) -> None:
+        """Compute what changed up to a window; what these brought has served then."""
+        for place in sorted(place for place in self._changed if place <= last):
+            self._windows[place] = self._judged(place)
+            self._changed.remove(place)
+        for number in [number for number in self._tables if number <= last]:
+            del self._tables[number]
+
+    def _judged(self, place: int) -> KnownWindow:
+        """Figures of one window's events: the first row of each event id counts."""
+        window = self._windows[place]
+        found = [self._rows(number, place) for number in self._who_brought(place)]
+        tables = [rows for rows in found if rows is not None]
+        if not tables:
+            return window
+        columns = paradigms_of(tables[0])
+        table = pa.concat_tables(tables)
+        _, first = np.unique(table.column("event_id").to_numpy(), return_index=True)
+        table = table.take(np.sort(first))
+        scores = score_matrix(table)
+        judged = ~np.isnan(scores).any(axis=1)
+        labels = table.column("complete").to_numpy()[judged]
+        auc = estimate_auc(labels, scores[judged]) if columns else None
+        losses = estimate_losses(labels, scores[judged]) if columns else None
+        return window.model_copy(
+            update={
+                "columns": list(columns),
+                "auc": None if auc is None else AucNumbers.of(auc),
+                "losses": None if losses is None else LossNumbers.of(losses),
+            }
+        )
+
+    def _who_brought(self, place: int) -> list[int]:
+        """Numbers of the windows whose rows may belong to one window's events."""
+        window = self._windows[place]
+        last = min(place + self._horizon, len(self._windows) - 1)
+        before = [
+            number
+            for number, one in enumerate(self._windows[:place])
+            if one.latest is not None and one.latest >= window.start
+        ]
+        return before + [
+            number
+            for number in range(place, last + 1)
+            if window.link.window in self._windows[number].brought
+        ]
+
+    def _rows(self, number: int, place: int) -> pa.Table | None:
+        """What one window brought of another one's events."""
+        table = self._table(number)
+        if table is None:
+            return None
+        here = self._places(table.column("event_time").to_numpy()) == place
+        return table.take(np.flatnonzero(here)) if here.any() else None
+
+    def _table(self, number: int) -> pa.Table | None:
+        """The sampled judged rows that a window brought."""
+        if number not in self._tables:
+            table = self._trained[number].open().judged()
+            if table is not None:
+                sampled = in_sample(table.column("event_id").to_numpy(), judge_rows_max(table))
+                table = without_slices(table).take(np.flatnonzero(sampled))
+            self._tables[number] = table
+        return self._tables[number]
+
+    def _places(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        """In which window each time lies; -1 in none."""
+        found = np.searchsorted(self._starts, times, side="right") - 1
+        return np.where((found >= 0) & (times < self._ends[found]), found, -1)

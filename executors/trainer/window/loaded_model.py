@@ -1,0 +1,63 @@
+"""LoadedModel: at which link of the line the variables of a trainer's learner stand."""
+
+from __future__ import annotations
+
+from forebay.errors import InfrastructureError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link, Parent
+from forebay.executors.model_line.start import require_checkpoint
+from forebay.executors.trainer.stored_files import WindowArchive
+from forebay.mixture.learner import Learner
+
+
+class LoadedModel:
+    """Loads the model of a link, unless the learner is there already."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        chain: ModelChain,
+        archive: WindowArchive,
+        model_fingerprint: str,
+        checkpoints_kept: int,
+    ) -> None:
+        """Nothing is loaded: the learner has its first values."""
+        self._learner = learner
+        self._chain = chain
+        self._archive = archive
+        self._model_fingerprint = model_fingerprint
+        self._checkpoints_kept = checkpoints_kept
+        self._standing: Parent | None = None
+
+    def bring_to_parent(self, parent: Link | None) -> None:
+        """Go to where the window before ended; without one, to where the line begins.
+
+        Raises:
+            DataError: when the checkpoint of the parent is of another model, or damaged.
+            InfrastructureError: when a window without a parent follows a trained one.
+        """
+        if parent is None:
+            if self._standing is not None:
+                raise InfrastructureError("a window without a parent follows a trained window")
+            return
+        self._chain.require_same_fingerprint(parent, self._model_fingerprint)
+        self.bring_to(parent)
+
+    def bring_to(self, link: Link) -> None:
+        """Load a link's model where the learner stands elsewhere.
+
+        Raises:
+            DataError: when its checkpoint is damaged, or not kept any more.
+        """
+        if self._standing != link.name:
+            require_checkpoint(self._chain, link, self._checkpoints_kept)
+            self._archive.load(self._learner, link)
+            self._standing = link.name
+
+    def moves(self) -> None:
+        """Steps of a window begin: the learner is at no link any more."""
+        self._standing = None
+
+    def ended(self, link: Link) -> None:
+        """Its steps ended at this link."""
+        self._standing = link.name

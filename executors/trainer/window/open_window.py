@@ -1,0 +1,50 @@
+"""OpenWindow: the window that is being trained, and how far it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from forebay.datatasks.plans import WindowPlan
+from forebay.executors.job.request import WindowRequest
+from forebay.executors.judging.judge import EventJudge
+from forebay.executors.model_line.link import Link
+from forebay.executors.trainer.counters import DurableCounters
+from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.scores import ScoreWriter
+from forebay.executors.window_files.steps import StepSeries
+from forebay.mixture.row_sums import RowSums
+
+COUNTERS = ("used_rows", "resumed_from_step")
+
+
+@dataclass
+class OpenWindow:
+    """One window between its opening and its link.
+
+    base_step, base_seen, base_learnt: of the model line where the window begins.
+    scores: None where no score is kept. judge: None where no event is judged.
+    window_step: minibatches that were used. sealed_step: of these, in the newest seal.
+    """
+
+    request: WindowRequest
+    plan: WindowPlan
+    parent: Link | None
+    base_step: int
+    base_seen: list[RowSums]
+    base_learnt: dict[str, list[int]]
+    store: CheckpointStore
+    scores: ScoreWriter | None
+    judge: EventJudge | None
+    counters: DurableCounters
+    series: StepSeries
+    started_at: datetime
+    window_step: int = 0
+    sealed_step: int = 0
+    last_seal: Seal | None = None
+    resumed_from_runtime: str | None = None
+
+    @property
+    def step(self) -> int:
+        """From the start of the model line."""
+        return self.base_step + self.window_step

@@ -1,0 +1,144 @@
+"""WindowOpener: brings a trainer to where a window begins, or to its newest seal."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forebay.datatasks.plans import WindowPlan
+from forebay.executors.job.request import WindowRequest
+from forebay.executors.judging.judge import EventJudge
+from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.start import require_adjoining, require_heard, require_no_gap
+from forebay.executors.trainer.counters import DurableCounters
+from forebay.executors.trainer.window.open_window import COUNTERS, OpenWindow
+from forebay.executors.trainer.window.parts import TrainerParts
+from forebay.executors.trainer.window.sealed_rows import learnt_rows_of, window_rows
+from forebay.executors.window_files.checkpoints import Beginning, CheckpointStore, Seal
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER
+from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter
+from forebay.executors.window_files.seal_copies import COUNTERS_NAME
+from forebay.executors.window_files.steps import StepSeries
+from forebay.mixture.row_sums import RowSums
+from forebay.system.trees import remove_tree
+
+_LOG = logging.getLogger(__name__)
+
+
+class WindowOpener:
+    """Opens one window after another. Not safe for several threads."""
+
+    def __init__(self, parts: TrainerParts) -> None:
+        """Nothing is opened yet."""
+        self._parts = parts
+
+    def open(self, window: WindowRequest) -> OpenWindow:
+        """On return the learner is where the window goes on.
+
+        Raises:
+            DataError: when what a window before left is missing or damaged, or of another model.
+            InfrastructureError: when database, store or disk refuse.
+        """
+        parts = self._parts
+        folder = parts.chain.folder(window.key, window.generation)
+        store = CheckpointStore(folder)
+        with parts.progress.phase("load"):
+            parent = parts.chain.before(window)
+            parts.copier.bring(window.key, window.generation, store)
+            plan = self._plan(window, parent)
+            seal = self._load(plan, parent, store)
+            if parts.join is not None:
+                parts.join.begin(plan, parent)
+        parts.learner.set_phase(warm_start=window.warm_start)
+        scores, judge = self._writers(window, plan, parent, seal)
+        opened = OpenWindow(
+            request=window,
+            plan=plan,
+            parent=parent,
+            base_step=seal.step - seal.window_step if seal else (parent.step if parent else 0),
+            base_seen=seal.base_seen if seal else parts.learner.seen(),
+            base_learnt=seal.base_learnt if seal else learnt_rows_of(parts.learner),
+            store=store,
+            scores=scores,
+            judge=judge,
+            counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
+            series=StepSeries(folder, parts.names),
+            started_at=datetime.now(UTC),
+            last_seal=seal,
+        )
+        self._resume(opened)
+        parts.model.moves()
+        return opened
+
+    def _plan(self, window: WindowRequest, parent: Link | None) -> WindowPlan:
+        """The window's plan; whoever submitted it looked before the line was this job's."""
+        parts = self._parts
+        plan = parts.ledger.plan(window.key, window.generation)
+        require_no_gap(parts.chain, parts.pipeline.dataset.grid, plan.as_window)
+        require_heard(parts.chain, parts.pipeline, parts.sources, plan)
+        if parent is not None:
+            # None where no line has that plan any more.
+            before = parts.ledger.plans({parent.window: parent.generation}).get(parent.window)
+            if before is not None:
+                require_adjoining(parts.chain, parts.sources, plan, before)
+        return plan
+
+    def _load(self, plan: WindowPlan, parent: Link | None, store: CheckpointStore) -> Seal | None:
+        parts = self._parts
+        begun = Beginning(
+            plan.fingerprint,
+            None if parent is None else parent.name,
+            parts.model_fingerprint,
+            self._seen_by(parent),
+        )
+        store.drop_others(begun)
+        seal = store.load(parts.learner)
+        if seal is None:
+            remove_tree(store.window_folder / DEAD_FOLDER)  # all rows are read again
+            parts.model.bring_to_parent(parent)
+        return seal
+
+    def _seen_by(self, link: Link | None) -> list[RowSums] | None:
+        if link is None:
+            return None
+        return [link.seen.get(name, RowSums()) for name in self._parts.names]
+
+    def _writers(
+        self, window: WindowRequest, plan: WindowPlan, parent: Link | None, seal: Seal | None
+    ) -> tuple[ScoreWriter | None, EventJudge | None]:
+        """Where scores go, and who judges; a warm start judges nothing."""
+        parts = self._parts
+        if window.warm_start and parts.join is None:
+            return None, None
+        folder: Path = parts.chain.folder(window.key, window.generation) / SCORES_FOLDER
+        columns = [column.name for column in parts.learner.columns]
+        scores = parts.judges.writer(folder, columns)
+        scores.restore(seal.scores if seal else [])
+        if parts.join is not None:
+            parts.join.resume(plan, folder)
+        if window.warm_start:
+            return scores, None
+        return scores, parts.judges.judge(plan, parent, columns, scores)
+
+    def _resume(self, opened: OpenWindow) -> None:
+        seal = opened.last_seal
+        if seal is not None:
+            opened.window_step = opened.sealed_step = seal.window_step
+            opened.resumed_from_runtime = self._other_runtime(seal)
+            opened.series.restore(seal.window_step, window_rows(seal))
+        # An attempt that was begun from another model is not what this one resumes.
+        resumed = opened.counters.value("resumed_from_step")
+        opened.counters.add("resumed_from_step", opened.window_step - resumed)
+
+    def _other_runtime(self, seal: Seal) -> str | None:
+        """Where a window was sealed that is continued here; None where that is here."""
+        if seal.runtime == self._parts.runtime:
+            return None
+        _LOG.info(
+            "window %s resumed from step %d, sealed by another host (%s)",
+            seal.window,
+            seal.window_step,
+            seal.runtime,
+        )
+        return seal.runtime

@@ -1,0 +1,57 @@
+"""Rows that a window trained, read and learnt, from what is sealed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from forebay.datatasks.tasks import TaskProgress
+from forebay.executors.model_line.link import ReadRows
+from forebay.executors.window_files.checkpoints import Seal
+from forebay.executors.window_files.steps import Counts
+from forebay.mixture.learner import Learner
+from forebay.mixture.left_out import learnt_and_left_out
+
+
+def window_rows(seal: Seal) -> Counts:
+    """Rows of the window that a seal holds, int64 by source index."""
+    pairs = zip(seal.base_seen, seal.seen, strict=True)
+    return np.array([after.rows - before.rows for before, after in pairs], np.int64)
+
+
+def read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> dict[str, ReadRows]:
+    """What data executors read of each source, from where each of its tasks ended."""
+    found = {name: ReadRows() for name in names}
+    for task, at in progress.items():
+        name = task.rpartition("/")[0]
+        before = found[name]
+        found[name] = ReadRows(
+            rows=before.rows + at.rows_read,
+            dead=before.dead + at.dead_rows,
+            late=before.late + at.late_rows,
+            odd_timestamps=before.odd_timestamps + at.odd_timestamps,
+            first_odd=before.first_odd or at.first_odd,
+            label_not_known=before.label_not_known + at.label_not_known,
+            offsets=before.offsets.plus(at.offsets),
+        )
+    return found
+
+
+def learnt_rows_of(learner: Learner) -> dict[str, list[int]]:
+    """Rows that a learner's variants learnt from and left out since the line began."""
+    return learnt_and_left_out(learner.learnt(), learner.left_out())
+
+
+def learnt_rows(names: Sequence[str], seal: Seal) -> dict[str, dict[str, int]]:
+    """Rows that each variant learnt of the window, by source; and left out, if any were."""
+    none = [0] * len(names)  # of a line whose windows did not count it yet
+    return {
+        name: {
+            paradigm: count
+            for paradigm, rows in seal.learnt.items()
+            if (count := rows[at] - seal.base_learnt.get(paradigm, none)[at]) or "/" not in paradigm
+        }
+        for at, name in enumerate(names)
+        if seal.learnt
+    }

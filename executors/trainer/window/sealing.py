@@ -1,0 +1,62 @@
+"""WindowSealer: one barrier for model, positions, row sums, scores and counters of a window."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from forebay.executors.trainer.window.open_window import OpenWindow
+from forebay.executors.trainer.window.parts import TrainerParts
+from forebay.executors.trainer.window.sealed_rows import learnt_rows_of
+from forebay.executors.window_files.checkpoints import Seal
+from forebay.mixture.guard_alarm import GuardAlarm
+
+
+class WindowSealer:
+    """Seals the window that is open. Not safe for several threads."""
+
+    def __init__(self, parts: TrainerParts) -> None:
+        """Nothing is sealed yet."""
+        self._parts = parts
+        self._alarm = GuardAlarm(parts.learner)
+
+    def seal(self, opened: OpenWindow, *, final: bool) -> Seal:
+        """Write a checkpoint of everything that was used; on return it is durable.
+
+        final: the window has no more rows.
+
+        Raises:
+            InfrastructureError: when the disk refuses.
+        """
+        parts = self._parts
+        with parts.progress.phase("seal"):
+            opened.series.write(final=final)
+            opened.counters.sync()
+            if opened.judge is not None:
+                opened.judge.flush()
+            self._alarm.look(opened.request.key, opened.window_step)
+            sealed = opened.store.write(parts.learner, self._seal(opened, final=final))
+        opened.sealed_step = opened.window_step
+        opened.last_seal = sealed
+        parts.progress.sealed(sealed)
+        return sealed
+
+    def _seal(self, opened: OpenWindow, *, final: bool) -> Seal:
+        parts = self._parts
+        return Seal(
+            window=opened.request.key,
+            generation=opened.request.generation,
+            step=opened.step,
+            window_step=opened.window_step,
+            final=final,
+            plan=opened.plan.fingerprint,
+            parent=None if opened.parent is None else opened.parent.name,
+            model_fingerprint=parts.model_fingerprint,
+            progress=parts.reader.progress(),
+            base_seen=opened.base_seen,
+            seen=parts.learner.seen(),
+            base_learnt=opened.base_learnt,
+            learnt=learnt_rows_of(parts.learner),
+            scores=opened.scores.seal() if opened.scores is not None else [],
+            sealed_at=datetime.now(UTC),
+            runtime=parts.runtime,
+        )
