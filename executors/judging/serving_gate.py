@@ -37,7 +37,7 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
         stored = one.files.get("scores")
         segments = Segments(one.window, store.tree(stored) if stored else None)
         spans.append(EventSpan(one.window, to_us(one.start), to_us(one.end), segments))
-    delay = dataset.offset_max // timedelta(microseconds=1)
+    delay = dataset.label_delay // timedelta(microseconds=1)
     variants = pipeline.train.paradigms
     figures = [
         EventFigures.of(rows) for rows in event_rows(spans, dataset.label_horizon, delay, variants)
