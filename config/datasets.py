@@ -141,6 +141,11 @@ class DatasetSpec(Spec):
         return self.offset_max if self.label_join is None else self.label_join
 
     @property
+    def label_delay(self) -> timedelta:
+        """How long after an event its complete label may come."""
+        return max(self.offset_max, self.joined_within)
+
+    @property
     def label_horizon(self) -> int:
         """Windows after its own in which a row's complete label may still come.
 
@@ -149,5 +154,4 @@ class DatasetSpec(Spec):
         Copies that are looked for `label_join` back have their labels as much later.
         """
         one = self.grid.at(self.start)
-        longest = max(self.offset_max, self.joined_within)
-        return -(-longest // (one.end - one.start)) + 1
+        return -(-self.label_delay // (one.end - one.start)) + 1

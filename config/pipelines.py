@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from forebay.config.base import Instant, Spec
 from forebay.config.datasets import DatasetSpec
@@ -22,6 +22,21 @@ class ComparedSpec(Spec):
     delay: Delay = "none"
 
 
+def _spelled_out(value: object) -> object:
+    """A variant by the name of its scores is refused with what is written for it."""
+    for delay in get_args(Delay):
+        for paradigm in get_args(Paradigm):
+            if value == f"{paradigm}+{delay}":
+                raise ValueError(
+                    f"{value!r} is what its scores are called: write "
+                    f"{{paradigm: {paradigm}, delay: {delay}}}"
+                )
+    return value
+
+
+Compared = Annotated[Paradigm | ComparedSpec, BeforeValidator(_spelled_out)]
+
+
 class TrainSpec(Spec):
     """Which paradigms learn, from when, in minibatches of how many rows.
 
@@ -35,7 +50,7 @@ class TrainSpec(Spec):
 
     paradigm: Paradigm = "mixture"
     delay: Delay = "none"
-    compare: tuple[Paradigm | ComparedSpec, ...] = ()
+    compare: tuple[Compared, ...] = ()
     seeds: int = Field(default=1, ge=1, le=16)
     guard: bool = True
     minibatch_rows: int = Field(default=512, ge=1, le=65536)

@@ -130,7 +130,7 @@ class _Writer:
             return self._missing(path)
         if kind == "union_tag_not_found":
             return self._missing((*path, _tag(fault)))
-        if kind in {"literal_error", "enum", "union_tag_invalid"} and len(group) == 1:
+        if kind in {"literal_error", "enum", "union_tag_invalid"} and _is_choice(group):
             return self._choice(path, fault)
         expected = _expected_of(group)
         if expected:
@@ -201,6 +201,13 @@ class _Writer:
         own = raw is None or (isinstance(value, str) and "${" not in raw)
         text = repr(value) if own else str(raw)
         return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _is_choice(group: Sequence[_Fault]) -> bool:
+    """Whether some of these words were wanted, or a mapping where another word was given."""
+    first, *others = group
+    is_text = isinstance(first.error["input"], str)
+    return not others or (is_text and all(each.error["type"] == "model_type" for each in others))
 
 
 def _expected(kind: str) -> str:

@@ -19,6 +19,9 @@ from dataclasses import dataclass, replace
 # Expected positives after which a row counts half, and the same for what is usual.
 HALF_LIFE = 15.0
 USUAL_HALF_LIFE = 800.0
+# However little is usual, the fast sums forget no more slowly than what is usual does. Those of a
+# stream that began without a label would grow for ever, and its first labels look like too few.
+USUAL_LEAST = HALF_LIFE / USUAL_HALF_LIFE
 # Before what is usual rests on so many expected positives, nothing is paused.
 USUAL_MIN = 400.0
 # Paused: this many standard deviations and this share of the usual are undercut.
@@ -47,7 +50,7 @@ class GuardState:
 
     def with_row(self, label: float, expected: float) -> GuardState:
         """After one more row. label: 0 or 1. expected: the probability of a positive."""
-        fast = 2.0 ** (-self.usual * expected / HALF_LIFE)
+        fast = 2.0 ** (-max(self.usual, USUAL_LEAST) * expected / HALF_LIFE)
         found = replace(
             self,
             observed=self.observed * fast + label,

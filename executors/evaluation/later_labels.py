@@ -36,11 +36,11 @@ def complete_judgements(
         DataError: see `evaluate`.
     """
     dataset = pipeline.dataset
-    if not dataset.offset_max:
+    if not dataset.label_delay:
         return {}  # no label comes later than its window
     since = first.start - (dataset.label_horizon + 1) * (first.end - first.start)
     known = chain.between(Interval(since, since), last)
-    to = last.end - dataset.offset_max
+    to = last.end - dataset.label_delay
     whole = [one for one in known if one.end <= to and one.has_scores]
     stored = chain.judgements(whole)
     waiting = [one for one in whole if one.window in stored and _is_partial(stored[one.window])]

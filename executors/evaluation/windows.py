@@ -69,7 +69,7 @@ def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) 
     trained = _with_labels(chain, links, horizon)
     segments = [_segments(chain, link) for link in trained]
     columns = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
-    delay = pipeline.dataset.offset_max
+    delay = pipeline.dataset.label_delay
     here = {link.window for link in trained if trained[-1].end >= link.end + delay}
     boards: list[Scored] = [
         replace(board, all_here=board.window in here)

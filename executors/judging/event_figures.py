@@ -12,7 +12,7 @@ import numpy.typing as npt
 from forebay.config.pipelines import PipelineSpec
 from forebay.executors.judging.event_rows import EventRows
 from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
-from forebay.executors.judging.slice_names import slice_name
+from forebay.executors.judging.slice_names import REST, slice_name
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.calibration_curve import CalibrationCurve, added
 from forebay.mixture.metrics.losses import estimate_losses, pool_losses
@@ -30,7 +30,6 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 # Of each sliced feature, the values with the most rows; the others are one slice together.
 SLICE_VALUES_MAX = 20
-_REST = "all others"
 
 
 class Part(NamedTuple):
@@ -227,4 +226,4 @@ def _values(
     for value in order[:SLICE_VALUES_MAX].tolist():
         yield slice_name(spec, value), ids == value
     if len(order) > SLICE_VALUES_MAX:
-        yield _REST, np.isin(ids, order[SLICE_VALUES_MAX:])
+        yield REST, np.isin(ids, order[SLICE_VALUES_MAX:])

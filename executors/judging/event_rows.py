@@ -127,6 +127,19 @@ def _distribute(
                 parts[place].labelled.append(found)
 
 
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows that several windows brought, with what all of them have.
+
+    Slices may be declared in the middle of a line: of events before that, some have no values.
+    """
+    shared = [
+        name
+        for name in tables[0].column_names
+        if all(name in table.column_names for table in tables)
+    ]
+    return pa.concat_tables(table.select(shared) for table in tables)
+
+
 def _places(times: Ids, starts: Ids, ends: Ids) -> Places:
     """In which window each time lies; -1 in none."""
     found = np.searchsorted(starts, times, side="right") - 1
@@ -136,7 +149,7 @@ def _places(times: Ids, starts: Ids, ends: Ids) -> Places:
 def _rows(
     span: EventSpan, parts: _Parts, trained_to: int, label_delay: int, columns: Sequence[str]
 ) -> EventRows:
-    table = pa.concat_tables(parts.judged) if parts.judged else empty_judged(columns)
+    table = _together(parts.judged) if parts.judged else empty_judged(columns)
     ids, first = np.unique(table.column("event_id").to_numpy(), return_index=True)
     table = table.take(np.sort(first))
     is_judged = ~np.isnan(score_matrix(table)).any(axis=1)

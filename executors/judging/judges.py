@@ -77,11 +77,11 @@ def judging_links(
 ) -> list[JudgingLink]:
     """The newest links that may judge rows of a window, in order: up to its parent.
 
-    They reach as far back as the oldest rows that its streams are read for and two windows further,
+    They reach as far back as the oldest events that its rows may be of and two windows further,
     since days are not equally long: one of them had ended when the first of these happened.
     """
     if parent is None:
         return []
-    since = window.start - dataset.offset_max - 2 * (window.end - window.start)
+    since = window.start - dataset.label_delay - 2 * (window.end - window.start)
     before = chain.between(Interval(since, since), parent)
     return [JudgingLink(to_us(link.end), link.name) for link in before]

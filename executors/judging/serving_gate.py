@@ -56,7 +56,7 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     evidence = gather(trained, horizon, _known(store, links, horizon))
     variants = pipeline.train.paradigms
     serving = _serving(chain, variants[0]) if spec.against == "served" else None
-    figures = evidence.figures(dataset.offset_max)
+    figures = evidence.figures(dataset.label_delay)
     return GateChoice(decide(spec, variants, figures, serving), evidence)
 
 

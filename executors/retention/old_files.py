@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, select
 
 from forebay.datatasks.window_order import IN_ORDER
 from forebay.executors.model_line.link import FileKind
+from forebay.executors.model_line.rows.judgement_rows import is_whole
 from forebay.executors.model_line.rows.line_rows import is_newest
 from forebay.executors.retention.needs import needs_of
 from forebay.executors.retention.oldest import IN_RANGE, older_than, passed, windows_like
@@ -23,7 +24,7 @@ _TRAINED = windows_like(
 _FILES = (
     select(link_files, links.c.generation, windows.c.key, windows.c.starts_at)
     .add_columns(windows.c.ends_at, is_newest().label("newest"))
-    .add_columns(judgements.c.link_id.label("judged"))
+    .add_columns(judgements.c.document)
     .select_from(link_files)
     .join(links, links.c.id == link_files.c.link_id)
     .join(windows, windows.c.id == links.c.window_id)
@@ -86,6 +87,6 @@ def _file(row: Row[Any]) -> LinkFile:
         window=row.key,
         generation=row.generation,
         order=(row.ends_at, row.starts_at),
-        judged=row.judged is not None,
+        judged=is_whole(row.document),
         replaced=not row.newest,
     )

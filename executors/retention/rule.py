@@ -58,8 +58,8 @@ class Needs(NamedTuple):
 class LinkFile(NamedTuple):
     """Something that is stored of a link.
 
-    order: its window's place among others. judged: whether its judgement is stored. replaced:
-    whether its window has a newer link.
+    order: its window's place among others. judged: whether its judgement is stored, and no label of
+    it is still to come. replaced: whether its window has a newer link.
     """
 
     link: int
@@ -77,7 +77,7 @@ def may_go(file: LinkFile, needs: Needs) -> bool:
     """Whether nothing and nobody needs a file of an old window any more.
 
     What a line begins with stays: from a warm start, all windows can be trained again. Scores stay
-    until they are judged: the judgement is what reports show of them then.
+    until they are judged by all their labels: the judgement is what reports show of them then.
     """
     if is_warm_start(file.window):
         return False

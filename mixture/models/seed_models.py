@@ -95,12 +95,13 @@ class SeedModels:
         """
         chosen = range(len(self.models)) if places is None else places
         found = [self.models[place].logits(inputs) for place in chosen]
-        if self.guard is None or self._reference is None:
+        guarded = [logits for logits, at in zip(found, chosen, strict=True) if self.guarded[at]]
+        # What serves may not even read variables of the reference that it does not answer by.
+        if self.guard is None or self._reference is None or not guarded:
             return found
         known = self._reference.reference_logit(inputs)
-        for logits, place in zip(found, chosen, strict=True):
-            if self.guarded[place]:
-                logits["score"] = tf.where(self.guard.paused, known, logits["score"])
+        for logits in guarded:
+            logits["score"] = tf.where(self.guard.paused, known, logits["score"])
         return found
 
     def learn(

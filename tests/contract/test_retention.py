@@ -426,3 +426,15 @@ def test_folders_of_submissions_that_died_before_their_row_go(line: Line) -> Non
     assert left == {"submitted", "just-now", "held"}
     lock.release()
     assert [each.place for each in remove_garbage(home, project).windows] == [str(held.path)]
+
+
+def test_scores_stay_until_the_last_label_is_judged(line: Line) -> None:
+    """A job of many windows judges them at its end: those before it wait for their labels."""
+    line.days(1, 3)
+    for day, complete in ((1, False), (2, True)):
+        link = line.chain.newest(key(day))
+        assert link is not None
+        line.chain.judge(link, {"metrics": {}, "event": {"complete": complete}})
+    line.days(4, 6)
+    line.remove(spec(1))
+    assert line.having("scores") == [f"{key(day)} g1" for day in (1, 5, 6)]

@@ -112,3 +112,12 @@ def test_nothing_is_paused_before_it_is_known_what_is_usual() -> None:
     rng = np.random.default_rng(1)
     state, took = fed(GuardState(), rng, 0.1, 0.0, 350)
     assert (took, state.pauses) == (None, 0)
+
+
+def test_the_first_labels_of_a_silent_stream_are_no_fault() -> None:
+    """A stream may begin without any label: nothing is usual yet, however long that takes."""
+    rng, state = np.random.default_rng(3), GuardState()
+    for minibatch in range(80):
+        known = 0.0 if minibatch < 60 else 0.4
+        state = row_by_row(state, *rows(rng, 500, 0.5, known))
+        assert (state.pauses, state.paused) == (0, False), minibatch

@@ -36,10 +36,11 @@ def write_judged(
     link: str = "h generation 1",
     rows_max: int = 1_000,
     source: int = 0,
+    sliced: bool = True,
 ) -> None:
     """What one window leaves: `judged` batch rows, scored as `scores` says or by nobody; and
     `fresh` stream rows."""
-    writer = ScoreWriter(folder, columns, {"kind": 0}, rows_max)
+    writer = ScoreWriter(folder, columns, {"kind": 0} if sliced else {}, rows_max)
     if fresh:
         zeros = np.zeros((len(fresh), len(columns)), np.float32)
         writer.append(timed("stream", fresh), zeros)

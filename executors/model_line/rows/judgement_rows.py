@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -52,6 +53,14 @@ def document(connection: Connection, line: int | None, name: Parent) -> str | No
     """The judgement of a link; None where there is none."""
     of_link = link_id(connection, line, name)
     return connection.scalar(select(judgements.c.document).where(judgements.c.link_id == of_link))
+
+
+def is_whole(document: str | None) -> bool:
+    """Whether there is a judgement, and it waits for no label; earlier versions do not say."""
+    if document is None:
+        return False
+    event = json.loads(document).get("event")
+    return event is None or bool(event["complete"])
 
 
 def documents(connection: Connection, line: int | None, names: Iterable[Parent]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from forebay.mixture.label_guard import (
     PAUSE_DEVIATIONS,
     RESUME_ABOVE,
     USUAL_HALF_LIFE,
+    USUAL_LEAST,
     USUAL_MIN,
     GuardState,
 )
@@ -51,7 +52,8 @@ class Guard:
         was, sums = self.paused.read_value(), self._sums
         usual, mass = _usual(sums), tf.reduce_sum(expected)
         after = mass - tf.cumsum(expected)  # expected positives in the rows behind each
-        fast, kept = _halved(usual * after, HALF_LIFE), _halved(usual * mass, HALF_LIFE)
+        pace = tf.maximum(usual, USUAL_LEAST)
+        fast, kept = _halved(pace * after, HALF_LIFE), _halved(pace * mass, HALF_LIFE)
         variance = expected * (1.0 - expected)
         found = {
             "observed": sums["observed"] * kept + tf.reduce_sum(fast * seen),

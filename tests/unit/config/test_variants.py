@@ -96,3 +96,19 @@ def test_what_the_paper_leaves_open_stays_open(declared: Declared) -> None:
     mixture = {"embeddings": "separate", "gain": 1, "memory_output": "both"}
     declared.pipeline["model"] = {"mixture": {"mode": "paper", **mixture}}
     assert declared.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint", "said"),
+    [
+        ("stream+head", "", "write {paradigm: stream, delay: head}"),
+        ("strem", "stream", "is not one of batch, stream, batch_then_stream, mixed, mixture"),
+    ],
+)
+def test_a_mistaken_name_is_told_what_to_write(
+    declared: Declared, name: str, hint: str, said: str
+) -> None:
+    declared.pipeline["train"] = {"compare": ["mixed", name]}
+    assert declared.only() == ("wrong-value", hint, f"- {name}")
+    assert f"train.compare[1]: '{name}' " in message(declared)
+    assert said in message(declared)

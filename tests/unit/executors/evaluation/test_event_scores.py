@@ -27,13 +27,14 @@ COLUMNS = ("mixture", "stream", "mixture/memory", "mixture@1", "stream@1", "mixt
 ROWS = 60
 
 
-def spec() -> PipelineSpec:
+def spec(**more: object) -> PipelineSpec:
     """Batch rows come a day and a half later: half of a day's with each of two windows."""
     streams = {"a": {"sources": ["a"], "offset": "36h"}, "b": {"sources": ["b"]}}
     dataset = {
         "streams": streams,
         "slices": ["kind"],
         "features": {"kind": {"encode": "vocabulary", "values": ["red"]}},
+        **more,
     }
     return pipeline(("a", "b"), dataset=dataset, model={"kind": "towers"})
 
@@ -195,3 +196,18 @@ def test_progressive_figures_say_so_while_labels_come(chain: ModelChain, tmp_pat
     after = evaluate(spec(), chain, links)
     assert after.windows[KEYS[0]]["mixture"]["words_true"] == ""
     assert after.pooled["paradigms"]["mixture"]["auc_true"] is not None
+
+
+def test_labels_that_may_be_filed_later_are_waited_for(chain: ModelChain, tmp_path: Path) -> None:
+    """`label_join` says how much later than its event a row may be filed."""
+    declared = spec(label_join="60h")
+    for day in range(4):
+        train(chain, tmp_path, day)
+    links = list(chain.newest_of(KEYS[:4]).values())
+    found = evaluate(declared, chain, links)
+    assert [found.events[key]["complete"] for key in KEYS[:4]] == [True, False, False, False]
+    for one in links:
+        chain.judge(one, opinion(one.window, None, None, evaluate(spec(), chain, [one])))
+    stored = chain.judgements(links)
+    chain.judge_all([(one.name, {**stored[one.window], "event": {}}) for one in links])
+    assert list(complete_judgements(declared, chain, links[0], links[3])) == [KEYS[0]]

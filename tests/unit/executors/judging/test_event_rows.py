@@ -94,3 +94,17 @@ def test_fresh_rows_that_say_no_time_count_with_the_window_that_published_them(
     write_judged(tmp_path / "1", COLUMNS, [(1, 0.2, 1)], SCORES, fresh=fresh[2:])
     found = rows_of([tmp_path / "0", tmp_path / "1"], 2, delay=1)
     assert [(one.rows, one.judged) for one in found.values()] == [(2, 1), (1, 0)]
+
+
+def test_slices_may_be_declared_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    """So may the bound of a window. Events that some windows brought without values have none."""
+    events: list[Event] = [(event, 0.5, event % 2) for event in range(6)]
+    write_judged(tmp_path / "0", COLUMNS, events[:2], SCORES, sliced=False)
+    write_judged(tmp_path / "1", COLUMNS, events[2:4], SCORES, rows_max=7)
+    write_judged(tmp_path / "2", COLUMNS, events[4:], SCORES)
+    folders = [tmp_path / str(hour) for hour in range(3)]
+    first = rows_of(folders, 3, delay=2)["h0"]
+    assert (first.judged, first.columns, first.slices) == (6, COLUMNS, {})
+    np.testing.assert_allclose(first.scores[:, 0], [event / 100 for event in range(6)])
+    later = rows_of(folders[1:], 2, delay=1)["h0"]
+    assert (later.judged, later.slices["kind"].tolist()) == (4, [2, 0, 1, 2])

@@ -135,3 +135,10 @@ def test_checkpoints_stay_as_long_as_they_judge(declared: dict[str, Any], kept: 
     spec = pipeline(("a",), dataset=dataset, job=job, model={"kind": "towers"})
     assert spec.dataset.label_horizon * timedelta(hours=1) == timedelta(hours=25)
     assert WindowsKept.of(spec).checkpoints == kept
+
+
+def test_events_that_are_filed_later_are_judged_too(chain: ModelChain) -> None:
+    """Rows of hour 6 may be of events five hours older, by `label_join`."""
+    dataset = pipeline(("a",), dataset={**HOURLY, "label_join": "5h"}).dataset
+    found = judging_links(chain, dataset, window_of(HOURS[6]), chain.newest(HOURS[5]))
+    assert [one.name.window for one in found] == HOURS[:6]

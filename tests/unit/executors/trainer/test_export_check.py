@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.crashes import disk, tree_at
+from support.learning import COLUMNS as PLAIN_COLUMNS
+from support.learning import FEATURES as PLAIN
 from support.learning import THREADS, dataset, layout_of, make_towers, minibatch, source
 
 from forebay.config.sources import ColumnType
@@ -117,9 +119,6 @@ def test_a_model_that_went_on_learning_is_told_from_its_export(
     towers.export(tmp_path)
     for seed in range(20):
         towers.learn(minibatch("batch", seed))
-    from support.learning import COLUMNS as PLAIN_COLUMNS
-    from support.learning import FEATURES as PLAIN
-
     layout = layout_of(PLAIN, PLAIN_COLUMNS)
     data, spec = dataset(PLAIN), source(PLAIN_COLUMNS)
     with pytest.raises(ExportError) as told:
@@ -133,13 +132,22 @@ def test_another_variant_answers_as_its_own_column(tmp_path: Path) -> None:
     for seed in range(20):
         towers.learn(minibatch("batch" if seed < 10 else "stream", seed))
     towers.export(tmp_path, "mixed")
-    from support.learning import COLUMNS as PLAIN_COLUMNS
-    from support.learning import FEATURES as PLAIN
-
     data, spec, layout = dataset(PLAIN), source(PLAIN_COLUMNS), layout_of(PLAIN, PLAIN_COLUMNS)
     assert check_served(tmp_path, towers, data, spec, layout, THREADS, "mixed") <= 1e-6
     with pytest.raises(ExportError, match="is not fit to serve"):
         check_served(tmp_path, towers, data, spec, layout, THREADS)
+
+
+def test_each_variant_can_serve_beside_a_guard(tmp_path: Path) -> None:
+    """The guard's reference answers for those that it pauses, and is no part of any other."""
+    towers = make_towers("mixture+head", "batch", "stream")
+    for seed in range(4):
+        towers.learn(minibatch("stream" if seed % 2 else "batch", seed))
+    towers._seeds[0].guard.paused.assign(True)
+    data, spec, layout = dataset(PLAIN), source(PLAIN_COLUMNS), layout_of(PLAIN, PLAIN_COLUMNS)
+    for name in towers.paradigms:
+        towers.export(tmp_path, name)
+        assert check_served(tmp_path, towers, data, spec, layout, THREADS, name) <= 1e-6
 
 
 @pytest.mark.parametrize(
