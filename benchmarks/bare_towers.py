@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf  # noqa: TID253
 
 from forebay.config.datasets import Feed
+from forebay.config.feeds import Phase
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.score_columns import ScoreColumn
@@ -43,9 +44,9 @@ class BareTower:
         self._step = tf.function(self._learn, reduce_retracing=True)
         self._learnt = 0
 
-    def set_phase(self, *, warm_start: bool) -> None:
+    def set_phase(self, phase: Phase) -> None:
         """One paradigm learns alike in both phases."""
-        del warm_start
+        del phase
 
     def learn(self, minibatch: Minibatch) -> dict[str, float]:
         """One step, where the paradigm takes the feed."""

@@ -33,8 +33,8 @@ from forebay.mixture.metrics.probabilities import calibration, normalised_entrop
 
 DAY_US = 86_400_000_000
 FIRST_DAY = int(datetime(2013, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-SPAN = Span(windows=365, warm=31, judged_from=31)
 HISTORY_DAYS = 1
+SPAN = Span(windows=365, warm=31, judged_from=31, unread=HISTORY_DAYS)
 BARE = ("batch", "stream", "mixed")
 
 

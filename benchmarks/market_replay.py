@@ -23,7 +23,7 @@ HISTORY_HOURS = HORIZON // timedelta(hours=1)
 THREADS = 1
 DAYS = 12
 # After five days of warm start the sixth lets all variants settle: some change feeds then.
-SPAN = Span(windows=DAYS * 24, warm=5 * 24, judged_from=6 * 24)
+SPAN = Span(windows=DAYS * 24, warm=5 * 24, judged_from=6 * 24, unread=HISTORY_HOURS)
 
 
 def pipeline_of(market: Market, train: dict[str, Any], model: dict[str, Any]) -> PipelineSpec:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.config.feeds import has_stream
+from forebay.config.feeds import has_stream, unread_hours
 from forebay.config.label_join import joins_labels
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.plans import WindowPlan
@@ -107,14 +107,14 @@ class WindowTrainer:
         make_learner: makes the one that learns, and another one where rows have to be judged.
         lease_epoch: see `ModelChain`.
         """
-        pipeline = request.pipeline_spec()
+        self._pipeline = pipeline = request.pipeline_spec()
         home = Home(Path(request.home))
         self._request = request
-        self._pipeline = pipeline
         self._learner = learner = make_learner()
         self._names = pipeline.source_names
         self._sources = request.source_specs()
         self._has_stream = has_stream(pipeline, self._sources)
+        self._unread_hours = unread_hours(pipeline, self._sources)
         self._model_fingerprint = model_fingerprint_of(pipeline, self._sources)
         self._ledger = Ledger(home, pipeline.name, request.line)
         self._chain = ModelChain(home, pipeline.name, request.line, lease_epoch)
@@ -232,7 +232,6 @@ class WindowTrainer:
                 self._load_parent(parent)
             if self._join is not None:
                 self._join.begin(plan, parent)
-        self._learner.set_phase(warm_start=window.warm_start)
         scores, judge = None, None
         if not window.warm_start or self._join is not None:
             columns = [column.name for column in self._learner.columns]
@@ -346,6 +345,7 @@ class WindowTrainer:
                 self._keep_scores(opened.scores, minibatch)
             if opened.judge is not None:
                 opened.judge.add(minibatch)
+            self._learner.set_phase(opened.request.phase_at(frame.hour, self._unread_hours))
             opened.series.lost(self._learn(opened, minibatch), minibatch.feed)
             opened.window_step += 1
             opened.counters.add("used_rows", len(minibatch))
