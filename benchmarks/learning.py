@@ -107,13 +107,24 @@ def main() -> None:
         names = ["+".join(each.values()) for each in alone]
         costs = dict(zip(names, pool.map(cost, alone), strict=True))
     found = summarised(runs, costs)
-    command = shlex.join(["python", "benchmarks/learning.py", *sys.argv[1:]])
     if arguments.quick or arguments.markets:
-        print(page_text(found, command))
+        print(page_text(found, _command(arguments)))
         return
-    write_page(PAGE, found, command)
+    write_page(PAGE, found, _command(arguments))
     FIGURES.write_text(json.dumps(found, indent=1) + "\n")
     write_table(found)
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """What measures the same again; how many processes and which folder do not matter."""
+    words = ["python", "benchmarks/learning.py"]
+    words += ["--quick"] if arguments.quick else []
+    words += ["--markets", *arguments.markets] if arguments.markets else []
+    if tuple(arguments.seeds) != SEEDS:
+        words += ["--seeds", *map(str, arguments.seeds)]
+    if arguments.model:
+        words += ["--model", json.dumps(arguments.model)]
+    return shlex.join(words)
 
 
 def _run_all(
