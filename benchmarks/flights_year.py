@@ -5,14 +5,14 @@
 
 January is the warm start, every flight from February on is scored by the weights of its day's
 window and judged by its final label. The features are those of config/pipelines/flights.yaml.
-`--bare` trains the single towers once more without a line of Forebay's models, in Keras, on the
-same minibatches in the same order, and shows both AUCs.
+`--bare` trains the paradigms once more without a line of Forebay's models, in Keras, on the same
+minibatches in the same order, and shows both AUCs.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+import calendar
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from learning_figures import pooled_auc
 from replay import ROWS, Feeds, Replayed, Span, encoded, replay
-from variants import train_of, variants
+from variants import PARADIGMS, train_of, variants
 
 from forebay.config.load import load_project
 from forebay.config.pipelines import TrainSpec
@@ -33,23 +33,23 @@ from forebay.mixture.metrics.probabilities import calibration, normalised_entrop
 
 DAY_US = 86_400_000_000
 FIRST_DAY = int(datetime(2013, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-SPAN = Span(windows=365, warm=31, judged_from=31)
 HISTORY_DAYS = 1
-BARE = ("batch", "stream", "mixed")
+SPAN = Span(windows=365, warm=31, judged_from=31, unread=HISTORY_DAYS)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--wait", type=int, default=9, help="hours until a flight is published")
-    parser.add_argument("--bare", action="store_true", help="compare with towers in Keras")
+    parser.add_argument(
+        "--bare", nargs="*", choices=PARADIGMS, help="compare with Keras: all, or these"
+    )
     parser.add_argument("--seed", type=int, default=17)
     arguments = parser.parse_args()
     wait = timedelta(hours=arguments.wait)
     flights = read_flights(source_file())
     pipeline = load_project(Path("config")).pipeline("flights")
-    train = train_of(
-        [{"paradigm": name} for name in BARE] if arguments.bare else variants(("head", "fnw"))
-    )
+    bare = None if arguments.bare is None else arguments.bare or PARADIGMS
+    train = train_of([{"paradigm": name} for name in bare] if bare else variants(("head", "fnw")))
     spec = TrainSpec.model_validate({**train, "minibatch_rows": ROWS})
     model = pipeline.model.model_copy(update={"seed": arguments.seed})
     pipeline = pipeline.model_copy(update={"train": spec, "model": model})
@@ -61,14 +61,14 @@ def main() -> None:
     known = int(100 * flights.share_known(wait))
     print(f"{known}% of late flights known after {arguments.wait} h, seed {arguments.seed}")
     show(found)
-    if arguments.bare:
-        from bare_towers import BareTower
+    for name in bare or ():
+        from bare_towers import BareMixture, BareTower
 
-        for name in BARE:
-            began = time.monotonic()
-            again = replay(BareTower(name, layout, arguments.seed), feeds, SPAN)
-            print(f"bare: {time.monotonic() - began:.0f} s")
-            show(again)
+        seed = arguments.seed
+        tower = BareMixture(layout, seed) if name == "mixture" else BareTower(name, layout, seed)
+        again = replay(tower, feeds, SPAN)
+        print(f"in Keras, {again.cpu_seconds:.0f} CPU-s")
+        show(again, " in Keras")
 
 
 def feeds_of(flights: Flights, wait: timedelta, encoder: Encoder, layout: FeatureLayout) -> Feeds:
@@ -99,21 +99,29 @@ def feeds_of(flights: Flights, wait: timedelta, encoder: Encoder, layout: Featur
     )
 
 
-def show(found: Replayed) -> None:
-    """AUC by month, then of the year, with normalised entropy and calibration."""
+def show(found: Replayed, after: str = "") -> None:
+    """AUC by month, then of all of them, with normalised entropy and calibration.
+
+    after: what follows the names of variants.
+    """
     starts = FIRST_DAY + found.windows * DAY_US
     months = np.array(starts, "datetime64[us]").astype("datetime64[M]").astype(int) % 12 + 1
-    print("| variant | " + " | ".join(f"{m}" for m in np.unique(months)) + " | year | NE | cal |")
-    by_month = [pooled_auc(found, months == month) for month in np.unique(months)]
+    judged = np.unique(months)
+    names = [calendar.month_abbr[month] for month in judged]
+    head = ["", *names, f"{names[0]}-{names[-1]}", "NE", "calibration"]
+    print("| " + " | ".join(head) + " |")
+    print("|---" * len(head) + "|")
+    by_month = [pooled_auc(found, months == month) for month in judged]
     whole = pooled_auc(found, months > 0)
     for place, name in enumerate(found.columns):
+        if "/" in name:
+            continue  # a tower that does not answer
         cells = [f"{month.values[place]:.3f}" for month in by_month]
         scores = found.scores[:, place]
         entropy = normalised_entropy(found.converted, scores)
-        print(
-            f"| {name} | " + " | ".join(cells) + f" | {whole.values[place]:.4f} | {entropy:.4f} |"
-            f" {calibration(found.converted, scores):.2f} |"
-        )
+        cells += [f"{whole.values[place]:.4f}", f"{entropy:.3f}"]
+        cells += [f"{calibration(found.converted, scores):.2f}"]
+        print(f"| `{name}`{after} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

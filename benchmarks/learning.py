@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 from learning_figures import Run, figures_of, summarised
 from learning_page import page_text, write_page
 from learning_regimes import write_table
-from market_replay import DAYS, SPAN, replay_market
+from market_replay import DAYS, HISTORY_HOURS, SPAN, replay_market
 from replay import Span, Window
-from variants import BOTH_FEEDS, train_of, variants
+from variants import train_of, variants
 
 from forebay.demo.ad_market import MARKETS, generate
 
@@ -41,10 +41,10 @@ FIGURES = Path("mixture/metrics/learning.json")
 HOURLY = 2_000
 DELAYS = ("head", "fnw")
 # Days, what of them is learnt and judged, events an hour, corrections.
-QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24), 250, DELAYS[:1])
+QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24, HISTORY_HOURS), 250, DELAYS[:1])
 # What a variant costs is measured after so many hours, when its functions are traced.
 COST_FROM, COST_DAYS = 30, 3
-COST_SPAN = Span(COST_DAYS * 24, 0, COST_FROM)
+COST_SPAN = Span(COST_DAYS * 24, 0, COST_FROM, 0)
 
 
 class Task(NamedTuple):
@@ -69,14 +69,9 @@ def run(task: Task, options: dict[str, Any]) -> Run:
     market = MARKETS[task.market]
     events = generate(market, task.seed, days=task.days, hourly=task.hourly)
     model = {"seed": task.seed, **options}
-    plain = train_of(variants(task.delays), guard=task.guard)
-    tuned = [each for each in BOTH_FEEDS.variants if each.get("delay") in {None, *task.delays}]
-    found = replay_market(market, events, plain, model, span=task.span)
-    figures = figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
-    train = train_of(tuned, guard=task.guard)
-    more = replay_market(market, events, train, model | BOTH_FEEDS.model, span=task.span)
-    others = figures_of(task.market, task.seed, more, events.share_known, guarded=task.guard)
-    return figures.with_tuned(others, BOTH_FEEDS)
+    train = train_of(variants(task.delays), guard=task.guard)
+    found = replay_market(market, events, train, model, span=task.span)
+    return figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
 
 
 def cost(wanted: dict[str, str]) -> float:
@@ -112,13 +107,24 @@ def main() -> None:
         names = ["+".join(each.values()) for each in alone]
         costs = dict(zip(names, pool.map(cost, alone), strict=True))
     found = summarised(runs, costs)
-    command = shlex.join(["python", "benchmarks/learning.py", *sys.argv[1:]])
     if arguments.quick or arguments.markets:
-        print(page_text(found, command))
+        print(page_text(found, _command(arguments)))
         return
-    write_page(PAGE, found, command)
+    write_page(PAGE, found, _command(arguments))
     FIGURES.write_text(json.dumps(found, indent=1) + "\n")
     write_table(found)
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """What measures the same again; how many processes and which folder do not matter."""
+    words = ["python", "benchmarks/learning.py"]
+    words += ["--quick"] if arguments.quick else []
+    words += ["--markets", *arguments.markets] if arguments.markets else []
+    if tuple(arguments.seeds) != SEEDS:
+        words += ["--seeds", *map(str, arguments.seeds)]
+    if arguments.model:
+        words += ["--model", json.dumps(arguments.model)]
+    return shlex.join(words)
 
 
 def _run_all(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from replay import Replayed
 from scipy import stats
-from variants import BOTH_FEEDS, SINGLE_TOWERS, Tuned
+from variants import SINGLE_TOWERS
 
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.probabilities import calibration, normalised_entropy
@@ -36,22 +36,6 @@ class Run(NamedTuple):
     learnt: dict[str, int]
     pauses: list[tuple[str, float, float]]
     cpu_seconds: float
-
-    def with_tuned(self, other: Run, tuned: Tuned) -> Run:
-        """These figures and those of variants with other options, by their names in tables."""
-        names = ["+".join(each.values()) for each in tuned.variants]
-
-        def added(mine: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
-            return mine | {tuned.named(name): theirs[name] for name in names if name in theirs}
-
-        return self._replace(
-            auc=added(self.auc, other.auc),
-            normalised_entropy=added(self.normalised_entropy, other.normalised_entropy),
-            calibration=added(self.calibration, other.calibration),
-            learnt=added(self.learnt, other.learnt),
-            pauses=[*self.pauses, *((tuned.named(name), a, b) for name, a, b in other.pauses)],
-            cpu_seconds=self.cpu_seconds + other.cpu_seconds,
-        )
 
 
 def figures_of(
@@ -129,10 +113,7 @@ def _variant(name: str, pairs: Sequence[tuple[Run, str]]) -> dict[str, Any]:
     entropies = [
         run.normalised_entropy[name] - run.normalised_entropy[baseline] for run, baseline in pairs
     ]
-    variant, _, label = name.partition(", ")
     return {
-        "variant": variant,
-        "options": BOTH_FEEDS.settings if label == BOTH_FEEDS.label else {},
         "auc": _mean([run.auc[name] for run, _ in pairs]),
         "difference": _mean(gains),
         "reach": reach(gains),

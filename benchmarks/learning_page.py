@@ -12,17 +12,23 @@ _RULE = "|---|---|---|---|---|---|---|"
 
 
 def write_page(page: Path, found: dict[str, Any], command: str) -> None:
-    """Replace what is between the markers of a page.
+    """Put all tables between the markers of a page."""
+    write_between(page, (BEGIN, END), page_text(found, command))
+
+
+def write_between(page: Path, markers: tuple[str, str], new: str) -> None:
+    """Replace what is between two markers of a page.
 
     Raises:
         SystemExit: when the page does not hold both markers once.
     """
     text = page.read_text()
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"{page}: it needs {BEGIN} and {END} once each")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{page_text(found, command)}\n{END}{after}")
+    begin, end = markers
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise SystemExit(f"{page}: it needs {begin} and {end} once each")
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    page.write_text(f"{before}{begin}\n{new}\n{end}{after}")
 
 
 def page_text(found: dict[str, Any], command: str) -> str:

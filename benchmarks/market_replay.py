@@ -15,6 +15,7 @@ from forebay.config.sources import ColumnType, SourceSpec
 from forebay.demo.ad_market import HORIZON, START, Events, Market, features_of
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
 
 HOUR_US = 3_600_000_000
@@ -23,7 +24,7 @@ HISTORY_HOURS = HORIZON // timedelta(hours=1)
 THREADS = 1
 DAYS = 12
 # After five days of warm start the sixth lets all variants settle: some change feeds then.
-SPAN = Span(windows=DAYS * 24, warm=5 * 24, judged_from=6 * 24)
+SPAN = Span(windows=DAYS * 24, warm=5 * 24, judged_from=6 * 24, unread=HISTORY_HOURS)
 
 
 def pipeline_of(market: Market, train: dict[str, Any], model: dict[str, Any]) -> PipelineSpec:
@@ -58,12 +59,19 @@ def replay_market(
     after_window: Callable[[Window], None] | None = None,
 ) -> Replayed:
     """Train all variants on a market's events, score the judged events."""
+    learner, feeds = prepared(market, events, train, model)
+    return replay(learner, feeds, span, after_window)
+
+
+def prepared(
+    market: Market, events: Events, train: dict[str, Any], model: dict[str, Any]
+) -> tuple[Learner, Feeds]:
+    """What learns and what it is given."""
     pipeline = pipeline_of(market, train, model)
     source = _source()
     layout = FeatureLayout.of(pipeline.dataset, source.columns)
     learner = make_learner(pipeline, source.columns, 2, THREADS)
-    feeds = _feeds(events, Encoder(pipeline.dataset, source, layout), layout)
-    return replay(learner, feeds, span, after_window)
+    return learner, _feeds(events, Encoder(pipeline.dataset, source, layout), layout)
 
 
 def _source() -> SourceSpec:

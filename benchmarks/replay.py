@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.config.datasets import Feed
+from forebay.config.feeds import Phase
 from forebay.mixture.features.encode import Encoder, to_minibatch
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
@@ -66,12 +67,20 @@ class Replayed:
 class Span(NamedTuple):
     """What is replayed: `windows` in all, of which the first `warm` are one warm start.
 
-    judged_from: the first window whose events are judged.
+    judged_from: the first window whose events are judged. unread: the last windows of the warm
+    start whose history comes after it.
     """
 
     windows: int
     warm: int
     judged_from: int
+    unread: int
+
+    def phase(self, window: int) -> Phase:
+        """What the rows of a window belong to."""
+        if window >= self.warm:
+            return "window"
+        return "warm_start_end" if window >= self.warm - self.unread else "warm_start"
 
 
 class Window(NamedTuple):
@@ -99,7 +108,7 @@ def replay(
     scores, steps, pauses = [], 0, Pauses()
     began = time.process_time()
     for number in range(span.windows):
-        learner.set_phase(warm_start=number < span.warm)
+        learner.set_phase(span.phase(number))
         if number >= span.judged_from:
             first, last = np.searchsorted(feeds.event_windows, [number, number + 1]).tolist()
             scores.append(learner.score(part(feeds.events, first, last)))

@@ -3,44 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 PARADIGMS = ("batch", "stream", "batch_then_stream", "mixed", "mixture")
 SINGLE_TOWERS = PARADIGMS[:-1]
 CORRECTED = PARADIGMS[1:]
-
-
-class Tuned(NamedTuple):
-    """Variants with options of the model other than the defaults; `label` follows their names."""
-
-    label: str
-    variants: tuple[dict[str, str], ...]
-    model: dict[str, Any]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The options by dotted key, as a pipeline declares them."""
-        return {
-            f"model.{part}.{key}": value
-            for part, options in self.model.items()
-            for key, value in options.items()
-        }
-
-    def named(self, variant: str) -> str:
-        """What tables call a variant with these options."""
-        return f"{variant}, {self.label}"
-
-
-# The adapt tower goes on with batch rows: where labels are late, the stream teaches too little.
-BOTH_FEEDS = Tuned(
-    "both feeds",
-    (
-        {"paradigm": "mixture", "delay": "head"},
-        {"paradigm": "mixture"},
-        {"paradigm": "mixture", "delay": "fnw"},
-    ),
-    {"mixture": {"adapt_learns": "both", "gain": 0.3}},
-)
 
 
 def variants(delays: Sequence[str]) -> list[dict[str, str]]:

@@ -54,8 +54,8 @@ def _adapt_learns(known: dict[str, Any]) -> AdaptLearns:
 class MixtureSpec(Spec):
     """What `paradigm: mixture` adds (Primus Alg. 1).
 
-    mode: `measured` is what measurements favour: in the warm start the adapt tower learns batch
-    rows with its memory inputs off, as `batch_then_stream` does, and stream rows afterwards.
+    mode: `measured` is what measurements favour: in the warm start the adapt tower learns what
+    `batch_then_stream` does, with its memory inputs off, and stream rows afterwards.
     `paper` is Algorithm 1 to the letter: batch rows never move the adapt tower. It changes the
     defaults of `embeddings`, `memory_inputs` and `adapt_learns` too.
     gain: factor on the memory tower's output before the adapt tower reads it. With weights that

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from forebay.config.feeds import Phase
 from forebay.errors import ConfigError
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import LeftOut
@@ -44,9 +45,9 @@ class CountingLearner:
         """None."""
         return ()
 
-    def set_phase(self, *, warm_start: bool) -> None:
+    def set_phase(self, phase: Phase) -> None:
         """Rows are counted alike in every phase."""
-        del warm_start
+        del phase
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
         """No columns for N rows."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from forebay.config.feeds import Phase
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import LeftOut
 from forebay.mixture.minibatch import Minibatch
@@ -27,8 +28,8 @@ class Learner(Protocol):
     def columns(self) -> Sequence[ScoreColumn]:
         """What `score` holds: each variant of the first seed, its towers, then further seeds."""
 
-    def set_phase(self, *, warm_start: bool) -> None:
-        """Say whether the next minibatches belong to the warm start."""
+    def set_phase(self, phase: Phase) -> None:
+        """Say what the next minibatches belong to."""
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
         """Probabilities float32[N, columns] as the models are now. Changes nothing."""

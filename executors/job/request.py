@@ -14,9 +14,11 @@ from pydantic import Field, PrivateAttr
 
 from forebay.config.declared import Declared, Reference, filled_in
 from forebay.config.environment import hide_options
+from forebay.config.feeds import Phase
 from forebay.config.line_defaults import FIRST, NEWEST, filled
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
+from forebay.config.windows import HOUR
 from forebay.errors import UsageError
 from forebay.home.paths import DEFAULT_LINE, ENVIRONMENT_NAME
 from forebay.system.error_report import ErrorReport
@@ -39,6 +41,13 @@ class WindowRequest(Message):
     start: datetime
     end: datetime
     warm_start: bool = False
+
+    def phase_at(self, hour: int, unread: int) -> Phase:
+        """What rows of an hour of it belong to. unread: see `config.feeds.unread_hours`."""
+        if not self.warm_start:
+            return "window"
+        hours = (self.end - self.start) // HOUR
+        return "warm_start_end" if hour >= hours - unread else "warm_start"
 
 
 class JobRequest(Message):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from forebay.config.jobs import GateMetric, PublishSpec
 from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
@@ -10,11 +14,15 @@ from forebay.executors.judging.gate_decision import GateDecision
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.losses import LossEstimate, pool_losses
+from forebay.mixture.metrics.quantiles import student_quantile
+from forebay.mixture.metrics.seeds import Columns
 from forebay.mixture.metrics.verdict import difference_words
 from forebay.mixture.score_columns import ScoreColumn, over_seeds
 
 # Windows of events that are looked at, the newest ones: two days of hours.
 WINDOWS_MAX = 48
+# Fewer windows say too little of how far windows are apart.
+SPREAD_WINDOWS_MIN = 3
 
 
 def decide(
@@ -27,7 +35,9 @@ def decide(
 
     The incumbent stays unless the best of the others is significantly better at event time: the
     declared variant, or with `against: served` the one that serves now. Windows whose complete
-    labels are not all there, or that have one class only, decide nothing.
+    labels are not all there, or that have one class only, decide nothing. The interval covers that
+    other rows could have been drawn, and from three windows on other windows too: what is better by
+    night may be worse by day, and what serves answers in windows that come.
 
     Args:
         spec: how a pipeline publishes.
@@ -77,12 +87,18 @@ def _best(
     metric: GateMetric, chosen: Sequence[WindowFigures], variants: Sequence[str], incumbent: str
 ) -> tuple[str, Estimate | None]:
     """The best variant, and by how much it is better than the incumbent; None where it is that."""
-    auc, losses = pool(one.auc for one in chosen), pool_losses(one.losses for one in chosen)
-    if auc is None or losses is None:
+    aucs = [one.auc for one in chosen if one.auc is not None]
+    losses = [one.losses for one in chosen if one.losses is not None]
+    auc, loss = pool(aucs), pool_losses(losses)
+    if auc is None or loss is None:
         return incumbent, None
     measured: AucEstimate | LossEstimate = auc
+    windows: Sequence[AucEstimate | LossEstimate] = aucs
     if metric != "auc":
-        measured = losses.normalised() if metric == "normalised_entropy" else losses
+        measured, windows = loss, losses
+    if metric == "normalised_entropy":
+        measured = loss.normalised()
+        windows = [replace(one, entropy=loss.entropy).normalised() for one in losses]
     sign = 1.0 if metric == "auc" else -1.0
     answers = over_seeds(chosen[0].columns)
     places = {one.name: answers[one] for one in map(ScoreColumn, variants) if one in answers}
@@ -91,4 +107,26 @@ def _best(
     if best == incumbent:
         return incumbent, None
     pair = (best, incumbent) if metric == "auc" else (incumbent, best)  # losses: less is better
-    return best, measured.difference(*(places[name] for name in pair))
+    return best, _difference(measured, windows, *(places[name] for name in pair))
+
+
+def _difference(
+    pooled: AucEstimate | LossEstimate,
+    windows: Sequence[AucEstimate | LossEstimate],
+    first: Columns,
+    second: Columns,
+) -> Estimate:
+    """`first` minus `second`, with the wider interval: over rows, or over windows.
+
+    Over windows it is that of a weighted mean whose weights are as the windows have them:
+    sum(w² (d - mean)²) n / (n - 1) is its variance, and Student's t has n - 1 degrees of freedom.
+    """
+    found = pooled.difference(first, second)
+    if len(windows) < SPREAD_WINDOWS_MIN:
+        return found
+    apart = np.array([one.difference(first, second).value for one in windows])
+    weights = np.array([one.pairs if isinstance(one, AucEstimate) else one.rows for one in windows])
+    shares, count = weights / weights.sum(), len(windows)
+    variance = float((shares**2 * (apart - shares @ apart) ** 2).sum()) * count / (count - 1)
+    reach = max(found.high - found.value, student_quantile(count - 1) * math.sqrt(variance))
+    return replace(found, low=found.value - reach, high=found.value + reach)

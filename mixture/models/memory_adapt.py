@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
+from forebay.config.feeds import Phase
 from forebay.config.models import MixtureSpec, ModelSpec, Variant
 from forebay.mixture.models.late.late_labels import RowLoss
 from forebay.mixture.models.layers.embeddings import Stack, Tables
@@ -32,8 +33,9 @@ class _Remembered(NamedTuple):
 class Mixture(ParadigmModel):
     """Primus Alg. 1: batch trains the memory tower, stream the adapt tower, which answers.
 
-    Beyond the letter of it (`mode: measured`), the adapt tower learns the warm start's batch rows
-    with its memory inputs off: at the end it is the model that `batch_then_stream` is.
+    Beyond the letter of it (`mode: measured`), the adapt tower learns the warm start's batch rows,
+    and stream rows of its last hours, whose batch rows come later, with its memory inputs off: at
+    the end it is the model that `batch_then_stream` is.
     """
 
     def __init__(
@@ -86,18 +88,20 @@ class Mixture(ParadigmModel):
         """The memory tower's own answer."""
         return ("memory",)
 
-    def parts(self, feed: Feed, *, warm_start: bool) -> Parts:
+    def parts(self, feed: Feed, phase: Phase) -> Parts:
         """Batch rows move the memory tower, stream rows the adapt tower, beyond what is declared.
 
         `alone` is the adapt tower with its memory inputs off.
         """
-        warm = warm_start and self._spec.mode == "measured"
+        warm = phase != "window" and self._spec.mode == "measured"
         if feed == "stream":
-            return () if warm else (("adapt", "fresh"),)
+            if warm:
+                return (("alone", "fresh"),) if phase == "warm_start_end" else ()
+            return (("adapt", "fresh"),)
         if warm:
             return (("memory", "complete"), ("alone", "complete"))
         both = self._spec.adapt_learns_both(self.variant.delay)
-        lesson = self.batch_lesson(complete=both, warm_start=warm_start)
+        lesson = self.batch_lesson(phase, complete=both)
         return (("memory", "complete"), *((("adapt", lesson),) if lesson else ()))
 
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
-from forebay.config.feeds import learns_from
+from forebay.config.feeds import Phase, learns_from
 from forebay.config.models import Variant
 from forebay.mixture.models.late.late_labels import RowLoss
 from forebay.mixture.models.layers.embeddings import Place, Tables
@@ -42,17 +42,19 @@ class ParadigmModel(ABC):
         self.variant = variant
         self.name = variant.name
 
-    def parts(self, feed: Feed, *, warm_start: bool) -> Parts:
+    def parts(self, feed: Feed, phase: Phase) -> Parts:
         """What a minibatch of this feed moves; nothing where the model does not learn from it."""
-        fits = learns_from(self.variant.paradigm, feed, warm_start=warm_start)
+        fits = learns_from(self.variant.paradigm, feed, phase)
         if feed == "stream":
             return (("tower", "fresh"),) if fits else ()
-        lesson = self.batch_lesson(complete=fits, warm_start=warm_start)
+        lesson = self.batch_lesson(phase, complete=fits)
         return (("tower", lesson),) if lesson else ()
 
-    def batch_lesson(self, *, complete: bool, warm_start: bool) -> Lesson | None:
+    def batch_lesson(self, phase: Phase, *, complete: bool) -> Lesson | None:
         """What a part that stream rows move learns from batch rows. complete: their labels too."""
-        stream = learns_from(self.variant.paradigm, "stream", warm_start=warm_start)
+        # Batch rows of the warm start's end are copies of stream rows that came before its end.
+        then: Phase = "warm_start" if phase == "warm_start_end" else phase
+        stream = learns_from(self.variant.paradigm, "stream", then)
         if self.variant.delay == "fnw" and stream:
             return "complete and late" if complete else "late"
         return "complete" if complete else None

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
+from forebay.config.feeds import Phase
 from forebay.config.models import ModelSpec, Variant
 from forebay.mixture.models.late.delay_head import DelayHead, DelayRows
 from forebay.mixture.models.late.guard import Guard
@@ -82,9 +83,9 @@ class SeedModels:
             served += [self.guard.paused, *self._reference.reference_served]
         return list({id(each): each for each in served}.values())
 
-    def parts(self, feed: Feed, *, warm_start: bool) -> tuple[Parts, ...]:
+    def parts(self, feed: Feed, phase: Phase) -> tuple[Parts, ...]:
         """What a minibatch moves of each variant."""
-        return tuple(each.parts(feed, warm_start=warm_start) for each in self.models)
+        return tuple(each.parts(feed, phase) for each in self.models)
 
     def answers(
         self, inputs: Inputs, places: Sequence[int] | None = None

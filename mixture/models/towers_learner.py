@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay.config.datasets import Feed
+from forebay.config.feeds import Phase
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import TrainSpec
 from forebay.errors import TrainingError
@@ -67,7 +68,7 @@ class TowersLearner:
         self._score = score_function(layout, self._stacks, self._seeds, self._columns)
         self._learn: dict[tuple[Feed, tuple[Parts, ...]], Function] = {}
         self._exporter = Exporter(layout, self._stacks, first)
-        self._warm_start = False
+        self._phase: Phase = "window"
 
     @property
     def paradigms(self) -> Sequence[str]:
@@ -79,9 +80,9 @@ class TowersLearner:
         """Variants of the first seed, their further towers, variants of further seeds."""
         return self._columns
 
-    def set_phase(self, *, warm_start: bool) -> None:
-        """Say whether the next minibatches belong to the warm start."""
-        self._warm_start = warm_start
+    def set_phase(self, phase: Phase) -> None:
+        """Say what the next minibatches belong to."""
+        self._phase = phase
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
         """Probabilities float32[N, columns] as the models are now."""
@@ -100,7 +101,7 @@ class TowersLearner:
             return {}
         self._require_finite(minibatch)
         feed, unknown = minibatch.feed, np.full(len(minibatch), np.nan, np.float32)
-        parts = self._seeds[0].parts(feed, warm_start=self._warm_start)
+        parts = self._seeds[0].parts(feed, self._phase)
         step = self._learn.get((feed, parts))
         if step is None:
             step = learn_function(

@@ -50,7 +50,6 @@ class WindowOpener:
             seal = self._load(plan, parent, store)
             if parts.join is not None:
                 parts.join.begin(plan, parent)
-        parts.learner.set_phase(warm_start=window.warm_start)
         scores, judge = self._writers(window, plan, parent, seal)
         opened = OpenWindow(
             request=window,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forebay.config.feeds import has_stream
+from forebay.config.feeds import has_stream, unread_hours
 from forebay.errors import TrainingError
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.window.open_window import OpenWindow
@@ -20,6 +20,7 @@ class WindowSteps:
         """Nothing is learnt yet."""
         self._parts = parts
         self._has_stream = has_stream(parts.pipeline, parts.sources)
+        self._unread_hours = unread_hours(parts.pipeline, parts.sources)
 
     def use(self, opened: OpenWindow, frame: Frame) -> None:
         """Use up a frame; one without rows only moves positions.
@@ -42,6 +43,7 @@ class WindowSteps:
             self._keep_scores(opened.scores, minibatch)
         if opened.judge is not None:
             opened.judge.add(minibatch)
+        parts.learner.set_phase(opened.request.phase_at(hour, self._unread_hours))
         opened.series.lost(self._learn(opened, minibatch), minibatch.feed)
         opened.window_step += 1
         opened.counters.add("used_rows", len(minibatch))

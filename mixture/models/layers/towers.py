@@ -85,7 +85,7 @@ class Tower:
 class MemoryInputs:
     """The first layer's weights on further inputs, apart from the tower and zero at first.
 
-    As long as they are zero the tower answers, to the last bit, as one without these inputs.
+    As long as they are zero the tower answers as one without these inputs.
     """
 
     def __init__(self, inputs: int, width: int, *, rate: float) -> None:

@@ -13,27 +13,27 @@ from learning_figures import Run, figures_of, pooled_auc, reach, summarised
 from learning_page import BEGIN, END, page_text, write_page
 from market_replay import HISTORY_HOURS, HOUR_US, START_US, replay_market
 from replay import HISTORY, ROWS, STREAM, Replayed, Span
-from variants import BOTH_FEEDS
 
+from forebay.config.feeds import Phase
 from forebay.demo.ad_market import MARKETS, Events, generate
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.score_columns import ScoreColumn
 
 DAYS = 3
-SPAN = Span(DAYS * 24, 24, 36)
+SPAN = Span(DAYS * 24, 24, 36, 6)
 
 
 @dataclass
 class Watching:
     """Learns nothing and keeps what it was given, in order."""
 
-    phases: list[bool] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
     given: list[tuple[str, Minibatch]] = field(default_factory=list)
     columns: Sequence[ScoreColumn] = (ScoreColumn("stream"), ScoreColumn("batch"))
 
-    def set_phase(self, *, warm_start: bool) -> None:
-        self.phases.append(warm_start)
+    def set_phase(self, phase: Phase) -> None:
+        self.phases.append(phase)
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
         self.given.append(("score", minibatch))
@@ -118,7 +118,7 @@ def test_minibatches_are_full_but_for_the_last_and_feeds_take_turns(
     kinds = "".join(kind[0] for kind, _ in watching.given if kind != "score")
     assert "bsbs" in kinds
     assert "bbbb" not in kinds
-    assert watching.phases == [number < SPAN.warm for number in range(SPAN.windows)]
+    assert watching.phases == ["warm_start"] * 18 + ["warm_start_end"] * 6 + ["window"] * 48
 
 
 def test_batch_rows_say_what_the_stream_knew(
@@ -146,7 +146,7 @@ def test_events_that_are_not_in_the_stream_say_nothing_of_it() -> None:
     events = generate(market, 1, days=2, hourly=100)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("market_replay.make_learner", lambda *_: watching)
-        replay_market(market, events, {"paradigm": "stream"}, {}, span=Span(48, 0, 0))
+        replay_market(market, events, {"paradigm": "stream"}, {}, span=Span(48, 0, 0, 0))
     parts = [one for kind, one in watching.given if kind == "batch"]
     for one in parts:
         assert one.known is not None
@@ -194,17 +194,6 @@ def test_differences_are_to_the_best_single_tower_of_each_seed() -> None:
     assert mixture["difference"] == pytest.approx(0.0)
     assert mixture["reach"] == pytest.approx(12.706 * 0.01, rel=1e-3)
     assert reach([0.5]) is None
-
-
-def test_variants_with_other_options_stand_beside_the_plain_ones() -> None:
-    plain, other = one_run(1, 0.70), one_run(1, 0.75)
-    run = plain.with_tuned(other, BOTH_FEEDS)
-    assert run.auc == plain.auc | {"mixture, both feeds": 0.75}
-    (market,) = summarised([run], {})["markets"]
-    tuned, mixture = (market["variants"][name] for name in ("mixture, both feeds", "mixture"))
-    assert tuned["variant"] == mixture["variant"] == "mixture"
-    assert tuned["options"] == {"model.mixture.adapt_learns": "both", "model.mixture.gain": 0.3}
-    assert mixture["options"] == {}
 
 
 def test_a_page_is_written_between_its_markers_and_nowhere_else(tmp_path: Any) -> None:

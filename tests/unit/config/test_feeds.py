@@ -8,7 +8,7 @@ import pytest
 from support.stages import pipeline
 
 from forebay.config.datasets import StreamSpec
-from forebay.config.feeds import has_stream, learns_from, stream_feed
+from forebay.config.feeds import Phase, has_stream, learns_from, stream_feed, unread_hours
 from forebay.config.models import Paradigm
 from forebay.config.sources import SourceSpec
 from forebay.errors import ConfigError
@@ -49,19 +49,37 @@ def test_whether_a_pipeline_has_fresh_rows(streams: list[str], fresh: bool) -> N
 
 
 @pytest.mark.parametrize(
-    ("paradigm", "warm", "window"),
+    ("paradigm", "warm", "end", "window"),
     [
-        ("batch", {"batch"}, {"batch"}),
-        ("stream", {"stream"}, {"stream"}),
-        ("batch_then_stream", {"batch"}, {"stream"}),
-        ("mixed", {"batch", "stream"}, {"batch", "stream"}),
-        ("mixture", {"batch", "stream"}, {"batch", "stream"}),
+        ("batch", {"batch"}, {"batch"}, {"batch"}),
+        ("stream", {"stream"}, {"stream"}, {"stream"}),
+        ("batch_then_stream", {"batch"}, {"batch", "stream"}, {"stream"}),
+        ("mixed", {"batch", "stream"}, {"batch", "stream"}, {"batch", "stream"}),
+        ("mixture", {"batch", "stream"}, {"batch", "stream"}, {"batch", "stream"}),
     ],
 )
-def test_paradigms(paradigm: Paradigm, warm: set[str], window: set[str]) -> None:
-    def learnt(*, warm_start: bool) -> set[str]:
+def test_paradigms(paradigm: Paradigm, warm: set[str], end: set[str], window: set[str]) -> None:
+    def learnt(phase: Phase) -> set[str]:
         feeds = ("batch", "stream")
-        return {feed for feed in feeds if learns_from(paradigm, feed, warm_start=warm_start)}
+        return {feed for feed in feeds if learns_from(paradigm, feed, phase)}
 
-    assert learnt(warm_start=True) == warm
-    assert learnt(warm_start=False) == window
+    assert learnt("warm_start") == warm
+    assert learnt("warm_start_end") == end
+    assert learnt("window") == window
+
+
+@pytest.mark.parametrize(
+    ("offsets", "hours"),
+    [
+        ({"history": "24h"}, 0),
+        ({"clicks": "0h"}, 0),
+        ({"history": "24h", "clicks": "0h"}, 24),
+        ({"history": "24h", "clicks": "2h"}, 22),
+        ({"history": "1h", "clicks": "3h"}, 0),
+        ({"history": "24h", "lake": "6h", "clicks": "0h"}, 6),
+    ],
+)
+def test_the_last_hours_that_history_does_not_hold_yet(offsets: dict[str, str], hours: int) -> None:
+    streams = {name: {"sources": [name], "offset": offset} for name, offset in offsets.items()}
+    declared = pipeline((), dataset={"streams": streams})
+    assert unread_hours(declared, SOURCES) == hours

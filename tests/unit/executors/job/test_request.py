@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from support.projects import ads_pipeline, clicks_source, history_source
 from forebay.config.line_defaults import FIRST
 from forebay.config.load import load_project
 from forebay.errors import ConfigError
-from forebay.executors.job.request import JobRequest
+from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.home.paths import Home
 from forebay.system.redaction import redacted
 
@@ -160,3 +161,15 @@ def test_a_request_of_an_earlier_version_is_meant_as_then(
     # Submitted again by this version, for a line that keeps those defaults, it is the same job.
     again = now.model_copy(update={"defaults": FIRST})
     assert again.fingerprint == earlier.fingerprint != now.fingerprint
+
+
+def test_the_last_hours_of_a_warm_start_are_a_phase_of_their_own() -> None:
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    end = start + timedelta(days=2)
+    window = WindowRequest(key="2026-03-01", generation=1, start=start, end=end)
+    assert {window.phase_at(hour, 24) for hour in range(48)} == {"window"}
+    warm = window.model_copy(update={"warm_start": True})
+    found = [warm.phase_at(hour, 24) for hour in range(48)]
+    assert found == ["warm_start"] * 24 + ["warm_start_end"] * 24
+    assert {warm.phase_at(hour, 0) for hour in range(48)} == {"warm_start"}
+    assert {warm.phase_at(hour, 72) for hour in range(48)} == {"warm_start_end"}

@@ -99,6 +99,18 @@ def test_the_newest_windows_decide() -> None:
     assert gate([old, new, window("now", all_here=False)]).windows == ["new"]
 
 
+@pytest.mark.parametrize("metric", ["auc", "log_loss", "normalised_entropy"])
+def test_what_is_better_in_one_window_of_several_does_not_serve(metric: str) -> None:
+    spec = {"metric": metric, "min_rows": 4 * 600}
+    every = [window(f"w{number}", "stream") for number in range(4)]
+    assert gate(every, **spec).variant == "stream"
+    once = [every[0], *(window(f"w{number}") for number in range(1, 4))]
+    assert gate(once[:1], metric=metric).variant == "stream"
+    found = gate(once, **spec)
+    assert found.variant == "mixture"
+    assert "stream and mixture do not differ" in found.words
+
+
 def test_what_serves_stays_until_something_is_better_than_that() -> None:
     level, stream = [window("w")], [window("w", "stream")]
     assert gate(level, "stream", against="served").variant == "stream"

@@ -112,6 +112,19 @@ def test_fnw_learns_the_late_positives_of_batch_rows() -> None:
     assert sum(learner.learnt()["mixture+fnw"]) == 2 * len(batch)
 
 
+def test_in_the_warm_start_fnw_learns_no_late_positive_of_rows_that_it_has_not_learnt() -> None:
+    learner = make_towers("batch_then_stream+fnw", "mixture+fnw", "mixed+fnw")
+    models = {model.name: model for model in learner._models}
+    for phase in ("warm_start", "warm_start_end"):
+        found = {name: dict(each.parts("batch", phase)) for name, each in models.items()}
+        assert found["batch_then_stream+fnw"] == {"tower": "complete"}
+        assert found["mixture+fnw"] == {"memory": "complete", "alone": "complete"}
+        assert found["mixed+fnw"] == {"tower": "complete and late"}
+    single = models["batch_then_stream+fnw"]
+    assert dict(single.parts("stream", "warm_start_end")) == {"tower": "fresh"}
+    assert dict(single.parts("batch", "window")) == {"tower": "late"}
+
+
 def calibration(learner: Any, place: int) -> float:
     """Mean prediction over the mean of the complete label."""
     rows = [minibatch("batch", seed, rows=256) for seed in range(1000, 1012)]

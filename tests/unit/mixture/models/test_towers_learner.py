@@ -82,10 +82,13 @@ def test_minibatches_of_any_size_use_one_graph_for_each_feed() -> None:
 
 def test_batch_then_stream_takes_batch_in_the_warm_start_and_stream_later() -> None:
     learner = make_towers("batch_then_stream")
-    learner.set_phase(warm_start=True)
+    learner.set_phase("warm_start")
     assert learner.learn(minibatch("stream", 1)) == {}
     assert set(learner.learn(minibatch("batch", 1))) == {"batch_then_stream"}
-    learner.set_phase(warm_start=False)
+    learner.set_phase("warm_start_end")
+    assert set(learner.learn(minibatch("stream", 1))) == {"batch_then_stream"}
+    assert set(learner.learn(minibatch("batch", 1))) == {"batch_then_stream"}
+    learner.set_phase("window")
     assert learner.learn(minibatch("batch", 2)) == {}
     assert set(learner.learn(minibatch("stream", 2))) == {"batch_then_stream"}
 
