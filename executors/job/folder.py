@@ -94,17 +94,14 @@ class JobFolder:
         every user may write, they would outlive the job, and others could plant theirs.
         """
         folder = self._temporary / f"{role}-{index}"
+        _remove_what_can_be(folder)
         with writing(folder):
-            if folder.exists():
-                shutil.rmtree(folder)
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def remove_temporary(self) -> None:
-        """Remove the temporary files of the job's processes, which are gone."""
-        with writing(self._temporary):
-            if self._temporary.exists():
-                shutil.rmtree(self._temporary)
+        """Remove the temporary files of the job's processes, which are gone or about to be."""
+        _remove_what_can_be(self._temporary)
 
     def poke(self) -> None:
         """Let the supervisor look into the database now; it does so every second in any case."""
@@ -118,6 +115,11 @@ class JobFolder:
         except FileNotFoundError:
             return False
         return True
+
+
+def _remove_what_can_be(folder: Path) -> None:
+    """A process that is about to die may write meanwhile: that goes with the job's folder."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pulse_path(job_dir: Path, role: str, index: int) -> Path:

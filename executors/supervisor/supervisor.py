@@ -193,10 +193,10 @@ class Supervisor:
     def _remove_leftovers(self) -> None:
         """What stays is worth nothing, and goes with the job's folder."""
         try:
-            self._folder.remove_sockets()
             self._folder.remove_temporary()
+            self._folder.remove_sockets()
         except InfrastructureError as error:
-            _LOG.warning("sockets or temporary files of the job's processes stay: %s", error)
+            _LOG.warning("sockets of the job's processes stay: %s", error)
 
     def _with_processes(self, status: JobStatus, processes: JobProcesses) -> JobStatus:
         return self._changed(
