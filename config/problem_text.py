@@ -46,15 +46,19 @@ def _without_secrets(lines: Sequence[str], index: int) -> str:
 
 def _is_below_secret(lines: Sequence[str], index: int) -> bool:
     """Whether a key of one of the lines that a line is below has its value there."""
-    indent = len(_indent(lines[index]))
+    depth = _depth(lines[index])
     for above in reversed(lines[max(0, index - _LINES_ABOVE_MAX) : index]):
-        found = len(_indent(above))
-        if above.strip() and found < indent:
-            indent = found
+        if above.strip() and _depth(above) < depth:
+            depth = _depth(above)
             key = _LAST_KEY.search(above)
             if key is not None and is_secret_name(key["name"]):
                 return True
     return False
+
+
+def _depth(line: str) -> int:
+    """A list's items are below its key, also where they begin as far to the left."""
+    return 2 * len(_indent(line)) + line.lstrip().startswith("-")
 
 
 def _indent(line: str) -> str:

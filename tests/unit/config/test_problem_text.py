@@ -24,6 +24,7 @@ MISTAKES = {
     "no YAML behind it": "  client: {password: SECRET: x}\n",
     "no YAML below it": "  client:\n    password:\n      @SECRET\n",
     "no YAML in a text below it": "  client:\n    password: |\n        x\n      SECRET: [\n",
+    "in a list as far to the left": "  password:\n  - x\n  - @SECRET\n",
     "a tab before it": "  client:\n\tpassword: SECRET\n",
     "it looks like an alias": "  client: {password: *SECRET}\n",
     "it looks like an anchor": "  client: {password: &SECRET x, more: &SECRET y}\n",
