@@ -142,18 +142,21 @@ def hide_options(declared: object, environ: Mapping[str, str]) -> None:
             _hide(environ[name], name, path)
 
 
-def hide_written(declared: object) -> None:
+def hide_written(declared: object, fields: Collection[str] = ()) -> None:
     """Show no more in this process what a source's YAML holds as a secret itself.
 
-    It is looked for below `options`, by the name of its key, and at the top of the file, where
-    a key of that name is a mistake whose line is shown.
+    It is looked for below `options` and below keys that are mistakes, by the names of all keys that
+    it is below: whoever nested one too deep shows its line.
+
+    fields: keys that may be at the top of the file; what is below those, but for `options`, is
+        no secret.
     """
     for path, written in texts_of(declared):
         keys = [part for part in path if isinstance(part, str)]
-        if not keys or (keys[0] != OPTIONS and len(keys) > 1):
+        if not keys or (len(keys) > 1 and keys[0] != OPTIONS and keys[0] in fields):
             continue
         for text in _literals(written):
-            if is_secret_name(keys[-1]):
+            if any(map(is_secret_name, keys)):
                 hide(text, named_secret=True)
             else:
                 hide_passwords(text)

@@ -73,7 +73,7 @@ def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loade
     loaded.problems += problems
     if document is not None:
         loaded.document = document
-        hide_written(document.value)
+        hide_written(document.value, model.model_fields)
         loaded.problems += check_keys(document, model)
         loaded.variables = names_of(document.value)
         loaded.problems += fill_in(document, environ)

@@ -180,7 +180,12 @@ class _Writer:
     def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:
         given, raw = fault.error["input"], self._document.raw.get(path)
         what = _YAML_TYPES.get(type(given), type(given).__name__)
-        shown = self._shown(path, given) + ("" if given is None else f" ({what})")
+        # What else than a value stands there may hold secrets, or be one in a wrong place.
+        is_text = isinstance(given, str) and expected == _EXPECTED["dict"]
+        is_shown = not is_text and not isinstance(given, list | dict)
+        shown = self._shown(path, given)
+        if given is not None:
+            shown = f"{shown} ({what})" if is_shown else what
         message = f"{self._name(path)}: {expected} is expected, not {shown}"
         hint = ""
         if "text" in expected and raw and not isinstance(given, str):

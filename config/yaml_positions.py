@@ -5,6 +5,7 @@ There are no tags, duplicate keys are errors, anchors and merge keys work.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ KeyPath = tuple[str | int, ...]
 KEY_MAX = 200
 _MESSAGE_MAX, _HINT_MAX = 1_000, 100
 _TAG = "tag:yaml.org,2002:"
+_NAMED = re.compile(r"(alias|anchor|tag handle) '[^']*'")
 
 
 class Place(NamedTuple):
@@ -109,7 +111,9 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.context, error.problem) if part]
-    message, _ = _bounded("this is no YAML: " + ", ".join(parts), "")
+    # A password that begins with * or & is the name of an alias or an anchor.
+    text = _NAMED.sub(r"\g<1>", "this is no YAML: " + ", ".join(parts))
+    message, _ = _bounded(text, "")
     return Problem(file, line, column, "syntax", message)
 
 
@@ -241,8 +245,9 @@ class _Reader:
             )
 
     def _tagged(self, node: yaml.Node) -> None:
-        tag = node.tag.replace(_TAG, "!!")
-        self._report(node, "tag", f"tag {tag} is not used here: write the plain value")
+        # It is not shown: a password that begins with ! is one.
+        message = "there are no tags here: write the plain value, in quotes where it begins with !"
+        self._report(node, "tag", message)
 
     def _report(self, node: yaml.Node, code: str, message: str, hint: str = "") -> None:
         if len(self.problems) > PROBLEMS_MAX:

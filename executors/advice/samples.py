@@ -45,6 +45,9 @@ class SourceSample:
     rate: float | None
 
 
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC) + 2 * LONGEST
+
+
 def sample_sources(
     pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], root: Path
 ) -> dict[str, SourceSample]:
@@ -95,7 +98,10 @@ def _time_of(source: Source, pipeline: PipelineSpec) -> Interval | None:
     if found.empty_reason:
         return None
     spec, dataset = source.spec, pipeline.dataset
-    newest = datetime.now(UTC) if found.newest is None else found.newest + _MOMENT
+    now = datetime.now(UTC)
+    # Rows may claim any time, and around one that nobody can have meant there are no others.
+    newest = now if found.newest is None else min(found.newest, now + LONGEST) + _MOMENT
+    newest = max(newest, _EARLIEST)
     end = min(newest, spec.ends or newest)
     first = spec.starts or _first_read(dataset, pipeline.train.warm_start)
     start = max(first, end - LONGEST) if first < end else end - LONGEST

@@ -7,6 +7,7 @@ that it starts, so it is free only when nobody runs the job.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from forebay.executors.job.request import JobRequest
@@ -35,6 +36,7 @@ class JobFolder:
         self._progress = path / PROGRESS_NAME
         self._poke = path / _POKE_NAME
         self._sockets = path / "sockets"
+        self._temporary = path / "temporary"
 
     @property
     def home(self) -> Home:
@@ -76,6 +78,7 @@ class JobFolder:
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
         self.remove_sockets()
+        self.remove_temporary()
         request.write(self.path)
 
     def remove_sockets(self) -> None:
@@ -83,6 +86,22 @@ class JobFolder:
         with writing(self._sockets):
             for left in self._sockets.glob("*"):
                 left.unlink(missing_ok=True)
+
+    def new_temporary(self, role: str, index: int) -> Path:
+        """An empty folder for a process that starts now, instead of the one before it.
+
+        Libraries leave files where temporary ones go: TensorFlow code that it generates. Where
+        every user may write, they would outlive the job, and others could plant theirs.
+        """
+        folder = self._temporary / f"{role}-{index}"
+        _remove_what_can_be(folder)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def remove_temporary(self) -> None:
+        """Remove the temporary files of the job's processes, which are gone or about to be."""
+        _remove_what_can_be(self._temporary)
 
     def poke(self) -> None:
         """Let the supervisor look into the database now; it does so every second in any case."""
@@ -96,6 +115,11 @@ class JobFolder:
         except FileNotFoundError:
             return False
         return True
+
+
+def _remove_what_can_be(folder: Path) -> None:
+    """A process that is about to die may write meanwhile: that goes with the job's folder."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pulse_path(job_dir: Path, role: str, index: int) -> Path:

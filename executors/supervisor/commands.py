@@ -75,11 +75,11 @@ def _command(
 
 
 def role_environment(
-    environ: Mapping[str, str], request: JobRequest, role: Role, threads: int
+    environ: Mapping[str, str], request: JobRequest, role: Role, threads: int, temporary: Path
 ) -> dict[str, str]:
     """Environment of a role: what it inherits of the supervisor's, what marks the job, and tuning.
 
-    Tuning that the user has set already stays as it is.
+    Tuning that the user has set already stays as it is. temporary: where its temporary files go.
     """
     tuning = {
         **_MALLOC,
@@ -91,6 +91,7 @@ def role_environment(
     marks = {
         JOB_ID_NAME: request.job_id,
         ENVIRONMENT_NAME: request.home,
+        "TMPDIR": str(temporary),
         "PYTHONUNBUFFERED": "1",
     }
     job = request.pipeline_spec().job

@@ -170,7 +170,10 @@ class JobProcesses:
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
         guard.begin(time.monotonic())
-        environment = role_environment(os.environ, self._request, command.role, command.threads)
+        temporary = self._folder.new_temporary(command.role, command.index)
+        environment = role_environment(
+            os.environ, self._request, command.role, command.threads, temporary
+        )
         return self._plane.start(
             Launch(command.role, command.index, command.command, environment, log_path)
         )

@@ -186,13 +186,14 @@ class Supervisor:
             phases={name: round(seconds, 3) for name, seconds in phases.items()},
         )
         _LOG.info("the job is over: %s", end.state)
-        self._remove_sockets()
+        self._remove_leftovers()
         if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else None):
             _LOG.error("that could not be stored: the job counts as lost, and may be run again")
 
-    def _remove_sockets(self) -> None:
+    def _remove_leftovers(self) -> None:
         """What stays is worth nothing, and goes with the job's folder."""
         try:
+            self._folder.remove_temporary()
             self._folder.remove_sockets()
         except InfrastructureError as error:
             _LOG.warning("sockets of the job's processes stay: %s", error)

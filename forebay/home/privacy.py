@@ -95,6 +95,29 @@ def _closed(root: Path, descriptor: int) -> str:
     return f"{root} was open to other users (mode {_mode(found)}): it is {_mode(now)} now"
 
 
+def require_own(folder: Path, setting: str) -> None:
+    """Refuse a folder of somebody else's, who could exchange all that is read there as ours.
+
+    One that is not there yet is made by whoever writes to it first.
+
+    Args:
+        folder: where state is stored, outside of a home.
+        setting: what says so.
+
+    Raises:
+        ConfigError: with the way out.
+    """
+    status = _status(folder)
+    if status is None or status.st_uid in _trusted():
+        return
+    owner, me = _name(status.st_uid), _name(os.geteuid())
+    raise ConfigError(
+        f"{setting}: {folder} belongs to {owner}, who can change what {me} trains and serves: set "
+        f"{setting} to a folder of your own, run as {owner}, or take it over if nobody else wrote "
+        f"to it (chown -R {me} {folder})"
+    )
+
+
 def exposed(home: Home, *more: Path) -> list[Exposed]:
     """Everything of a home that other users can get at. Nothing is changed.
 

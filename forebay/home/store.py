@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from forebay.errors import ConfigError
 from forebay.home.paths import Home
+from forebay.home.privacy import require_own
 from forebay.system.extras import require_extra
 from forebay.system.message import Message
 
@@ -157,7 +158,8 @@ def store_of(home: Home) -> Store:
     """The store of a home, as FOREBAY_STORE says; the same object for the same answer.
 
     Raises:
-        ConfigError: when FOREBAY_STORE is neither a folder nor a URL that is supported.
+        ConfigError: when FOREBAY_STORE is neither a folder nor a URL that is supported, or a folder
+            of another user's.
         MissingExtraError: when what it needs is not installed.
     """
     return _opened(str(home.root.absolute()), os.environ.get(STORE_NAME, ""))
@@ -179,4 +181,7 @@ def _opened(root: str, address: str) -> Store:
             f"{STORE_NAME}: the absolute path of a folder, or an address such as "
             "s3://BUCKET/FOLDER is expected; without it, the store is a folder below FOREBAY_HOME"
         )
-    return FolderStore(Path(address) if address else home.store)
+    if not address:
+        return FolderStore(home.store)
+    require_own(Path(address), STORE_NAME)
+    return FolderStore(Path(address))

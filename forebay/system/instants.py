@@ -15,9 +15,21 @@ def to_us(instant: datetime) -> int:
     return (instant - EPOCH) // MICROSECOND
 
 
+_FIRST_US = to_us(datetime.min.replace(tzinfo=UTC))
+_LAST_US = to_us(datetime.max.replace(tzinfo=UTC))
+
+
 def from_us(value: int) -> datetime:
     """The instant of `to_us`."""
     return EPOCH + value * MICROSECOND
+
+
+def shown_instant(value: int) -> datetime:
+    """The instant of any number of microseconds, for people.
+
+    Data may claim one of no year: then it is the first or last one that there is.
+    """
+    return from_us(min(max(value, _FIRST_US), _LAST_US))
 
 
 def now_us() -> int:

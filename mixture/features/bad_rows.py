@@ -19,6 +19,9 @@ NO_ID = "the event has no id"
 KNOWN_BEFORE = "its label was known before the event"
 # A minibatch holds so many rows, however large each is: of 1,024 these are half a gigabyte.
 LIST_ITEMS_MAX = 65_536
+# Optimisers square what numbers make of gradients, and the square of more is no float32. Towers
+# go on with 1e20 and not with 1e25, which ends a job without a word about the row.
+NUMBER_MAX = 1e19
 
 
 class BadRows:
@@ -64,10 +67,11 @@ def check_stored(found: BadRows, batch: pa.RecordBatch, columns: Mapping[str, Co
 def check_encoded(
     found: BadRows, feature: str, column: str, values: npt.NDArray[np.float32], stored: pa.Array
 ) -> None:
-    """Rows whose number, transformed and scaled, is none that a float32 holds."""
-    bad = ~np.isfinite(values)
+    """Rows whose number, transformed and scaled, is none that a model can compute with."""
+    bad = ~(np.abs(values) <= NUMBER_MAX)
     if bad.any():
-        found.add_each(bad, f"feature {feature!r} has no float32 where column {column!r}", stored)
+        limit = f"feature {feature!r} is beyond {NUMBER_MAX:g} where column {column!r}"
+        found.add_each(bad, limit, stored)
 
 
 def check_lists(found: BadRows, lists: Mapping[str, pa.Array]) -> None:

@@ -29,7 +29,8 @@ def seconds_between(first: Ints, last: Ints) -> Seconds:
     A row may be published before its event: a departure that is planned for later. It has waited
     0 seconds then.
     """
-    passed = np.maximum(last - first, 0) / MICROSECONDS
+    # As doubles: of instants that data may claim, a difference of int64 turns its sign.
+    passed = np.maximum(np.subtract(last, first, dtype=np.float64), 0) / MICROSECONDS
     return np.where(unknown(first) | unknown(last), np.nan, passed).astype(np.float32)
 
 

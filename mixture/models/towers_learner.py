@@ -118,14 +118,14 @@ class TowersLearner:
             minibatch.sources,
             minibatch.row_ids,
         )
-        return self._sound(losses.numpy(), rows.numpy(), head_losses.numpy(), feed)
+        return self._sound(losses.numpy(), rows.numpy(), head_losses.numpy(), minibatch)
 
     def _sound(
         self,
         losses: npt.NDArray[np.float32],
         rows: npt.NDArray[np.int32],
         head_losses: npt.NDArray[np.float32],
-        feed: Feed,
+        minibatch: Minibatch,
     ) -> dict[str, float]:
         """The losses of what learnt, by column; refused when any is not finite."""
         found = {
@@ -139,9 +139,18 @@ class TowersLearner:
         if bad:
             raise TrainingError(
                 f"the loss of paradigm {', '.join(bad)} is not finite at step"
-                f" {int(self._counters.steps.numpy())} ({feed} minibatch)"
+                f" {int(self._counters.steps.numpy())} ({minibatch.feed} minibatch"
+                f"{self._largest(minibatch)})"
             )
         return {name: loss for name, (loss, count) in found.items() if count}
+
+    def _largest(self, minibatch: Minibatch) -> str:
+        """The largest number of a minibatch, by which its row can be found; perhaps empty."""
+        if not minibatch.dense.size:
+            return ""
+        row, place = np.unravel_index(np.abs(minibatch.dense).argmax(), minibatch.dense.shape)
+        number = minibatch.dense[row, place]
+        return f", whose largest number is {number:g} of feature {self._layout.dense[place]!r}"
 
     def seen(self) -> list[RowSums]:
         """Row sums from the model's own variable, by source index."""

@@ -21,7 +21,7 @@ BEFORE = FIRST_DAY - DAY
 REASONS = {
     3: "column 'price' is nan",
     5: "column 'price' is inf",
-    7: "feature 'price' has no float32 where column 'price' is 1e+300",
+    7: "feature 'price' is beyond 1e+19 where column 'price' is 1e+300",
     11: "the event has no id",
     13: "the label in column 'clicked' is 2",
     17: "its label was known before the event",

@@ -25,6 +25,9 @@ def trained(root: Path) -> tuple[Project, dict[str, Any]]:
     pipeline["dataset"] |= {"queue_unit": 256, "slices": ["mobile"]}
     pipeline["job"]["publish"] = {"when": "gate", "min_rows": ROWS}
     project = ads_project(root, days=DAYS, rows=ROWS, pipeline=pipeline)
+    temporary = root / "temporary"
+    temporary.mkdir()
+    project.environment["TMPDIR"] = str(temporary)
     return project, project.run("2026-03-01", "2026-03-03", timeout_seconds=180)
 
 
@@ -53,8 +56,15 @@ def test_towers_learn_beside_each_other_on_the_same_rows(tmp_path: Path) -> None
     assert (Path(summary["model"]) / "saved_model.pb").is_file()
     assert str(served_of(project.home, "ads")[2]) == summary["model"]
     judged_by_the_models_of_their_time(summary)
+    nothing_temporary_is_left(project)
     why = project.forebay("why", "ads", "2026-03-03").stdout
     assert f"mixture none so far, 0 of {ROWS:,} rows judged" in why
+
+
+def nothing_temporary_is_left(project: Project) -> None:
+    """TensorFlow writes the code that it generates among temporary files, and leaves it there."""
+    assert list((project.root / "temporary").iterdir()) == []
+    assert list(project.home.glob("jobs/*/temporary")) == []
 
 
 def judged_by_the_models_of_their_time(summary: dict[str, Any]) -> None:

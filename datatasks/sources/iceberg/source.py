@@ -40,7 +40,7 @@ from forebay.datatasks.sources.parquet.read import ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import DataError
-from forebay.system.instants import from_us
+from forebay.system.instants import shown_instant
 
 _PARTITIONS_SHOWN = 1000
 _MERGED = "snapshot="
@@ -83,7 +83,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         return Description(
             columns,
             _partitions(table, files)[:_PARTITIONS_SHOWN],
-            from_us(newest) if newest is not None else None,
+            shown_instant(newest) if newest is not None else None,
             "" if files else f"{self.table.identifier} has no data files",
         )
 

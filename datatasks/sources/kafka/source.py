@@ -30,12 +30,11 @@ from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_k
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import DataError
-from forebay.system.instants import from_us, to_us
+from forebay.system.instants import shown_instant
 
 _SAMPLE_MESSAGES = 20
 _TOPICS_SHOWN = 8
 # Producers stamp what they like, as microseconds: that is no year.
-_LATEST_MS = to_us(datetime.max.replace(tzinfo=UTC)) // 1000
 
 
 class KafkaSource(KafkaKind, Source):
@@ -70,7 +69,7 @@ class KafkaSource(KafkaKind, Source):
         return Description(
             columns,
             [str(partition) for partition in topic.partitions],
-            from_us(min(newest, _LATEST_MS) * 1000) if newest is not None else None,
+            shown_instant(newest * 1000) if newest is not None else None,
             reason,
         )
 

@@ -34,7 +34,7 @@ from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
-from forebay.system.instants import from_us, to_us
+from forebay.system.instants import shown_instant, to_us
 
 _MS_US = 1000
 _OFFSET_LAST = "09000000000000000000"
@@ -101,7 +101,7 @@ class LogSource(LogKind, MarkerSource):
         return Description(
             {field.name: str(field.type) for field in schema},
             pc.unique(segments.partitions).to_pylist(),
-            from_us(int(segments.commit_us[newest])),
+            shown_instant(int(segments.commit_us[newest])),
         )
 
     def findings(self) -> list[Finding]:

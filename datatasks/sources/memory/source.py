@@ -26,7 +26,7 @@ from forebay.datatasks.sources.common.times import (
 from forebay.datatasks.sources.memory.kind import MemoryKind
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
-from forebay.system.instants import from_us, to_us
+from forebay.system.instants import shown_instant, to_us
 
 MEMORY: dict[str, pa.Table] = {}
 
@@ -47,7 +47,7 @@ class MemorySource(MemoryKind, Source):
             return Description({}, empty_reason=f"MEMORY has no table {self.key!r}")
         table = MEMORY[self.key]
         times = self._times(table)
-        newest = from_us(int(times.max())) if len(times) else None
+        newest = shown_instant(int(times.max())) if len(times) else None
         return Description({each.name: str(each.type) for each in table.schema}, [self.key], newest)
 
     def findings(self) -> list[Finding]:

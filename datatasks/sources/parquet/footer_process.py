@@ -27,6 +27,10 @@ UNKNOWN = -(2**63)
 # Many times what the largest footer that is sent here becomes once it is parsed.
 MEMORY_BYTES = 3 << 30
 CPU_SECONDS = 60
+# Each costs whoever plans time and memory, also where it is of no row; large files have hundreds.
+ROW_GROUPS_MAX = 100_000
+# Of a file: what is more is no truth, and sums of it would not be numbers of 64 bits.
+ROWS_MAX, BYTES_MAX = 1 << 40, 1 << 50
 _FIRST_VICTIM = "1000"
 _DAY_US = 86_400_000_000
 _INT64_MAX = 2**63 - 1
@@ -50,10 +54,15 @@ def parsed(content: bytes, event_time: str | None, *, schema: bool) -> dict[str,
     metadata = pq.read_metadata(pa.BufferReader(content))
     if schema:
         return {"schema": _text(metadata.schema.to_arrow_schema())}
+    if metadata.num_row_groups > ROW_GROUPS_MAX:
+        raise ValueError(
+            f"it has {metadata.num_row_groups:,} row groups, and at most {ROW_GROUPS_MAX:,} are "
+            "read: write larger ones"
+        )
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     found: dict[str, Any] = {
-        "rows": [group.num_rows for group in groups],
-        "sizes": [group.total_byte_size for group in groups],
+        "rows": _counts("rows", [group.num_rows for group in groups], ROWS_MAX),
+        "sizes": _counts("bytes", [group.total_byte_size for group in groups], BYTES_MAX),
     }
     bounds: list[Bounds] = [(UNKNOWN, UNKNOWN, TO_READ)] * len(groups)
     if event_time is not None:
@@ -66,6 +75,14 @@ def parsed(content: bytes, event_time: str | None, *, schema: bool) -> dict[str,
             bounds = [bounds_of(group.column(leaf).statistics, stored) for group in groups]
     low, high, state = zip(*bounds, strict=True) if bounds else ((), (), ())
     return found | {"low": low, "high": high, "state": state}
+
+
+def _counts(what: str, counts: list[int], most: int) -> list[int]:
+    if min(counts, default=0) < 0:
+        raise ValueError(f"a row group has a negative number of {what}")
+    if sum(counts) > most:
+        raise ValueError(f"its footer claims {sum(counts):,} {what}, and it cannot have so many")
+    return counts
 
 
 def bounds_of(statistics: pq.Statistics | None, stored: pa.DataType) -> Bounds:

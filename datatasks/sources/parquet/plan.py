@@ -6,8 +6,9 @@ then read. So planned rows are always exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,11 @@ from forebay.datatasks.sources.common.times import UNKNOWN, Spans, Times
 from forebay.datatasks.sources.parquet.footer_process import ALL_NULL, KNOWN, TO_READ
 from forebay.datatasks.sources.parquet.footers import Footer, Opened, group_times
 from forebay.errors import DataError
+
+# Of a row group whose times are read to cut it: a few bytes may stand for billions of them, and
+# each takes some 40 bytes here.
+CUT_ROWS_MAX = 1 << 25
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ class ParquetPlanner:
         Raises:
             DataError: for an unreadable file when the policy is `fail`.
         """
+        files = replace(files, footers=[self._dated(each, files) for each in files.footers])
         bad = [index for index, footer in enumerate(files.footers) if isinstance(footer, str)]
         if bad and self._policy == "fail":
             path = files.paths[bad[0]].as_py()
@@ -92,13 +99,21 @@ class ParquetPlanner:
         near = spans.overlaps(groups.low, groups.high) | (groups.state == TO_READ)
         parts = [
             self._whole(groups, np.flatnonzero(whole), spans),
-            *(
-                self._crossing(files, groups, int(index), spans)
-                for index in np.flatnonzero(near & ~whole)
-            ),
+            *self._all_crossing(files, groups, np.flatnonzero(near & ~whole), spans),
             *(self._unreadable(files, index, 0, spans) for index in bad),
         ]
         return RowRanges.concatenate(parts)
+
+    def _dated(self, footer: Footer | str, files: Candidates) -> Footer | str:
+        """A footer, or that nothing says when its rows happened."""
+        if isinstance(footer, str) or files.low is not None:
+            return footer
+        if (footer.state != ALL_NULL).all() or (footer.state == KNOWN).any():
+            return footer
+        return (
+            f"no row has a time in {self._event_time!r}: name another event_time, or say with "
+            "window_path where the rows' time stands in the path"
+        )
 
     def _groups(self, files: Candidates) -> _Groups:
         known = [
@@ -129,15 +144,10 @@ class ParquetPlanner:
             low = np.where(known, np.clip(low, floor, ceiling), floor)
             high = np.where(known, np.clip(high, floor, ceiling), ceiling)
             state[:] = KNOWN
-        for index in np.flatnonzero(state == ALL_NULL):
-            others = (groups.file == groups.file[index]) & (state == KNOWN)
-            if not others.any():
-                path = self._place(files.paths[int(groups.file[index])].as_py())
-                raise DataError(
-                    f"{path}: no row has a time in {self._event_time!r}: name another event_time, "
-                    "or say with window_path where the rows' time stands in the path"
-                )
-            low[index] = high[index] = low[others].min()
+        nulls, known = state == ALL_NULL, state == KNOWN
+        earliest = np.full(len(files.footers), _NEVER)
+        np.minimum.at(earliest, groups.file[known], low[known])
+        low[nulls] = high[nulls] = earliest[groups.file[nulls]]
         return _Groups(
             groups.file,
             groups.group,
@@ -157,7 +167,16 @@ class ParquetPlanner:
             span, hour, groups.file[chosen], first, first + rows, rows, groups.size_bytes[chosen]
         )
 
-    def _crossing(self, files: Candidates, groups: _Groups, index: int, spans: Spans) -> RowRanges:
+    def _all_crossing(
+        self, files: Candidates, groups: _Groups, indices: Ints, spans: Spans
+    ) -> Iterator[RowRanges]:
+        with closing(_LastFile(self._opened)) as opened:
+            for index in indices.tolist():
+                yield self._crossing(opened, files, groups, index, spans)
+
+    def _crossing(
+        self, opened: _LastFile, files: Candidates, groups: _Groups, index: int, spans: Spans
+    ) -> RowRanges:
         """Count the rows of each span in one row group by reading its event times."""
         file = int(groups.file[index])
         path = files.paths[file].as_py()
@@ -166,10 +185,12 @@ class ParquetPlanner:
                 f"{self._place(path)} covers more time than one window: name an event_time column, "
                 "so that its rows can be cut"
             )
+        if groups.rows[index] > CUT_ROWS_MAX:
+            return self._too_large(files, groups, index, spans)
         bounds = None
         if files.low is not None and files.high is not None:
             bounds = (int(files.low[file]), int(files.high[file]))
-        times = self._times(path, int(groups.group[index]), bounds)
+        times = self._times(opened, path, int(groups.group[index]), bounds)
         if times is None:
             return self._unreadable_group(files, groups, index, spans)
         found = spans.index(times)
@@ -183,12 +204,13 @@ class ParquetPlanner:
             rows.append((span, hour, file, start + first, start + end, len(at), size))
         return RowRanges.of(rows)
 
-    def _times(self, path: str, group: int, bounds: tuple[int, int] | None) -> Times | None:
+    def _times(
+        self, opened: _LastFile, path: str, group: int, bounds: tuple[int, int] | None
+    ) -> Times | None:
         self.reads += 1
         place = self._place(path)
         try:
-            with self._opened(path) as handle, pq.ParquetFile(handle, pre_buffer=False) as file:
-                return group_times(file, group, str(self._event_time), bounds)
+            return group_times(opened.open(path), group, str(self._event_time), bounds)
         except DataError as error:
             raise DataError(f"{place}: {error}") from error
         except READ_ERRORS as error:
@@ -201,6 +223,21 @@ class ParquetPlanner:
                     "(repair it, or let bad_rows: dead_letter set it aside)"
                 ) from error
             return None
+
+    def _too_large(self, files: Candidates, groups: _Groups, index: int, spans: Spans) -> RowRanges:
+        """A row group of which nobody may ask which rows are whose: of all that it touches."""
+        file = int(groups.file[index])
+        if self._policy == "fail":
+            raise DataError(
+                f"{self._place(files.paths[file].as_py())}, row group {groups.group[index]} has "
+                f"{groups.rows[index]:,} rows and is cut by time, and at most {CUT_ROWS_MAX:,} are "
+                "(write smaller row groups, or let bad_rows: dead_letter set it aside)"
+            )
+        found = self._unreadable(files, file, int(groups.first[index]), spans)
+        if groups.state[index] == TO_READ:
+            return found
+        starts, ends = spans.starts[found.span], spans.ends[found.span]
+        return found.take((starts <= groups.high[index]) & (ends > groups.low[index]))
 
     def _unreadable_group(
         self, files: Candidates, groups: _Groups, index: int, spans: Spans
@@ -219,3 +256,25 @@ class ParquetPlanner:
             near = (spans.starts < files.high[file]) & (spans.ends > files.low[file])
             every = every[near]
         return RowRanges.of([(int(span), 0, file, first, first, 1, 0) for span in every])
+
+
+class _LastFile:
+    """Keeps the file open that was wanted last: it may have thousands of row groups."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._path: str | None = None
+        self._stack = ExitStack()
+
+    def open(self, path: str) -> pq.ParquetFile:
+        """One of READ_ERRORS when it cannot be opened."""
+        if self._path != path:
+            self.close()
+            handle = self._stack.enter_context(self._opened(path))
+            self._file = self._stack.enter_context(pq.ParquetFile(handle, pre_buffer=False))
+            self._path = path
+        return self._file
+
+    def close(self) -> None:
+        self._path = None
+        self._stack.close()

@@ -36,7 +36,7 @@ from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, RowRange
 from forebay.errors import DataError
-from forebay.system.instants import from_us
+from forebay.system.instants import from_us, shown_instant
 
 _NEWEST_FILES = 16
 _PARTITIONS_SHOWN = 1000
@@ -257,4 +257,4 @@ class ParquetSource(ParquetKind, MarkerSource):
             for footer in footers
             if isinstance(footer, Footer) and (footer.state == KNOWN).any()
         ]
-        return from_us(max(known)) if known else None
+        return shown_instant(max(known)) if known else None

@@ -12,7 +12,8 @@ from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import privacy
 from forebay.home.format import require_format
 from forebay.home.paths import Home
-from forebay.home.privacy import close_home, exposed, make_home, mode_text
+from forebay.home.privacy import close_home, exposed, make_home, mode_text, require_own
+from forebay.home.store import store_of
 
 
 def mode(path: Path) -> int:
@@ -70,6 +71,22 @@ def test_a_home_of_somebody_else_is_refused(
         close_home(home)
     assert mode(home.root) == shared
     assert [one.severe for one in exposed(home)] == [True, *[False] * len(home.root.parents)]
+
+
+def test_a_store_of_somebody_else_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store"
+    monkeypatch.setenv("FOREBAY_STORE", str(store))
+    store_of(home)  # whoever writes to it first makes it
+    store.mkdir(mode=0o777)
+    require_own(store, "FOREBAY_STORE")
+    other = os.geteuid() + 1
+    monkeypatch.setattr(privacy, "_trusted", lambda: (other,))
+    monkeypatch.setattr(privacy.os, "geteuid", lambda: other)
+    elsewhere = Home(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match=r"FOREBAY_STORE: .* belongs to .* chown -R "):
+        store_of(elsewhere)
 
 
 def test_a_home_of_roots_that_a_group_shares_is_used(

@@ -74,3 +74,16 @@ def test_a_submitter_that_holds_the_lock_is_no_supervisor(folder: JobFolder) -> 
     assert folder.is_supervised()
     lock.release()
     assert not folder.is_supervised()
+
+
+def test_temporary_files_go_with_their_process(folder: JobFolder) -> None:
+    first = folder.new_temporary("trainer", 0)
+    (first / "__autograph_generated_file1.py").touch()
+    other = folder.new_temporary("data", 1)
+    assert folder.new_temporary("trainer", 0) == first
+    assert list(first.iterdir()) == []
+    assert other.is_dir()
+    folder.remove_temporary()
+    folder.remove_temporary()
+    assert not first.exists()
+    assert not other.exists()

@@ -71,8 +71,9 @@ def test_commands() -> None:
 def test_the_environment_marks_the_job_and_keeps_the_users_tuning(
     request_of_ads: JobRequest,
 ) -> None:
-    inherited = {"PATH": "/bin", "OMP_NUM_THREADS": "7", "FOREBAY_JOB_ID": "other"}
-    environment = role_environment(inherited, request_of_ads, "data", threads=2)
+    inherited = {"PATH": "/bin", "OMP_NUM_THREADS": "7", "FOREBAY_JOB_ID": "other", "TMPDIR": "/x"}
+    environment = role_environment(inherited, request_of_ads, "data", 2, Path("/j1/temporary"))
+    assert environment["TMPDIR"] == "/j1/temporary"
     assert environment["FOREBAY_JOB_ID"] == "j1"
     assert environment["FOREBAY_HOME"] == request_of_ads.home
     assert environment["OMP_NUM_THREADS"] == "7"

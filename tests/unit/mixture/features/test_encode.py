@@ -142,7 +142,8 @@ def test_rows_that_would_spoil_a_model_or_fill_memory_are_named() -> None:
         "b": {"encode": "bucketise", "column": "n", "boundaries": [0]},
         "tags": {"encode": "hash", "buckets": 9},
     }
-    numbers = [1.0, math.inf, 3e38, None, math.nan, -math.inf, 0.0, 0.0]
+    # Its scale doubles them.
+    numbers = [1.0, math.inf, 3e38, None, math.nan, -math.inf, -6e18, 4e18]
     items = [0] * 6 + [LIST_ITEMS_MAX, LIST_ITEMS_MAX + 1]
     tags = [["a"] * count for count in items]
     found, _ = encode(
@@ -150,9 +151,10 @@ def test_rows_that_would_spoil_a_model_or_fill_memory_are_named() -> None:
     )
     assert {row: why for row, why in found.bad.items() if row != 7} == {
         1: "column 'n' is inf",
-        2: "feature 'n' has no float32 where column 'n' is 3e+38",
+        2: "feature 'n' is beyond 1e+19 where column 'n' is 3e+38",
         4: "column 'n' is nan",
         5: "column 'n' is -inf",
+        6: "feature 'n' is beyond 1e+19 where column 'n' is -6e+18",
     }
     assert "'tags' has 65,537 items, and at most 65,536" in found.bad[7]
 
@@ -258,7 +260,7 @@ def test_numbers_that_are_none_make_bad_rows() -> None:
         1: "column 'c' is nan",
         3: "column 'c' is inf",
         4: "column 'c' is -inf",
-        5: "feature 'f' has no float32 where column 'c' is 1e+39",
+        5: "feature 'f' is beyond 1e+19 where column 'c' is 1e+39",
     }
 
 

@@ -12,6 +12,7 @@ from support.learning import COLUMNS, FEATURES, make_towers, minibatch
 
 from forebay.errors import ConfigError, TrainingError
 from forebay.mixture.counting import CountingLearner
+from forebay.mixture.features.bad_rows import NUMBER_MAX
 
 TWO = ("mixture", "mixed")
 ALL = ("mixture", "batch", "stream", "batch_then_stream", "mixed")
@@ -189,8 +190,18 @@ def test_a_gradient_that_overflows_is_seen_although_the_loss_is_finite() -> None
     learner = make_towers("stream")
     batch = minibatch("stream", 2)
     huge = replace(batch, dense=np.full_like(batch.dense, 3e38))
-    with pytest.raises(TrainingError, match="paradigm stream is not finite at step 1"):
+    told = "paradigm stream is not finite at step 1 .*largest number is 3e.38 of feature 'price'"
+    with pytest.raises(TrainingError, match=told):
         learner.learn(huge)
+
+
+def test_numbers_as_large_as_rows_may_have_leave_every_model_finite() -> None:
+    learner = make_towers(*ALL)
+    for seed in range(6):
+        batch = minibatch(feed_of(seed), seed)
+        batch.dense[:3, 0] = (NUMBER_MAX, -NUMBER_MAX, 1.0)
+        learner.learn(batch)
+        assert np.isfinite(learner.score(minibatch(feed_of(seed), 9))).all()
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,13 @@ def test_nothing_matched(tmp_path: Path) -> None:
     assert finding.path == ("options", "path")
 
 
+def test_the_newest_time_may_be_of_no_year(tmp_path: Path) -> None:
+    """`preview` ended by an error of Python."""
+    far = pa.array([2**62], pa.timestamp("us", "UTC"))
+    write(tmp_path / "data/x.parquet", pa.table({"at": far, "n": [1]}))
+    assert source(tmp_path).describe().newest == datetime.max.replace(tzinfo=UTC)
+
+
 def test_bookkeeping_files_are_left_alone(tmp_path: Path) -> None:
     rows = table(evenly(START, 3, HOUR))
     for name in ("_temporary/0/x.parquet", ".hidden.parquet", "_x.parquet", ".tmp/y.parquet"):
