@@ -35,7 +35,8 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     store, spans = store_of(chain.home), []
     for one in [*trained, link]:
         stored = one.files.get("scores")
-        segments = Segments(one.window, store.tree(stored) if stored else None)
+        folder = store.tree(stored) if stored else None
+        segments = Segments(one.window, folder, dataset.label_key(spec.label))
         spans.append(EventSpan(one.window, to_us(one.start), to_us(one.end), segments))
     delay = dataset.offset_max // timedelta(microseconds=1)
     variants = pipeline.train.paradigms
@@ -43,7 +44,11 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
         EventFigures.of(rows) for rows in event_rows(spans, dataset.label_horizon, delay, variants)
     ]
     serving = _serving(chain, variants[0]) if spec.against == "served" else None
-    return decide(spec, variants, figures, serving)
+    decision = decide(spec, variants, figures, serving)
+    if not dataset.further_labels:
+        return decision
+    label = spec.label or next(iter(dataset.targets))
+    return decision.model_copy(update={"words": f"{decision.words} (label {label})"})
 
 
 def _serving(chain: ModelChain, declared: str) -> str | None:

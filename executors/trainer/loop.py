@@ -21,7 +21,7 @@ from forebay.errors import ForebayError, InfrastructureError, TrainingError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judge import EventJudge
 from forebay.executors.judging.judges import EventJudges
-from forebay.executors.label_join.join import LabelJoin
+from forebay.executors.label_join.joins import LabelJoins
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link, Parent, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -122,7 +122,7 @@ class WindowTrainer:
         self._progress = ProgressReporter(job_dir, self._names, len(request.windows))
         self._export = CheckedExport(request, layout, learner, self._progress)
         join = joins_labels(pipeline) and len(learner.paradigms) > 0
-        self._join = LabelJoin(self._chain, pipeline, self._sources) if join else None
+        self._join = LabelJoins(self._chain, pipeline, self._sources) if join else None
         self._archive = WindowArchive(store_of(home), pipeline.name, request.line)
         load = self._archive.load
         self._judges = EventJudges(pipeline, self._sources, layout, self._chain, make_learner, load)
