@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forebay.config.datasets import LabelSpec, LabelValues
 from forebay.config.features import CrossFeature, FeatureSpec, VocabularyFeature
+from forebay.config.labels import LabelSpec, LabelValues
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml_positions import KeyPath
 

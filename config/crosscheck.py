@@ -11,7 +11,7 @@ from itertools import chain, islice
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
 from forebay.config.datasets import DatasetSpec
 from forebay.config.features import CrossFeature, feature_columns
-from forebay.config.label_check import check_labels
+from forebay.config.label_check import check_labels, label_path
 from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
 from forebay.config.pipelines import PipelineSpec
@@ -124,7 +124,7 @@ class _Columns:
 
     def problems(self) -> Iterator[Problem]:
         yield from self._event_id()
-        yield from self._label()
+        yield from self._labels()
         yield from self._features()
         yield from self._slices()
 
@@ -139,15 +139,17 @@ class _Columns:
                 message = f"event_id: column {column!r} is {kind}, and an identity is one value"
                 yield self._document.problem(path, "event-id-type", message)
 
-    def _label(self) -> Iterator[Problem]:
-        label, path = self._dataset.label, ("dataset", "label")
-        kind, problem = self._type_of(label.column, (*path, "column"), "label")
-        if problem:
-            yield problem
-        elif kind:
-            yield from (self._misfit(path, misfit) for misfit in label_misfits(label, kind))
+    def _labels(self) -> Iterator[Problem]:
+        for name, label in self._dataset.targets.items():
+            path, user = label_path(name), f"label {name!r}" if name else "label"
+            kind, problem = self._type_of(label.column, (*path, "column"), user)
+            if problem:
+                yield problem
+            elif kind:
+                yield from (self._misfit(path, misfit) for misfit in label_misfits(label, kind))
 
     def _features(self) -> Iterator[Problem]:
+        answers = {label.column for label in self._dataset.targets.values()}
         for name, feature in self._dataset.features.items():
             path: KeyPath = ("dataset", "features", name)
             for index, column in enumerate(feature_columns(name, feature)):
@@ -157,7 +159,7 @@ class _Columns:
                 kind, problem = self._type_of(column, key, f"feature {name!r}")
                 if problem:
                     yield problem
-                elif column == self._dataset.label.column:
+                elif column in answers:
                     message = (
                         f"feature {name!r} reads column {column!r}, which is the label: a model "
                         "that is shown the answer learns nothing; remove the feature"

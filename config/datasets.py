@@ -1,7 +1,8 @@
-"""DatasetSpec: streams cut by one window, event identity, label and features."""
+"""DatasetSpec: streams cut by one window, event identity, labels and features."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from typing import Annotated, Literal, Self
@@ -11,10 +12,12 @@ from pydantic import Field, field_validator, model_validator
 
 from forebay.config.base import Duration, Instant, Spec
 from forebay.config.features import FeatureSpec, NumericFeature
+from forebay.config.labels import LabelSpec, NamedLabelSpec
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.system.names import shown
 
 Feed = Literal["batch", "stream"]
+LABELS_MAX = 8
 
 
 @cache
@@ -38,39 +41,6 @@ class StreamSpec(Spec):
     floor: float = Field(default=0.0, ge=0, lt=1)
 
 
-LabelValues = bool | int | float | str | list[bool | int | float | str]
-
-
-class LabelSpec(Spec):
-    """Which rows are positive: `positive` lists values, or a number lies above/below a bound.
-
-    Without any of the three, true or any number other than 0 is positive.
-    """
-
-    column: str
-    positive: LabelValues | None = None
-    negative: LabelValues | None = Field(
-        default=None,
-        description="Beside `positive`: the other values that a label has. A row with any further "
-        "one is bad (`bad_rows` of its source); without it, any further one is negative",
-    )
-    greater_than: float | None = None
-    less_than: float | None = None
-    known_at: str | None = Field(
-        default=None,
-        description="Timestamp column of the sources that feed batch: when the row's label became "
-        "known. The run of window W learns a row only if that was before the end of W, and counts "
-        "the others as label_not_known. Null: as soon as the row is read",
-    )
-
-    @model_validator(mode="after")
-    def _one_rule(self) -> Self:
-        rules = (self.positive, self.greater_than, self.less_than)
-        if sum(rule is not None for rule in rules) > 1:
-            raise ValueError("give one of positive, greater_than and less_than, not several")
-        return self
-
-
 class DatasetSpec(Spec):
     """Streams of one dataset, cut by the same window."""
 
@@ -79,12 +49,20 @@ class DatasetSpec(Spec):
     start: Instant = Field(description="The first window that may run holds this instant")
     end: Instant | None = Field(default=None, description="No window starts at or after this")
     event_id: str | list[str] = Field(description="Column or columns that identify one event")
-    label: LabelSpec
+    label: LabelSpec | None = None
+    labels: dict[str, NamedLabelSpec] = Field(
+        default={},
+        max_length=LABELS_MAX,
+        description="Several labels in place of `label`, by name: one model learns all of them, "
+        "with an output for each. The first one decides what serves, unless `job.publish.label` "
+        "names another",
+    )
     label_join: Duration | None = Field(
         default=None,
         description="How long before a window copies of its batch rows may have been published in "
         "a stream, to be found by event id; as long as the largest offset unless written. Longer "
-        "where batch rows are filed by another time than that of their event",
+        "where batch rows are filed by another time than that of their event. Of several labels "
+        "each may have its own",
     )
     streams: dict[str, StreamSpec] = Field(min_length=1)
     features: dict[str, Annotated[FeatureSpec, Field(discriminator="encode")]] = Field(min_length=1)
@@ -106,6 +84,16 @@ class DatasetSpec(Spec):
         return value
 
     @model_validator(mode="after")
+    def _one_label_or_several(self) -> Self:
+        if self.label is None and not self.labels:
+            raise ValueError("label is missing: name the column that says what is positive")
+        if self.label is not None and self.labels:
+            raise ValueError("give label, or several of them as labels, not both")
+        if len(self.labels) == 1:
+            raise ValueError("labels names one alone: write it as `label`, without a name")
+        return self
+
+    @model_validator(mode="after")
     def _sliced_by_ids(self) -> Self:
         for name in self.slices:
             feature = self.features.get(name)
@@ -119,6 +107,24 @@ class DatasetSpec(Spec):
         if len(set(self.slices)) != len(self.slices):
             raise ValueError("slices names one feature twice")
         return self
+
+    @property
+    def targets(self) -> Mapping[str, LabelSpec]:
+        """What is learnt: each of several labels by name, the first one first; one alone by ""."""
+        return self.labels if self.label is None else {"": self.label}
+
+    def label_named(self, name: str) -> LabelSpec:
+        """One of several labels; "" is the only one, or the first."""
+        return self.targets[name] if name else next(iter(self.targets.values()))
+
+    @property
+    def further_labels(self) -> list[str]:
+        """Names of those after the first."""
+        return list(self.targets)[1:]
+
+    def label_key(self, name: str | None) -> str:
+        """How scores are kept of a label: the first one and the only one by "", others by name."""
+        return name if name in self.further_labels else ""
 
     @property
     def grid(self) -> WindowGrid:
@@ -139,6 +145,11 @@ class DatasetSpec(Spec):
     def joined_within(self) -> timedelta:
         """`label_join`, or what it is unless written."""
         return self.offset_max if self.label_join is None else self.label_join
+
+    def label_joined_within(self, name: str) -> timedelta:
+        """The same of one label; see `label_named`."""
+        own = self.label_named(name).join_within
+        return self.joined_within if own is None else own
 
     @property
     def label_delay(self) -> timedelta:

@@ -149,6 +149,11 @@ class PublishSpec(Spec):
     min_rows: int = Field(
         default=10_000, ge=2, description="Judged rows of the newest windows that decide"
     )
+    label: str | None = Field(
+        default=None,
+        description="Of several labels (`dataset.labels`), the one by whose event scores the gate "
+        "decides; null: the first",
+    )
     windows_kept: int | None = Field(
         default=None,
         ge=1,

@@ -11,11 +11,15 @@ from forebay.config.models import Variant
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem
 from forebay.config.registry import kind_named
+from forebay.config.several_labels import check_several
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
 
-_KNOWN_AT: KeyPath = ("dataset", "label", "known_at")
+
+def label_path(name: str) -> KeyPath:
+    """Where a label is declared: one of several by its name, the only one by ""."""
+    return ("dataset", "labels", name) if name else ("dataset", "label")
 
 
 def check_labels(
@@ -25,36 +29,38 @@ def check_labels(
     feeds = source_feeds(spec, sources)
     batch = {name: sources[name] for name, feed in feeds.items() if feed == "batch"}
     stream = {name: sources[name] for name, feed in feeds.items() if feed == "stream"}
-    label = spec.dataset.label
-    if label.negative is not None and label.positive is None:
-        message = "negative lists the values beside those of positive: give both"
-        yield document.problem(("dataset", "label", "negative"), "label-rule", message)
-    if spec.dataset.label.known_at is not None:
-        yield from _known_at(document, spec.dataset.label.known_at, batch)
-        yield from _leaks(document, spec, spec.dataset.label.known_at)
+    for name, label in spec.dataset.targets.items():
+        path = label_path(name)
+        if label.negative is not None and label.positive is None:
+            message = "negative lists the values beside those of positive: give both"
+            yield document.problem((*path, "negative"), "label-rule", message)
+        if label.known_at is not None:
+            yield from _known_at(document, (*path, "known_at"), label.known_at, batch)
+            yield from _leaks(document, spec, label.known_at)
     yield from _join(document, spec)
+    yield from check_several(document, spec)
     if batch and stream and spec.model.kind == "towers":
         yield from _corrections(document, spec, stream)
 
 
 def _known_at(
-    document: Document, column: str, batch: Mapping[str, SourceSpec]
+    document: Document, path: KeyPath, column: str, batch: Mapping[str, SourceSpec]
 ) -> Iterator[Problem]:
     if not batch:
         message = (
             "known_at: no stream feeds batch, and labels of a stream are those known when it "
             "published them; remove it"
         )
-        yield document.problem(_KNOWN_AT, "known-at", message, at_key=True)
+        yield document.problem(path, "known-at", message, at_key=True)
     for name, source in batch.items():
         kind = source.columns.get(column)
         timestamps = [each for each, of in source.columns.items() if of is ColumnType.TIMESTAMP]
         if kind is None:
             message = f"known_at: column {column!r} is not declared in source {name}"
-            yield document.problem(_KNOWN_AT, "known-at", message, nearest(column, timestamps))
+            yield document.problem(path, "known-at", message, nearest(column, timestamps))
         elif kind is not ColumnType.TIMESTAMP:
             message = f"known_at: column {column!r} is {kind} in source {name}, not timestamp"
-            yield document.problem(_KNOWN_AT, "known-at", message)
+            yield document.problem(path, "known-at", message)
 
 
 def _leaks(document: Document, spec: PipelineSpec, column: str) -> Iterator[Problem]:
@@ -69,16 +75,19 @@ def _leaks(document: Document, spec: PipelineSpec, column: str) -> Iterator[Prob
 
 
 def _join(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    written, longest = spec.dataset.label_join, spec.dataset.offset_max
-    if written is not None and written < longest:
-        message = (
-            f"label_join: {format_duration(written)} is shorter than the largest offset "
-            f"({format_duration(longest)}): batch rows that old would never find what the stream "
-            "said of them; raise it, or remove it"
-        )
-        yield document.problem(
-            ("dataset", "label_join"), "label-join", message, format_duration(longest)
-        )
+    longest = spec.dataset.offset_max
+    written = {("dataset", "label_join"): spec.dataset.label_join} | {
+        (*label_path(name), "label_join"): label.join_within
+        for name, label in spec.dataset.targets.items()
+    }
+    for path, within in written.items():
+        if within is not None and within < longest:
+            message = (
+                f"label_join: {format_duration(within)} is shorter than the largest offset "
+                f"({format_duration(longest)}): batch rows that old would never find what the "
+                "stream said of them; raise it, or remove it"
+            )
+            yield document.problem(path, "label-join", message, format_duration(longest))
 
 
 def _corrections(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from forebay.config.labels import delay_of
 from forebay.config.pipelines import PipelineSpec
 
 # Rows of more hours than that in one minibatch are rare: then there are few in a day.
@@ -11,10 +12,20 @@ _TOGETHER_MAX = 6
 _PART_OF_OFFSET = 4
 
 
+def joined_labels(pipeline: PipelineSpec) -> list[str]:
+    """Labels of which a variant learns how late they are in the stream, see `label_key`."""
+    if pipeline.model.kind != "towers":
+        return []
+    return [
+        pipeline.dataset.label_key(name)
+        for name, label in pipeline.dataset.targets.items()
+        if any(delay_of(label, variant) != "none" for variant in pipeline.train.variants)
+    ]
+
+
 def joins_labels(pipeline: PipelineSpec) -> bool:
     """Whether a variant learns how late the labels of the stream are."""
-    corrected = any(variant.delay != "none" for variant in pipeline.train.variants)
-    return corrected and pipeline.model.kind == "towers"
+    return bool(joined_labels(pipeline))
 
 
 def hours_together(pipeline: PipelineSpec) -> int | None:

@@ -79,7 +79,10 @@ class SourceSpec(Spec):
     starts: Instant | None = Field(default=None, description="No row lies before this instant")
     ends: Instant | None = Field(default=None, description="No row lies at or after this instant")
     ready: ReadySpec = ReadySpec()
-    label_null: Literal["fail", "dead_letter"] = "fail"
+    label_null: Literal["fail", "dead_letter"] = Field(
+        default="fail",
+        description="What happens to a row without a label; of several labels, without any",
+    )
     bad_rows: Literal["fail", "dead_letter"] = "fail"
     dead_letter_rows_max: int | None = Field(default=None, ge=0)
     dead_letter_bytes_max: int = Field(

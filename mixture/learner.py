@@ -26,7 +26,10 @@ class Learner(Protocol):
 
     @property
     def columns(self) -> Sequence[ScoreColumn]:
-        """What `score` holds: each variant of the first seed, its towers, then further seeds."""
+        """What `score` holds: each variant of the first seed, its towers, then further seeds.
+
+        Of several labels all of the first one come first, then all of the next.
+        """
 
     def set_phase(self, phase: Phase) -> None:
         """Say what the next minibatches belong to."""

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 # How counts of rows call those of a variant that its guard held: `stream/paused`.
 PAUSED = "/paused"
+# How those call rows that do not say one of several labels: `sale/label_not_known`.
+NOT_KNOWN = "/label_not_known"
 
 
 class LeftOut(NamedTuple):

@@ -26,4 +26,5 @@ def make_learner(
     from forebay.mixture.models.towers_learner import TowersLearner
 
     layout = FeatureLayout.of(pipeline.dataset, columns)
-    return TowersLearner(layout, pipeline.model, pipeline.train, source_count)
+    labels = pipeline.dataset.targets
+    return TowersLearner(layout, pipeline.model, pipeline.train, source_count, labels)

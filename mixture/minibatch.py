@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,26 @@ from forebay.config.datasets import Feed
 
 
 @dataclass(frozen=True)
+class LabelRows:
+    """One further label of N rows: as the arrays of the same names of `Minibatch`.
+
+    labels: NaN where a row does not say it, or did not in time. waits: None where those of the
+    first label are meant, as of all rows of a stream.
+    """
+
+    labels: npt.NDArray[np.float32]
+    label_ages: npt.NDArray[np.float32] | None = None
+    known: npt.NDArray[np.float32] | None = None
+    waits: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
 class Minibatch:
     """N rows of one feed, encoded. Column order is that of `FeatureLayout`.
 
     row_ids, event_ids: int64[N]. sources: int32[N], index in `PipelineSpec.source_names`.
-    labels: float32[N] of 0 or 1. dense: float32[N, D]. ids: int64[N, C].
+    labels: float32[N] of 0 or 1; NaN where only a further label is known.
+    dense: float32[N, D]. ids: int64[N, C].
     lists: for each list feature (row_splits int64[N+1], values int64[M]).
     event_times: int64[N], when each event happened, in microseconds since 1970 UTC; INT_MIN where
     a row does not say; None where no source does.
@@ -25,6 +40,7 @@ class Minibatch:
     where that is not known. None where no source says it.
     known: float32[N], of batch rows: 1 where the stream's copy had the complete label already, 0
     where it had not, NaN where that is not known. None where nothing asks for it.
+    further: labels after the first, each with ages and `known` of its own.
     """
 
     feed: Feed
@@ -39,6 +55,17 @@ class Minibatch:
     waits: npt.NDArray[np.float32] | None = None
     label_ages: npt.NDArray[np.float32] | None = None
     known: npt.NDArray[np.float32] | None = None
+    further: tuple[LabelRows, ...] = ()
+
+    def of_label(self, place: int) -> Minibatch:
+        """The rows with one of their labels as the first; 0 is the first."""
+        if place == 0:
+            return self
+        one = self.further[place - 1]
+        waits = self.waits if one.waits is None else one.waits
+        return replace(
+            self, labels=one.labels, label_ages=one.label_ages, known=one.known, waits=waits
+        )
 
     def __len__(self) -> int:
         """Rows."""

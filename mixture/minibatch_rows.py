@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.minibatch import LabelRows, Minibatch
 
 Ragged = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -20,6 +20,10 @@ def take(minibatch: Minibatch, rows: npt.NDArray[np.intp]) -> Minibatch:
     for name in _columns(minibatch):
         found[name] = getattr(minibatch, name)[rows]
     found["lists"] = tuple(_taken(ragged, rows) for ragged in minibatch.lists)
+    found["further"] = tuple(
+        LabelRows(**{name: each[rows] for name, each in _arrays(one).items()})
+        for one in minibatch.further
+    )
     return Minibatch(**found)
 
 
@@ -33,13 +37,25 @@ def joined(minibatches: Sequence[Minibatch]) -> Minibatch:
         found[name] = np.concatenate([getattr(one, name) for one in minibatches])
     lists = zip(*(one.lists for one in minibatches), strict=True)
     found["lists"] = tuple(_joined(ragged) for ragged in lists)
+    labels = zip(*(map(_arrays, one.further) for one in minibatches), strict=True)
+    found["further"] = tuple(
+        LabelRows(**{name: np.concatenate([each[name] for each in several]) for name in several[0]})
+        for several in labels
+    )
     return Minibatch(**found)
 
 
 def _columns(minibatch: Minibatch) -> list[str]:
     """Names of what has an entry for each row, without lists; what is None stays out."""
-    names = [field.name for field in fields(minibatch) if field.name not in {"feed", "lists"}]
+    others = {"feed", "lists", "further"}
+    names = [field.name for field in fields(minibatch) if field.name not in others]
     return [name for name in names if getattr(minibatch, name) is not None]
+
+
+def _arrays(rows: LabelRows) -> dict[str, npt.NDArray[np.float32]]:
+    """What a label has an entry of for each row; what is None stays out."""
+    found = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    return {name: each for name, each in found.items() if each is not None}
 
 
 def _taken(ragged: Ragged, rows: npt.NDArray[np.intp]) -> Ragged:

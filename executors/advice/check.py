@@ -15,9 +15,9 @@ from forebay.executors.advice.column_values import (
     crowded_features,
     value_findings,
 )
-from forebay.executors.advice.line import settings_of
+from forebay.executors.advice.line import declared_for, settings_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
-from forebay.executors.advice.twins import completeness_by_source
+from forebay.executors.advice.twins import completeness_by_label
 from forebay.mixture.advice.completeness import Completeness
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
@@ -45,13 +45,16 @@ def check_data(project: Project, name: str) -> DataCheck:
     feeds = {each.feed for each in sampled.values() if each.sample.table.num_rows}
     if pipeline.model.kind != "towers" or "stream" not in feeds:
         return DataCheck(problems, [])
-    measured = completeness_by_source(pipeline.dataset, sampled, project.root)
-    found = _advice(pipeline, sampled, measured)
-    lines = [_labels_line(name, source, each) for source, each in measured.items()]
-    if found.is_late:
-        problems.append(_late_problem(project, pipeline, found))
-    elif found.recommendation is not None:
-        lines.append(f"advice  {name}: {found.recommendation.words}")
+    lines: list[str] = []
+    by_label = completeness_by_label(pipeline.dataset, sampled, project.root)
+    for (label, measured), own in zip(by_label.items(), pipeline.dataset.targets, strict=True):
+        said = f"{name}, {own}" if own else name
+        found = _advice(pipeline, sampled, measured, label)
+        lines += [_labels_line(said, source, each) for source, each in measured.items()]
+        if found.is_late:
+            problems.append(_late_problem(project, pipeline, found, own))
+        elif found.recommendation is not None:
+            lines.append(f"advice  {said}: {found.recommendation.words}")
     return DataCheck(problems, lines)
 
 
@@ -78,6 +81,7 @@ def _advice(
     pipeline: PipelineSpec,
     sampled: Mapping[str, SourceSample],
     measured: Mapping[str, Completeness],
+    label: str,
 ) -> Advice:
     """Advice by the stream whose labels are least complete: it is what misleads."""
     shares = [each.at_publication for each in measured.values() if each.at_publication is not None]
@@ -91,7 +95,7 @@ def _advice(
             has_stream=True,
             crowded=bool(crowded_features(pipeline.dataset, sampled)),
         ),
-        pipeline.train.paradigms[0],
+        declared_for(pipeline, label),
         settings_of(pipeline),
         measured_regimes(),
     )
@@ -107,12 +111,13 @@ def _stream_share(sampled: Mapping[str, SourceSample]) -> float | None:
     return min(1.0, rates["stream"] / rates["batch"]) if rates["batch"] else None
 
 
-def _late_problem(project: Project, pipeline: PipelineSpec, found: Advice) -> Problem:
+def _late_problem(project: Project, pipeline: PipelineSpec, found: Advice, label: str) -> Problem:
     accepted = INCOMPLETE_LABELS in pipeline.train.accept
+    said = f"label {label}: " if label else ""
     place = project.where("pipelines", pipeline.name, ("train", "paradigm"))
     way_out = "" if accepted else f"; to train so, write `train.accept: [{INCOMPLETE_LABELS}]`"
     severity: Severity = "note" if accepted else "error"
-    return Problem(*place, "incomplete-labels", f"{found.words}{way_out}", severity=severity)
+    return Problem(*place, "incomplete-labels", f"{said}{found.words}{way_out}", severity=severity)
 
 
 def _labels_line(pipeline: str, source: str, found: Completeness) -> str:

@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.datasets import DatasetSpec, LabelSpec
+from forebay.config.datasets import DatasetSpec
 from forebay.config.features import (
     HashFeature,
     VocabularyFeature,
     feature_columns,
 )
+from forebay.config.label_check import label_path
+from forebay.config.labels import LabelSpec
 from forebay.config.problems import Severity
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml_positions import KeyPath
@@ -44,10 +46,11 @@ class ValueFinding:
 def value_findings(
     pipeline: str, dataset: DatasetSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[ValueFinding]:
-    """Findings on the label, then on features; nothing where no row was sampled."""
+    """Findings on labels, then on features; nothing where no row was sampled."""
     full = {name: each for name, each in sampled.items() if each.sample.table.num_rows}
     if full:
-        yield from _positives(pipeline, dataset.label, full)
+        for label, rule in dataset.targets.items():
+            yield from _positives(pipeline, label, rule, full)
         for name, each in full.items():
             yield from _nulls(name, dataset, each)
         yield from _vocabularies(pipeline, dataset, full)
@@ -68,7 +71,7 @@ def crowded_features(
 
 
 def _positives(
-    pipeline: str, rule: LabelSpec, sampled: Mapping[str, SourceSample]
+    pipeline: str, label: str, rule: LabelSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[ValueFinding]:
     """That no sampled row is positive, or that one of several positive values never occurs."""
     rows = positive = 0
@@ -80,20 +83,21 @@ def _positives(
     keys = [
         key for key in ("positive", "greater_than", "less_than") if key in rule.model_fields_set
     ]
-    path: KeyPath = ("dataset", "label", *keys[:1])
+    path: KeyPath = (*label_path(label), *keys[:1])
+    said = f"label {label!r}" if label else "label"
     if not positive:
         asked = f"{keys[0]}: {getattr(rule, keys[0])!r}" if keys else "a number other than 0"
         message = (
-            f"label: {asked} never occurs in {rows:,} sampled rows of {', '.join(sampled)}: column "
-            f"{rule.column!r} has {_listed(counts)}; a model would learn from negatives alone: "
-            f"correct the rule, or confirm it with `train.accept: [{NO_POSITIVES}]`"
+            f"{said}: {asked} never occurs in {rows:,} sampled rows of {', '.join(sampled)}: "
+            f"column {rule.column!r} has {_listed(counts)}; a model would learn from negatives "
+            f"alone: correct the rule, or confirm it with `train.accept: [{NO_POSITIVES}]`"
         )
         yield ValueFinding("pipelines", pipeline, path, NO_POSITIVES, message, "error")
     elif isinstance(rule.positive, list):
         for index, value in enumerate(rule.positive):
             if _text(value) not in counts:
                 message = (
-                    f"label: value {value!r} never occurs in {rows:,} sampled rows: column "
+                    f"{said}: value {value!r} never occurs in {rows:,} sampled rows: column "
                     f"{rule.column!r} has {_listed(counts)}"
                 )
                 where: KeyPath = (*path, index)
@@ -103,13 +107,14 @@ def _positives(
 def _nulls(source: str, dataset: DatasetSpec, sampled: SourceSample) -> Iterator[ValueFinding]:
     """Columns that are mostly null, and labels whose nulls end a run."""
     spec, table = sampled.spec, sampled.sample.table
-    label = dataset.label.column
+    answers = [label.column for label in dataset.targets.values()]
     read = (c for name, each in dataset.features.items() for c in feature_columns(name, each))
-    for column in dict.fromkeys([label, *read]):
+    for column in dict.fromkeys([*answers, *read]):
         null = _nulls_of(table, column, spec.columns[column])
         counted = f"null in {_percent(null, table.num_rows)} of {table.num_rows:,} sampled rows"
         way_out = ""
-        if column == label and null and spec.label_null == "fail":
+        # A row without one of several labels is learnt for the others.
+        if [column] == answers and null and spec.label_null == "fail":
             way_out = (
                 "; the first of them ends a run: write `label_null: dead_letter` to set them aside"
             )

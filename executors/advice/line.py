@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from forebay.config.labels import delay_of
 from forebay.config.pipelines import PipelineSpec
+from forebay.executors.judging.label_part import label_part
 from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
@@ -16,15 +18,19 @@ Json = dict[str, Any]
 WINDOWS_MAX = 24  # what labels were like before may have changed since
 
 
-def advice_on_windows(pipeline: PipelineSpec, windows: Collection[Json]) -> Advice | None:
+def advice_on_windows(
+    pipeline: PipelineSpec, windows: Collection[Json], label: str = ""
+) -> Advice | None:
     """What windows that are trained and judged say of a pipeline; None where none learns labels.
 
     windows: as in the summary, with the counts of their labels. Rows of one window are alike, and
-    the interval is as wide as that makes it.
+    the interval is as wide as that makes it. label: whose, see `label_part`. What is recommended
+    was measured on models of one label.
     """
     if pipeline.model.kind != "towers" or not windows:
         return None
-    judged = [window.get("label_completeness") or {} for window in windows]
+    parts = [label_part(window, label) for window in windows]
+    judged = [each.get("label_completeness") or {} for each in parts]
     known = Share.of(
         [int(each.get("fresh_positives", 0)) for each in judged],
         [int(each.get("complete_positives", 0)) for each in judged],
@@ -38,7 +44,7 @@ def advice_on_windows(pipeline: PipelineSpec, windows: Collection[Json]) -> Advi
             has_batch=rows["batch"] > 0,
             has_stream=rows["stream"] > 0,
         ),
-        pipeline.train.paradigms[0],
+        declared_for(pipeline, label),
         settings_of(pipeline),
         measured_regimes(),
     )
@@ -61,9 +67,28 @@ def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
 
 def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:
     """What whoever trains should be told: nothing where all is well, unknown or accepted."""
-    found = advice_on_windows(pipeline, windows)
-    accepted = INCOMPLETE_LABELS in pipeline.train.accept
-    return [found.words] if found is not None and found.is_late and not accepted else []
+    if INCOMPLETE_LABELS in pipeline.train.accept:
+        return []
+    warnings = []
+    for name in pipeline.dataset.targets:
+        found = advice_on_windows(pipeline, windows, pipeline.dataset.label_key(name))
+        if found is not None and found.is_late:
+            warnings.append(f"label {name}: {found.words}" if name else found.words)
+    return warnings
+
+
+def declared_for(pipeline: PipelineSpec, label: str) -> str:
+    """What serves of a label (see `label_key`), with the correction that it has itself."""
+    return next(iter(corrected_as(pipeline, label).values()))
+
+
+def corrected_as(pipeline: PipelineSpec, label: str) -> dict[str, str]:
+    """Variants by name, and what each of them is to a label: one may correct others alone."""
+    rule = pipeline.dataset.label_named(label)
+    return {
+        each.name: each._replace(delay=delay_of(rule, each)).name
+        for each in pipeline.train.variants
+    }
 
 
 def settings_of(pipeline: PipelineSpec) -> dict[str, object]:

@@ -83,7 +83,8 @@ def sampled_columns(
 
 def with_times(spec: SourceSpec, dataset: DatasetSpec, columns: Sequence[str]) -> list[str]:
     """Columns of a source, and those of its times that it declares."""
-    times = [column for column in (spec.event_time, dataset.label.known_at) if column is not None]
+    known_at = [label.known_at for label in dataset.targets.values()]
+    times = [column for column in (spec.event_time, *known_at) if column is not None]
     return list(dict.fromkeys([*columns, *(each for each in times if each in spec.columns)]))
 
 

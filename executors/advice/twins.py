@@ -55,26 +55,28 @@ class Rows:
     table: pa.Table
 
 
-def completeness_by_source(
+def completeness_by_label(
     dataset: DatasetSpec, sampled: Mapping[str, SourceSample], root: Path
-) -> dict[str, Completeness]:
-    """How complete the labels are of each source that feeds stream, by name.
+) -> dict[str, dict[str, Completeness]]:
+    """How complete each label is in each source that feeds stream, by label and by name.
 
     Raises:
         ForebayError: when a storage does not answer, or holds what cannot be read.
     """
     batch = [each for each in sampled.values() if each.feed == "batch"]
-    return {
-        name: measure_completeness(
-            fresh_rows(dataset, each),
-            complete_rows(dataset, list(_twins(dataset, each, batch, root))),
-        )
-        for name, each in sampled.items()
-        if each.feed == "stream"
-    }
+    labels = ["", *dataset.further_labels]
+    found: dict[str, dict[str, Completeness]] = {label: {} for label in labels}
+    for name, each in sampled.items():
+        if each.feed == "stream":
+            twins = list(_twins(dataset, each, batch, root))
+            for label in labels:
+                found[label][name] = measure_completeness(
+                    fresh_rows(dataset, each, label), complete_rows(dataset, twins, label)
+                )
+    return found
 
 
-def fresh_rows(dataset: DatasetSpec, fresh: SourceSample) -> FreshRows:
+def fresh_rows(dataset: DatasetSpec, fresh: SourceSample, label: str = "") -> FreshRows:
     """Sampled rows of a stream as arrays, by publication; each part of the time is a group."""
     rows, published = Rows(fresh.spec, fresh.sample.table), fresh.sample.times_us
     happened = _event_times(rows)
@@ -87,18 +89,19 @@ def fresh_rows(dataset: DatasetSpec, fresh: SourceSample) -> FreshRows:
     order = np.argsort(published, kind="stable")
     return FreshRows(
         event_ids=_ids(dataset, rows)[order],
-        labels=_labels(dataset, rows)[order],
+        labels=_labels(dataset, rows, label)[order],
         waits=waits[order],
         groups=groups[order].astype(np.int32),
     )
 
 
-def complete_rows(dataset: DatasetSpec, twins: Sequence[Rows]) -> CompleteRows:
+def complete_rows(dataset: DatasetSpec, twins: Sequence[Rows], label: str = "") -> CompleteRows:
     """Batch rows as arrays."""
+    none = np.zeros(0, np.float32)
     return CompleteRows(
         event_ids=np.concatenate([np.zeros(0, np.int64), *(_ids(dataset, one) for one in twins)]),
-        labels=np.concatenate([np.zeros(0, np.float32), *(_labels(dataset, o) for o in twins)]),
-        delays=np.concatenate([np.zeros(0, np.float32), *(_delays(dataset, o) for o in twins)]),
+        labels=np.concatenate([none, *(_labels(dataset, one, label) for one in twins)]),
+        delays=np.concatenate([none, *(_delays(dataset, one, label) for one in twins)]),
     )
 
 
@@ -111,7 +114,8 @@ def _twins(
     def keep(found: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.asarray(pc.is_in(found.column(first), value_set=values))
 
-    needed = dict.fromkeys([*dataset.event_id_columns, dataset.label.column])
+    answers = [label.column for label in dataset.targets.values()]
+    needed = dict.fromkeys([*dataset.event_id_columns, *answers])
     for other in batch:
         spans = twin_spans(dataset, fresh, other, datetime.now(UTC))
         if spans:
@@ -135,7 +139,8 @@ def twin_spans(
     if (happened == UNKNOWN).all():
         happened = fresh.sample.times_us
         window = dataset.grid.at(fresh.over.start)
-        back = max(dataset.joined_within, other.offset, window.end - window.start)
+        joined = (dataset.label_joined_within(label) for label in dataset.targets)
+        back = max(*joined, other.offset, window.end - window.start)
     since, until = to_us(fresh.over.start - LONGEST), to_us(fresh.over.end)
     hours = np.unique(happened[(happened >= since) & (happened < until)] // HOUR_US) * HOUR_US
     touched: list[Interval] = []
@@ -158,9 +163,9 @@ def _event_times(rows: Rows) -> Times:
     return times_of(_column(rows, rows.spec.event_time))
 
 
-def _delays(dataset: DatasetSpec, rows: Rows) -> Floats:
+def _delays(dataset: DatasetSpec, rows: Rows, label: str) -> Floats:
     found = np.full(rows.table.num_rows, np.nan, np.float32)
-    column = dataset.label.known_at
+    column = dataset.label_named(label).known_at
     if column is None or column not in rows.table.column_names:
         return found
     happened, known = _event_times(rows), times_of(_column(rows, column))
@@ -174,8 +179,8 @@ def _ids(dataset: DatasetSpec, rows: Rows) -> npt.NDArray[np.int64]:
     return event_ids([(_column(rows, name), rows.spec.columns[name]) for name in columns])
 
 
-def _labels(dataset: DatasetSpec, rows: Rows) -> Floats:
-    rule = dataset.label
+def _labels(dataset: DatasetSpec, rows: Rows, label: str) -> Floats:
+    rule = dataset.label_named(label)
     return labels(_column(rows, rule.column), rule, rows.spec.columns[rule.column])
 
 

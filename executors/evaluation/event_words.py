@@ -9,8 +9,22 @@ Json = Mapping[str, Any]
 
 
 def event_answers(judgement: Json) -> dict[str, Any]:
-    """Figures by variant or tower; none in judgements of earlier versions."""
-    return dict((judgement.get("event") or {}).get("answers", {}))
+    """Figures by variant or tower; none in judgements of earlier versions.
+
+    Of labels after the first by `sale:mixture`.
+    """
+    found = dict((judgement.get("event") or {}).get("answers", {}))
+    for label, part in (judgement.get("labels") or {}).items():
+        found |= {f"{label}:{name}": each for name, each in event_answers(part).items()}
+    return found
+
+
+def all_metrics(judgement: Json) -> dict[str, Any]:
+    """Figures of scores at publication, named as those of `event_answers`."""
+    found = dict(judgement.get("metrics") or {})
+    for label, part in (judgement.get("labels") or {}).items():
+        found |= {f"{label}:{name}": each for name, each in all_metrics(part).items()}
+    return found
 
 
 def event_words(judgement: Json) -> Iterator[str]:

@@ -53,6 +53,7 @@ def complete_judgements(
             "metrics": found.windows[one.window],
             "label_completeness": found.completeness[one.window],
             "event": found.events[one.window],
+            **({"labels": found.parts(one.window)} if found.labels else {}),
         }
         for one in waiting
     }

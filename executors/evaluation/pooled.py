@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -21,16 +21,22 @@ from forebay.mixture.score_columns import over_seeds
 Json = dict[str, Any]
 
 
-def summarise_scores(boards: Sequence[Scored], events: Sequence[EventFigures] = ()) -> Json:
+def summarise_scores(
+    boards: Sequence[Scored],
+    events: Sequence[EventFigures] = (),
+    corrected: Mapping[str, str] | None = None,
+) -> Json:
     """The block `pooled` of a summary: pooled figures, paired differences, verdicts in words.
 
     Differences are taken of event scores where there are any; else of the scores at publication,
     by complete labels where any are known, or by fresh ones: `scored_at` and `label` say which.
+    corrected: what variants are to the label, where it has a correction of its own.
     """
     columns, fresh, true = pooled_aucs(boards)
     completeness = label_completeness([board for board in boards if board.all_here] or boards)
     answers = over_seeds(columns)
-    variants = [column.variant for column in answers if not column.tower]
+    names = [column.variant for column in answers if not column.tower]
+    variants = [(corrected or {}).get(name, name) for name in names]
     warning = completeness_words(
         variants, completeness["fresh_positives"], completeness["complete_positives"]
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from forebay.datatasks.plans import NO_ROWS
-from forebay.mixture.left_out import PAUSED
+from forebay.mixture.left_out import NOT_KNOWN, PAUSED
 
 Json = dict[str, Any]
 
@@ -19,6 +19,7 @@ def row_notes(windows: Collection[Json]) -> list[str]:
     return [
         *_outside_notes(windows),
         *_not_known_notes(windows),
+        *_unsaid_notes(windows),
         *_unjudged_notes(windows),
         *_left_out_notes(windows),
         *_idle_notes(windows),
@@ -41,6 +42,25 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
         "label was not known when the window ended (known_at); a larger offset of their stream "
         "waits for it"
         for name, rows in left_out.items()
+    ]
+
+
+def _unsaid_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source and label with rows that were learnt for other labels alone."""
+    unsaid: dict[tuple[str, str], int] = {}
+    rows: dict[str, int] = {}
+    for window in windows:
+        for name, source in window["sources"].items():
+            rows[name] = rows.get(name, 0) + source["trained_rows"]
+            for counted, count in source["learnt_rows"].items():
+                if counted.endswith(NOT_KNOWN):
+                    key = name, counted.removesuffix(NOT_KNOWN)
+                    unsaid[key] = unsaid.get(key, 0) + count
+    return [
+        f"source {name}: label {label} was null, or not known when the window ended, in {count:,} "
+        f"of {rows[name]:,} rows: these were learnt for other labels alone"
+        for (name, label), count in unsaid.items()
+        if count
     ]
 
 
@@ -109,7 +129,8 @@ def _idle_notes(windows: Collection[Json]) -> list[str]:
             learnt = source["learnt_rows"]
             # A delay head learns from batch rows, whatever its variant takes.
             heads = any("+head" in variant for variant in learnt)
-            if learnt and not heads and not any(learnt.values()):
+            taken = [count for by, count in learnt.items() if not by.endswith(NOT_KNOWN)]
+            if learnt and not heads and not any(taken):
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
         f"source {name}: {count:,} rows that no paradigm learns from"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
@@ -68,6 +68,7 @@ def opinion(
         "metrics": evaluation.windows.get(window, {}),
         "label_completeness": evaluation.completeness.get(window),
         "event": evaluation.events.get(window),
+        **({"labels": evaluation.parts(window)} if evaluation.labels else {}),
     }
 
 
@@ -107,7 +108,10 @@ def build_summary(
     seen = links[-1].seen if links else {}
     model = links[-1].files.get("saved_model") if links else None
     judgements = line_windows(pipeline, chain) | {one["window"]: one for one in windows}
-    advice = advice_on_windows(pipeline, judgements.values())
+    labels = {
+        name: {"pooled": of.pooled, "advice": _advice(pipeline, judgements.values(), name)}
+        for name, of in evaluation.labels.items()
+    }
     return {
         "pipeline": pipeline.name,
         "line": chain.line,
@@ -118,12 +122,22 @@ def build_summary(
         "seen": {name: sums.model_dump() for name, sums in seen.items()},
         "model": store.url(model) if model is not None else "",
         "pooled": evaluation.pooled,
-        "advice": advice.as_json() if advice else None,
+        "advice": _advice(pipeline, judgements.values(), ""),
+        **(
+            {"first_label": next(iter(pipeline.dataset.targets)), "labels": labels}
+            if labels
+            else {}
+        ),
         "rows_agree": agree,
         "rows_line": line,
         **facts,
         "notes": [*facts.get("notes", ()), *row_notes(found.values())],
     }
+
+
+def _advice(pipeline: PipelineSpec, windows: Collection[Json], label: str) -> Json | None:
+    found = advice_on_windows(pipeline, windows, label)
+    return found.as_json() if found else None
 
 
 def _series(store: Store, link: Link) -> Json | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import DataError
+from forebay.executors.advice.line import corrected_as
 from forebay.executors.evaluation.pooled import summarise_scores
 from forebay.executors.evaluation.scoreboard import (
     Scored,
@@ -18,6 +19,7 @@ from forebay.executors.evaluation.scoreboard import (
 )
 from forebay.executors.judging.event_figures import EventFigures
 from forebay.executors.judging.event_rows import EventSpan, event_rows
+from forebay.executors.judging.label_part import label_part
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
@@ -33,7 +35,8 @@ class Evaluation:
     """Metrics by window key, label completeness by window key, and the pooled block.
 
     events: event scores by the window in which the events happened, see `EventFigures.block`.
-    notes: for people, on what the figures leave out.
+    notes: for people, on what the figures leave out. labels: the same of each label after the
+    first, by name.
     """
 
     windows: dict[str, dict[str, Any]]
@@ -41,6 +44,18 @@ class Evaluation:
     pooled: dict[str, Any]
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    labels: dict[str, Evaluation] = field(default_factory=dict)
+
+    def parts(self, window: str) -> dict[str, dict[str, Any]]:
+        """What is said of one window, of each label after the first: see `label_part`."""
+        return {
+            name: {
+                "metrics": of.windows.get(window, {}),
+                "label_completeness": of.completeness.get(window),
+                "event": of.events.get(window),
+            }
+            for name, of in self.labels.items()
+        }
 
 
 def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
@@ -53,21 +68,30 @@ def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -
     """
     for _ in range(_LOOKS_MAX - 1):
         try:
-            return _evaluate(pipeline, chain, links)
+            return _of_every_label(pipeline, chain, links)
         except DataError:
             known = {link.name: link for link in chain.links()}
             now = [known.get(link.name, link) for link in links]
             if now == links:
                 raise
             links = now  # scores went while they were to be read: their judgements are there
-    return _evaluate(pipeline, chain, links)
+    return _of_every_label(pipeline, chain, links)
 
 
-def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
+def _of_every_label(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
+    names = pipeline.dataset.further_labels
+    others = {name: _evaluate(pipeline, chain, links, name) for name in names}
+    return replace(_evaluate(pipeline, chain, links, ""), labels=others)
+
+
+def _evaluate(
+    pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link], label: str
+) -> Evaluation:
+    """label: whose figures, see `Segments`."""
     wanted = {link.window for link in links}
     horizon = pipeline.dataset.label_horizon  # no label comes from windows after that
     trained = _with_labels(chain, links, horizon)
-    segments = [_segments(chain, link) for link in trained]
+    segments = [_segments(chain, link, label) for link in trained]
     columns = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
     delay = pipeline.dataset.label_delay
     here = {link.window for link in trained if trained[-1].end >= link.end + delay}
@@ -85,16 +109,18 @@ def _evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) 
         for rows in event_rows(spans, horizon, delay // timedelta(microseconds=1), columns)
         if rows.window in wanted
     ]
-    judged = chain.judgements([link for link in links if not link.has_scores])
+    stored = chain.judgements([link for link in links if not link.has_scores])
+    judged = {key: label_part(each, label) for key, each in stored.items()}
     kept = {key: each for key, each in judged.items() if "event" in each}
     return Evaluation(
         windows={board.window: window_metrics(board) for board in boards}
-        | {key: each["metrics"] for key, each in judged.items()},
+        | {key: each["metrics"] for key, each in judged.items() if each},
         completeness={board.window: label_completeness([board]) for board in boards}
-        | {key: each["label_completeness"] for key, each in judged.items()},
+        | {key: each["label_completeness"] for key, each in judged.items() if each},
         pooled=summarise_scores(
             [board for board in boards if board.window not in judged],
             [one for one in figures if one.window not in judged],
+            corrected_as(pipeline, label),
         ),
         events={one.window: one.block for one in figures if one.window not in judged}
         | {key: each["event"] for key, each in kept.items()},
@@ -120,6 +146,6 @@ def _notes(judged: int) -> tuple[str, ...]:
     return (note,)
 
 
-def _segments(chain: ModelChain, link: Link) -> Segments:
+def _segments(chain: ModelChain, link: Link, label: str) -> Segments:
     stored = link.files.get("scores")
-    return Segments(link.window, store_of(chain.home).tree(stored) if stored else None)
+    return Segments(link.window, store_of(chain.home).tree(stored) if stored else None, label)

@@ -108,7 +108,8 @@ def _distribute(
     judged = segments.judged()
     if judged is not None:
         ids = judged.column("event_id").to_numpy()
-        chosen = np.flatnonzero(in_sample(ids, judge_rows_max(judged)))
+        sampled = in_sample(ids, judge_rows_max(judged))
+        chosen = np.flatnonzero(sampled & ~np.isnan(judged.column("complete").to_numpy()))
         places = _places(judged.column("event_time").to_numpy()[chosen], starts, ends)
         for place in np.unique(places[places >= 0]).tolist():
             parts[place].judged.append(judged.take(chosen[places == place]))

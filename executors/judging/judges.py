@@ -46,7 +46,8 @@ class EventJudges:
 
     def writer(self, folder: Path, columns: Sequence[str]) -> ScoreWriter:
         """A writer of scores that has room for judged rows."""
-        return ScoreWriter(folder, columns, self._slices, self._rows_max)
+        labels = self._dataset.further_labels
+        return ScoreWriter(folder, columns, self._slices, self._rows_max, labels)
 
     def judge(
         self, window: Spanned, parent: Link | None, columns: Sequence[str], writer: ScoreWriter

@@ -48,24 +48,28 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     since = link.start - (WINDOWS_MAX + horizon) * (link.end - link.start)
     before = chain.between(Interval(since, since), link)
     links = [*(one for one in before if one.window != link.window), link]
-    store = store_of(chain.home)
+    store, key = store_of(chain.home), dataset.label_key(spec.label)
     trained = [
-        TrainedWindow(one.name, to_us(one.start), to_us(one.end), _opener(store, one))
+        TrainedWindow(one.name, to_us(one.start), to_us(one.end), _opener(store, one, key))
         for one in links
     ]
-    evidence = gather(trained, horizon, _known(store, links, horizon))
+    evidence = gather(trained, horizon, _known(store, links, horizon, key), key)
     variants = pipeline.train.paradigms
     serving = _serving(chain, variants[0]) if spec.against == "served" else None
     figures = evidence.figures(dataset.label_delay)
-    return GateChoice(decide(spec, variants, figures, serving), evidence)
+    decision = decide(spec, variants, figures, serving)
+    if dataset.further_labels:
+        label = spec.label or next(iter(dataset.targets))
+        decision = decision.model_copy(update={"words": f"{decision.words} (label {label})"})
+    return GateChoice(decision, evidence)
 
 
-def _opener(store: Store, link: Link) -> Callable[[], Segments]:
+def _opener(store: Store, link: Link, label: str) -> Callable[[], Segments]:
     stored = link.files.get("scores")
-    return lambda: Segments(link.window, store.tree(stored) if stored else None)
+    return lambda: Segments(link.window, store.tree(stored) if stored else None, label)
 
 
-def _known(store: Store, links: Sequence[Link], horizon: int) -> list[KnownWindow]:
+def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> list[KnownWindow]:
     """What is stored with the newest of the links before the last one that have something."""
     names = [link.name for link in links[:-1]]
     stored = next((one.files["evidence"] for one in links[-2::-1] if "evidence" in one.files), None)
@@ -76,7 +80,7 @@ def _known(store: Store, links: Sequence[Link], horizon: int) -> list[KnownWindo
     except DataError as error:
         _LOG.warning("%s. The gate reads the scores of its windows again instead", error)
         return []
-    return [] if evidence is None else evidence.of_links(names, horizon)
+    return [] if evidence is None else evidence.of_links(names, horizon, label)
 
 
 def _serving(chain: ModelChain, declared: str) -> str | None:

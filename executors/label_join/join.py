@@ -47,11 +47,16 @@ class LabelJoin:
     """What the stream said, for one trainer. Used from one thread."""
 
     def __init__(
-        self, chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+        self,
+        chain: ModelChain,
+        pipeline: PipelineSpec,
+        sources: Mapping[str, SourceSpec],
+        label: str = "",
     ) -> None:
-        """Nothing is read yet."""
+        """Nothing is read yet. label: whose copies are looked for, see `Segments`."""
         self._chain = chain
-        self._within = pipeline.dataset.joined_within
+        self._label = label
+        self._within = pipeline.dataset.label_joined_within(label)
         self._together = hours_together(pipeline)
         feeds = source_feeds(pipeline, sources)
         self._is_stream = np.array([feeds[name] == "stream" for name in pipeline.source_names])
@@ -90,7 +95,7 @@ class LabelJoin:
 
     def resume(self, plan: WindowPlan, scores: Path) -> None:
         """Take back what is sealed of the window's own scores."""
-        table = None if self._together is None else Segments(plan.window, scores).published()
+        table = None if self._together is None else self._published_by(plan.window, scores)
         if table is not None:
             ids, fresh, waits, times, sources = _arrays(table)
             self._this.add(self._of_this(ids, fresh, waits, times, sources))
@@ -177,11 +182,11 @@ class LabelJoin:
         """
         stored = link.files.get("scores")
         folder = store_of(self._chain.home).tree(stored) if stored else None
-        table = Segments(link.window, folder).published()
+        table = self._published_by(link.window, folder)
         if table is None:
             return PublishedRows.none()
         ids, fresh, waits, times, sources = _arrays(table)
-        at = self._usable(times, waits, sources)
+        at = self._usable(fresh, times, waits, sources)
         marks = np.minimum(_published(times[at], waits[at]), to_us(link.end))
         return PublishedRows.of(ids[at], fresh[at], waits[at], marks)
 
@@ -189,13 +194,16 @@ class LabelJoin:
         self, ids: Ints, fresh: Floats, waits: Floats, times: Ints, sources: Places
     ) -> PublishedRows:
         """Rows of this window, by the hour in which they are served."""
-        at = self._usable(times, waits, sources)
+        at = self._usable(fresh, times, waits, sources)
         published = _published(times[at], waits[at])
         return PublishedRows.of(ids[at], fresh[at], waits[at], self._hours(published, sources[at]))
 
-    def _usable(self, times: Ints, waits: Floats, sources: Places) -> Ints:
-        """Rows of a stream of which it is known when they were published."""
-        known = (times != _UNKNOWN) & ~np.isnan(waits) & (sources >= 0)
+    def _published_by(self, window: str, folder: Path | None) -> pa.Table | None:
+        return Segments(window, folder, self._label).published()
+
+    def _usable(self, fresh: Floats, times: Ints, waits: Floats, sources: Places) -> Ints:
+        """Rows of a stream that say the label, and when they were published."""
+        known = (times != _UNKNOWN) & ~np.isnan(waits) & ~np.isnan(fresh) & (sources >= 0)
         return np.flatnonzero(known & self._is_stream[np.maximum(sources, 0)])
 
 

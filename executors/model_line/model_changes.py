@@ -55,4 +55,5 @@ def _identity(chain: ModelChain, link: Link) -> ModelIdentity | None:
 def _wanted(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> ModelIdentity:
     own = {name: sources[name] for name in pipeline.source_names}
     layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, own))
-    return ModelIdentity.of(layout, pipeline.model, pipeline.train, len(own))
+    labels = pipeline.dataset.targets
+    return ModelIdentity.of(layout, pipeline.model, pipeline.train, len(own), labels)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from forebay.config.datasets import DatasetSpec
 from forebay.config.features import feature_columns
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import PipelineSpec
@@ -22,6 +23,8 @@ _TUNABLE: dict[str, bool | set[str]] = {
 }
 # Of a label: they say which rows are learnt, and not what a label means.
 _OF_ROWS = {"negative", "known_at"}
+# Of one of several labels: how much it counts and how far its rows are joined.
+_OF_LEARNING = {"weight", "label_join"}
 # What went without saying before there was a choice. It is left out, so that the fingerprint of a
 # line that keeps it stays what it was.
 _UNSAID = {
@@ -47,7 +50,7 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
         "features": {
             name: feature.model_dump(mode="json") for name, feature in dataset.features.items()
         },
-        "label": dataset.label.model_dump(mode="json", exclude=_OF_ROWS),
+        **_labels(dataset),
         "types": {column: str(kind) for column, kind in sorted(types.items())},
         "paradigms": pipeline.train.paradigms,
         "model": _model(pipeline.model),
@@ -58,6 +61,18 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
     if pipeline.train.seeds > 1:
         meaning["seeds"] = pipeline.train.seeds
     return hashlib.sha256(json.dumps(meaning, sort_keys=False).encode()).hexdigest()[:16]
+
+
+def _labels(dataset: DatasetSpec) -> dict[str, Any]:
+    """One label as it always was; several by name, in their order."""
+    if dataset.label is not None:
+        return {"label": dataset.label.model_dump(mode="json", exclude=_OF_ROWS)}
+    left_out = _OF_ROWS | _OF_LEARNING
+    rules = {
+        name: label.model_dump(mode="json", exclude=left_out)
+        for name, label in dataset.labels.items()
+    }
+    return {"labels": rules}
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:

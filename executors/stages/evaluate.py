@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
-from forebay.executors.evaluation.event_words import event_answers, event_words
+from forebay.executors.evaluation.event_words import all_metrics, event_answers, event_words
 from forebay.executors.evaluation.summary import opinion, rows_verdict, window_facts
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
@@ -56,7 +56,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
             name: read.label_not_known for name, read in link.read.items() if read.label_not_known
         },
         rows_line=rows_line,
-        metrics=_by_name(document["metrics"]),
+        metrics=_by_name(all_metrics(document)),
         event=_by_name(event_answers(document)),
         completed={key: _by_name(event_answers(one)) for key, one in completed.items()},
         words=[f"window {key}: {words}" for words in event_words(document)],

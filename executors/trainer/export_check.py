@@ -37,6 +37,7 @@ from forebay.mixture.score_columns import ScoreColumn
 from forebay.mixture.serving.raw_rows import EPOCH, Row
 from forebay.mixture.serving.scoring import ServedModel
 
+SCORE = "score"  # what the signature calls the answer to one label alone
 TOLERANCE = 1e-5
 CHECKED_ROWS = 64
 _SEED = 20_130_601
@@ -101,11 +102,30 @@ def check_served(
         ExportError: when the exported model answers differently.
     """
     rows = made_up_rows(layout)
-    place = 0 if variant is None else list(learner.columns).index(ScoreColumn(variant))
-    trained = learner.score(_minibatch(rows, dataset, source, layout))[:, place]
-    if not np.isfinite(trained).all():
+    trained = learner.score(_minibatch(rows, dataset, source, layout))
+    columns, answering = list(learner.columns), variant or learner.paradigms[0]
+    answers = {
+        label or SCORE: trained[
+            :, columns.index(ScoreColumn(answering, label=dataset.label_key(label)))
+        ]
+        for label in dataset.targets
+    }
+    if not all(np.isfinite(one).all() for one in answers.values()):
         raise TrainingError("the trained model's probabilities are not finite")
     served = _served(directory, rows, layout, threads)
+    return max(
+        _difference(directory, rows, one, np.array([row[output] for row in served]))
+        for output, one in answers.items()
+    )
+
+
+def _difference(
+    directory: Path,
+    rows: Sequence[Row],
+    trained: npt.NDArray[np.float32],
+    served: npt.NDArray[np.float64],
+) -> float:
+    """The largest difference between what both say of one label."""
     differences = np.abs(served - trained)
     worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
     if not differences[worst] <= TOLERANCE:
@@ -119,13 +139,12 @@ def check_served(
 
 def _served(
     directory: Path, rows: Sequence[Row], layout: FeatureLayout, threads: int
-) -> npt.NDArray[np.float64]:
+) -> list[dict[str, float]]:
     written = [
         {column: _json(layout.types[column], value) for column, value in row.items()}
         for row in rows
     ]
-    scored = ServedModel(directory).score(written, threads)
-    return np.array([row["score"] for row in scored])
+    return ServedModel(directory).score(written, threads)
 
 
 def _minibatch(

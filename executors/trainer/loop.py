@@ -14,7 +14,7 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judges import EventJudges
-from forebay.executors.label_join.join import LabelJoin
+from forebay.executors.label_join.joins import LabelJoins
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -193,6 +193,6 @@ def _parts_of(
         progress=ProgressReporter(job_dir, pipeline.source_names, len(request.windows)),
         archive=archive,
         copier=SealCopier(chain, archive, fingerprint),
-        join=LabelJoin(chain, pipeline, sources) if joins else None,
+        join=LabelJoins(chain, pipeline, sources) if joins else None,
         judges=EventJudges(pipeline, sources, layout, chain, make_learner, archive.load),
     )

@@ -21,6 +21,13 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from forebay.errors import DataError
+from forebay.executors.window_files.label_columns import (
+    COMPLETE,
+    FRESH,
+    label_column,
+    of_label,
+)
+from forebay.executors.window_files.label_columns import SCORE_PREFIX as _PREFIX
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.files import make_folder, sync, writing
 
@@ -31,7 +38,6 @@ NO_TIME = np.iinfo(np.int64).min
 _SCORES, _LABELS, _JUDGED = "scores", "labels", "judged"
 _PUBLISHED = "published"
 _ROWS_IN_MEMORY = 8_192
-_PREFIX = "score:"
 _SLICE_PREFIX = "slice:"
 _ROWS_MAX = b"rows_max"
 # What a segment says of each row beside ids, labels and scores; segments of earlier versions do
@@ -91,6 +97,7 @@ class ScoreWriter:
         paradigms: Sequence[str],
         slices: Mapping[str, int] | None = None,
         judge_rows_max: int = 0,
+        labels: Sequence[str] = (),
     ) -> None:
         """Create the folder; nothing in it is touched before `restore`.
 
@@ -99,6 +106,7 @@ class ScoreWriter:
             paradigms: names of the score columns.
             slices: features whose ids judged rows keep, with their places in `Minibatch.ids`.
             judge_rows_max: how many events of the window are judged, for who reads them.
+            labels: names of those after the first.
         """
         self._folder = folder
         self._slices = dict(slices or {})
@@ -106,13 +114,24 @@ class ScoreWriter:
             _SCORES: pa.schema(
                 [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_SCORES)]
                 + [(_PREFIX + name, pa.float32()) for name in paradigms]
+                + _further(FRESH, labels)
             ),
             _LABELS: pa.schema(
-                [("event_id", pa.int64()), ("complete", pa.float32()), *_fields(_LABELS)]
+                [
+                    ("event_id", pa.int64()),
+                    ("complete", pa.float32()),
+                    *_fields(_LABELS),
+                    *_further(COMPLETE, labels),
+                ]
             ),
-            _JUDGED: _judged_schema(paradigms, self._slices, judge_rows_max),
+            _JUDGED: _judged_schema(paradigms, self._slices, judge_rows_max, labels),
             _PUBLISHED: pa.schema(
-                [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_PUBLISHED)]
+                [
+                    ("event_id", pa.int64()),
+                    ("fresh", pa.float32()),
+                    *_fields(_PUBLISHED),
+                    *_further(FRESH, labels),
+                ]
             ),
         }
         self._paradigms = len(paradigms)
@@ -130,13 +149,20 @@ class ScoreWriter:
         known: list[npt.NDArray[Any]] = [minibatch.event_ids, minibatch.labels]
         times = _or_unknown(minibatch.event_times, len(minibatch), _TIME)
         if scores is None:
-            self._segment(_LABELS).append([*known, times, minibatch.sources])
+            self._segment(_LABELS).append([*known, times, minibatch.sources, *_others(minibatch)])
             return
         if scores.shape != (len(minibatch), self._paradigms):
             raise ValueError(f"scores of shape {scores.shape} for {len(minibatch)} rows")
         waits = _or_unknown(minibatch.waits, len(minibatch), _WAIT)
         self._segment(_SCORES).append(
-            [*known, times, waits, minibatch.sources, *np.ascontiguousarray(scores.T)]
+            [
+                *known,
+                times,
+                waits,
+                minibatch.sources,
+                *np.ascontiguousarray(scores.T),
+                *_others(minibatch),
+            ]
         )
 
     def append_judged(
@@ -160,6 +186,7 @@ class ScoreWriter:
                 pa.repeat(pa.scalar(link), len(minibatch)),
                 *(np.ascontiguousarray(minibatch.ids[:, at]) for at in self._slices.values()),
                 *np.ascontiguousarray(scores.T),
+                *_others(minibatch),
             ]
         )
 
@@ -173,7 +200,14 @@ class ScoreWriter:
         times = _or_unknown(minibatch.event_times, len(minibatch), _TIME)
         waits = _or_unknown(minibatch.waits, len(minibatch), _WAIT)
         self._segment(_PUBLISHED).append(
-            [minibatch.event_ids, minibatch.labels, times, waits, minibatch.sources]
+            [
+                minibatch.event_ids,
+                minibatch.labels,
+                times,
+                waits,
+                minibatch.sources,
+                *_others(minibatch),
+            ]
         )
 
     def seal(self) -> list[str]:
@@ -214,10 +248,14 @@ class ScoreWriter:
 
 @dataclass(frozen=True)
 class Segments:
-    """The segments of one trained window, in a folder; None where it has no rows with scores."""
+    """The segments of one trained window, in a folder; None where it has no rows with scores.
+
+    label: whose rows and scores they are read for: "" is the only label, or the first of several.
+    """
 
     window: str
     folder: Path | None
+    label: str = ""
 
     def scores(self) -> pa.Table | None:
         """Event ids, fresh labels, times, waits, sources and scores in the order written.
@@ -238,11 +276,17 @@ class Segments:
         return self._read(_LABELS)
 
     def judged(self) -> pa.Table | None:
-        """Rows with the scores of earlier links in the order written; None when there are none."""
+        """Rows with the scores of earlier links in the order written; None when there are none.
+
+        Those that do not say the label are among them, with NaN, as they count for the sample.
+        """
         return self._read(_JUDGED)
 
     def _read(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
-        tables = [_read_segment(path, kind) for path in self._paths(kind)]
+        tables = [
+            of_label(_read_segment(path, kind), self.label, every_row=kind == _JUDGED)
+            for path in self._paths(kind)
+        ]
         if columns is not None:
             tables = [table.select(columns) for table in tables]
         return pa.concat_tables(tables).combine_chunks() if tables else None
@@ -293,15 +337,28 @@ def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
 
 
 def _judged_schema(
-    paradigms: Sequence[str], slices: Iterable[str], judge_rows_max: int
+    paradigms: Sequence[str],
+    slices: Iterable[str],
+    judge_rows_max: int,
+    labels: Sequence[str] = (),
 ) -> pa.Schema:
     return pa.schema(
         [("event_id", pa.int64()), ("event_time", pa.int64()), ("complete", pa.float32())]
         + [("source", pa.int32()), ("link", pa.utf8())]
         + [(_SLICE_PREFIX + name, pa.int64()) for name in slices]
-        + [(_PREFIX + name, pa.float32()) for name in paradigms],
+        + [(_PREFIX + name, pa.float32()) for name in paradigms]
+        + _further(COMPLETE, labels),
         {_ROWS_MAX: str(judge_rows_max).encode()},
     )
+
+
+def _further(column: str, labels: Sequence[str]) -> list[tuple[str, pa.DataType]]:
+    return [(label_column(column, name), pa.float32()) for name in labels]
+
+
+def _others(minibatch: Minibatch) -> list[npt.NDArray[Any]]:
+    """What the rows say of the labels after the first."""
+    return [each.labels for each in minibatch.further]
 
 
 def _fields(kind: str) -> list[tuple[str, pa.DataType]]:

@@ -12,6 +12,7 @@ from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
+from forebay.config.labels import LabelSpec
 from forebay.config.line_defaults import NEWEST, earlier_defaults, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ConfigError
@@ -109,24 +110,31 @@ def _head(printer: Output, spec: PipelineSpec) -> None:
     end = f" to {instant(dataset.end)}" if dataset.end else ", no end"
     names = train.paradigms
     compared = f", compared with {', '.join(names[1:])}" if names[1:] else ""
-    label = dataset.label
+    printer.line(f"pipeline   {spec.name}" + (f": {spec.description}" if spec.description else ""))
+    printer.line(
+        f"windows    {dataset.window.value} ({dataset.timezone}) from {instant(dataset.start)}{end}"
+    )
+    printer.line(f"event      {', '.join(dataset.event_id_columns)}")
+    for name, label in dataset.targets.items():
+        printer.line(_label_line(name, label))
+    printer.line(f"learns     {names[0]}{compared}; minibatches of {train.minibatch_rows} rows")
+    printer.line(
+        f"runs       {job.plane}: {job.roles.data.count} data, {job.roles.trainer.count} trainer; "
+        f"checkpoint every {job.checkpoint.every_steps} steps; publish {job.publish.when}"
+    )
+
+
+def _label_line(name: str, label: LabelSpec) -> str:
     rules = {
         "is": label.positive,
         "above": label.greater_than,
         "below": label.less_than,
     }
     rule = " ".join(f"{word} {value}" for word, value in rules.items() if value is not None)
-    printer.line(f"pipeline   {spec.name}" + (f": {spec.description}" if spec.description else ""))
-    printer.line(
-        f"windows    {dataset.window.value} ({dataset.timezone}) from {instant(dataset.start)}{end}"
-    )
-    printer.line(f"event      {', '.join(dataset.event_id_columns)}")
-    printer.line(f"label      {label.column} {rule}".rstrip())
-    printer.line(f"learns     {names[0]}{compared}; minibatches of {train.minibatch_rows} rows")
-    printer.line(
-        f"runs       {job.plane}: {job.roles.data.count} data, {job.roles.trainer.count} trainer; "
-        f"checkpoint every {job.checkpoint.every_steps} steps; publish {job.publish.when}"
-    )
+    weight = f"; weight {label.share_of_loss:g}" if label.share_of_loss != 1 else ""
+    correction = "" if label.correction is None else f"; delay {label.correction}"
+    named = f"{name}: " if name else ""
+    return f"label      {named}{label.column} {rule}".rstrip() + correction + weight
 
 
 def _backfill(

@@ -101,6 +101,8 @@ class Facts:
 
     pooled_event, curves: of event scores, by variant or tower; empty where there are none.
     parts: of pooled event scores, by what they are parts of: `source`, `slice of category`.
+    first_label: of several, the one that all other figures are of; else empty. labels: the same of
+    each label after it, by name; what is not of labels is there too.
     """
 
     pipeline: str
@@ -125,6 +127,8 @@ class Facts:
     restarts: dict[str, int]
     notes: list[str]
     model: str
+    first_label: str
+    labels: dict[str, Facts]
 
     @property
     def has_event(self) -> bool:
@@ -209,7 +213,28 @@ def facts_of(summary: Json) -> Facts:
         restarts={name: n for name, n in (summary.get("restarts") or {}).items() if n},
         notes=list(summary.get("notes") or []),
         model=summary.get("model", ""),
+        first_label=summary.get("first_label", ""),
+        labels={name: facts_of(_of_label(summary, name)) for name in summary.get("labels", {})},
     )
+
+
+def _of_label(summary: Json, name: str) -> Json:
+    """A summary as if one of the labels after the first were the only one."""
+    none: Json = {"metrics": {}, "label_completeness": None, "event": None}
+    own = summary["labels"][name]
+    return {
+        **summary,
+        "pipeline": f"{summary.get('pipeline', '')}, label {name}",
+        "windows": [
+            {**window, **none, **window.get("labels", {}).get(name, {})}
+            for window in summary["windows"]
+        ],
+        "pooled": own["pooled"],
+        "advice": own["advice"],
+        "gate": None,
+        "first_label": "",
+        "labels": {},
+    }
 
 
 def _window(window: Json) -> WindowFacts:

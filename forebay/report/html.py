@@ -42,6 +42,13 @@ def render_html(facts: Facts) -> str:
         "Lag over steps": lag_plot(facts),
         "Time by phase": phases_plot(facts),
     }
+    for name, own in facts.labels.items():
+        plots |= {
+            f"{name}: AUC by window, scored at the event": event_plot(own),
+            f"{name}: AUC by window, scored at publication": auc_plot(own),
+            f"{name}: calibration": calibration_plot(own),
+            f"{name}: labels known at publication": age_plot(own),
+        }
     drawn = {title: plot for title, plot in plots.items() if plot is not None}
     page = environment.get_template("report.html.j2")
     return page.render(facts=facts, plots=drawn, version=__version__)

@@ -17,13 +17,14 @@ from forebay.system.terminal import printable
 def print_report(facts: Facts, console: Console) -> None:
     """Write rows and AUCs per window, pooled figures, verdicts, time by phase and paths."""
     if console.is_terminal:
-        console.print(_window_table(facts))
-        if facts.paradigms:
-            console.print(_fresh_table(facts))
-        if facts.has_event:
-            console.print(_event_table(facts))
-        for of, parts in facts.parts.items():
-            console.print(_part_table(of, parts))
+        for one in (facts, *facts.labels.values()):
+            console.print(_window_table(one))
+            if one.paradigms:
+                console.print(_fresh_table(one))
+            if one.has_event:
+                console.print(_event_table(one))
+            for of, parts in one.parts.items():
+                console.print(_part_table(of, parts))
         for line in closing_lines(facts):
             console.print(_cell(line), highlight=False, soft_wrap=True)
         return
@@ -38,20 +39,31 @@ def plain_lines(facts: Facts) -> Iterator[str]:
         not_known = f"  label not known {window.not_known}" if window.not_known else ""
         counts = f"{rows}  dead {window.dead}{not_known}"
         yield f"window {window.window}  generation {window.generation}  {counts}"
-        for name in window.auc_true:
-            fresh = window.auc_fresh[name]
-            yield (
-                f"auc {window.window}  {name}  true {true_text(window, name)}  "
-                f"fresh {estimate_text(fresh)}"
-            )
-        for name in window.event:
-            yield f"event auc {window.window}  {name}  {event_text(window, name)}"
+        yield from _auc_lines(window)
+    yield from _part_lines(facts)
+    for label, own in facts.labels.items():
+        yield from (f"label {label}  {line}" for each in own.windows for line in _auc_lines(each))
+        yield from (f"label {label}  {line}" for line in _part_lines(own))
+    yield from closing_lines(facts)
+
+
+def _auc_lines(window: WindowFacts) -> Iterator[str]:
+    for name in window.auc_true:
+        fresh = window.auc_fresh[name]
+        yield (
+            f"auc {window.window}  {name}  true {true_text(window, name)}  "
+            f"fresh {estimate_text(fresh)}"
+        )
+    for name in window.event:
+        yield f"event auc {window.window}  {name}  {event_text(window, name)}"
+
+
+def _part_lines(facts: Facts) -> Iterator[str]:
     for of, parts in facts.parts.items():
         for part in parts:
             counts = f"rows {part.rows}  positives {part.positives}"
             for name in part.aucs:
                 yield f"{of}  {part.value}  {counts}  {name}  {part_text(part, name)}"
-    yield from closing_lines(facts)
 
 
 def closing_lines(facts: Facts) -> Iterator[str]:
@@ -63,12 +75,13 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         if window.data_changed:
             yield f"note  window {window.window}: {window.data_changed}"
     yield from (f"note  {note}" for note in facts.notes)
+    if facts.first_label:
+        yield f"label  {facts.first_label}: of it is what names no label"
     yield from _verdict_lines(facts)
-    if facts.positives_known is not None:
-        yield f"labels  {share_words(facts.positives_known)}"
-    yield from (f"WARNING  {words}" for words in facts.warnings)
-    if facts.advice:
-        yield f"advice  {facts.advice}"
+    yield from _label_lines(facts)
+    for label, own in facts.labels.items():
+        lines = (*_verdict_lines(own), *_label_lines(own))
+        yield from (f"label {label}  {line}" for line in lines)
     yield facts.rows_line
     if facts.restarts:
         yield "restarts  " + ", ".join(f"{role} {n}" for role, n in facts.restarts.items())
@@ -78,6 +91,14 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         )
     if facts.model:
         yield f"model  {facts.model}"
+
+
+def _label_lines(facts: Facts) -> Iterator[str]:
+    if facts.positives_known is not None:
+        yield f"labels  {share_words(facts.positives_known)}"
+    yield from (f"WARNING  {words}" for words in facts.warnings)
+    if facts.advice:
+        yield f"advice  {facts.advice}"
 
 
 def _verdict_lines(facts: Facts) -> Iterator[str]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.datasets import LabelSpec, LabelValues
+from forebay.config.labels import LabelSpec, LabelValues
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.mixture.features.labels import Value, among
 from forebay.mixture.features.times import unknown

@@ -21,6 +21,7 @@ from forebay.config.features import (
     NumericFeature,
     VocabularyFeature,
 )
+from forebay.config.labels import LabelSpec
 from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features import bad_rows
@@ -46,18 +47,19 @@ from forebay.mixture.features.values import (
     texts,
     time_part,
 )
-from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.minibatch import LabelRows, Minibatch
 
+Labels = npt.NDArray[np.float32]
 FEATURE_PREFIX = "feature."  # so that no feature is mistaken for another column
-_EVENT_TIME, _WAIT, _LABEL_AGE = "event_time", "wait", "label_age"
+_EVENT_TIME, _WAIT, _LABEL, _LABEL_AGE = "event_time", "wait", "label", "label_age"
 
 
 @dataclass(frozen=True)
 class Encoded:
     """A batch in the served schema, and which of its rows are not to be learnt.
 
-    null_label: rows without a label. bad: other rows that cannot be learnt, and why. not_known:
-    rows whose label was not known yet when the run's window ended; None where all were.
+    null_label: rows without any label. bad: other rows that cannot be learnt, and why. not_known:
+    rows none of whose labels was known yet when the run's window ended; None where all were.
     """
 
     batch: pa.RecordBatch
@@ -67,14 +69,15 @@ class Encoded:
 
 
 def served_schema(layout: FeatureLayout, times: ServedTimes = NO_TIMES) -> pa.Schema:
-    """What executors serve: row_id, event_id, label, times, then each feature in layout order."""
+    """What executors serve: row_id, event_id, labels, times, then each feature in layout order."""
+    names = ["", *layout.further_labels]
     fields = [
         pa.field("row_id", pa.int64()),
         pa.field("event_id", pa.int64()),
-        pa.field("label", pa.float32()),
+        *(pa.field(_of_label(_LABEL, name), pa.float32()) for name in names),
         *([pa.field(_EVENT_TIME, pa.int64())] if times.event_times else []),
         *([pa.field(_WAIT, pa.float32())] if times.waits else []),
-        *([pa.field(_LABEL_AGE, pa.float32())] if times.label_ages else []),
+        *(pa.field(_of_label(_LABEL_AGE, name), pa.float32()) for name in names * times.label_ages),
         *(pa.field(FEATURE_PREFIX + name, pa.float32()) for name in layout.dense),
         *(pa.field(FEATURE_PREFIX + column.name, pa.int64()) for column in layout.ids),
         *(pa.field(FEATURE_PREFIX + column.name, pa.list_(pa.int64())) for column in layout.lists),
@@ -100,18 +103,19 @@ class Encoder:
         Raises:
             ConfigError: for a missing column, or a label rule that does not fit its type.
         """
-        self._known_at = dataset.label.known_at if feed == "batch" else None
+        self._labels = list(dataset.targets.values())
+        self._known_at = [each.known_at if feed == "batch" else None for each in self._labels]
         self._times, self._feed = times, feed
-        needs_time = times.event_times or self._known_at is not None
+        needs_time = times.event_times or any(self._known_at)
         self._event_time = source.event_time if needs_time else None
-        added = [each for each in (self._event_time, self._known_at) if each is not None]
+        added = [each for each in (self._event_time, *self._known_at) if each is not None]
         self.columns = tuple(dict.fromkeys([*layout.stored_columns, *added]))
         for column in self.columns:
             if column not in source.columns:
                 raise ConfigError(f"source {source.name!r} declares no column {column!r}")
-        for misfit in label_misfits(dataset.label, source.columns[dataset.label.column]):
-            raise ConfigError(f"source {source.name!r}: {misfit.message}")
-        self._label = dataset.label
+        for label in self._labels:
+            for misfit in label_misfits(label, source.columns[label.column]):
+                raise ConfigError(f"source {source.name!r}: {misfit.message}")
         self._event_id = dataset.event_id_columns
         self._layout = layout
         self._types = source.columns
@@ -131,32 +135,47 @@ class Encoder:
         counts no label that was known later; None where there is no run. Both in microseconds
         since 1970 UTC.
         """
-        stored, kind = self._typed(batch, self._label.column)
-        label = labels(stored, self._label, kind)
+        stored = [self._typed(batch, each.column) for each in self._labels]
+        said = [labels(*one) for one in _ruled(stored, self._labels)]
         identity = [self._typed(batch, name) for name in self._event_id]
         bad, layout = BadRows(), self._layout
         bad_rows.check_ids(bad, identity)
         bad_rows.check_stored(bad, batch, self._read)
-        bad_rows.check_labels(bad, stored, self._label, kind)
+        for values, rule, kind in _ruled(stored, self._labels):
+            bad_rows.check_labels(bad, values, rule, kind)
         happened = self._instants(batch, self._event_time)
-        known = self._instants(batch, self._known_at)
-        bad_rows.check_known(bad, known, happened)
+        known = [self._instants(batch, each) for each in self._known_at]
+        for each in known:
+            bad_rows.check_known(bad, each, happened)
         lists = {column.name: self._list(batch, column.name) for column in layout.lists}
         bad_rows.check_lists(bad, lists)
+        in_time, not_known = self._in_time(said, known, window_end)
         columns = [
             pa.array(row_ids),
             pa.array(event_ids(identity)),
-            pa.array(label),
+            *(pa.array(values) for values in in_time),
             *(pa.array(values) for values in self._served_times(happened, known, published)),
             *(pa.array(self._dense(batch, name, bad)) for name in layout.dense),
             *(pa.array(self._single(batch, column.name)) for column in layout.ids),
             *lists.values(),
         ]
         served = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        not_known = None
-        if self._known_at is not None and window_end is not None:
-            not_known = ~unknown(known) & (known >= window_end)
-        return Encoded(served, np.isnan(label), bad.reasons, not_known)
+        null = np.asarray(np.isnan(said).all(axis=0), np.bool_)
+        return Encoded(served, null, bad.reasons, not_known)
+
+    def _in_time(
+        self, said: Sequence[Labels], known: Sequence[Ints], window_end: int | None
+    ) -> tuple[Sequence[Labels], Mask | None]:
+        """Labels without those that were known too late, and the rows that have none for that."""
+        if window_end is None or not any(self._known_at):
+            return said, None
+        late = [~unknown(each) & (each >= window_end) for each in known]
+        found = [
+            np.where(each, np.float32(np.nan), values)
+            for each, values in zip(late, said, strict=True)
+        ]
+        none = np.logical_and.reduce([np.isnan(values) for values in found])
+        return found, np.asarray(none & np.logical_or.reduce(late), np.bool_)
 
     def _instants(self, batch: pa.RecordBatch, column: str | None) -> Ints:
         if column is None:
@@ -164,7 +183,7 @@ class Encoder:
         return instants(batch.column(column))
 
     def _served_times(
-        self, happened: Ints, known: Ints, published: Ints | None
+        self, happened: Ints, known: Sequence[Ints], published: Ints | None
     ) -> Iterator[Ints | Seconds]:
         if self._times.event_times:
             yield happened
@@ -174,7 +193,7 @@ class Encoder:
             else:
                 yield seconds_between(happened, published)
         if self._times.label_ages:
-            yield seconds_between(happened, known)
+            yield from (seconds_between(happened, each) for each in known)
 
     def _typed(self, batch: pa.RecordBatch, column: str) -> tuple[pa.Array, ColumnType]:
         return batch.column(column), self._types[column]
@@ -302,7 +321,25 @@ def to_minibatch(
         event_times=_optional(batch, _EVENT_TIME),
         waits=_optional(batch, _WAIT),
         label_ages=_optional(batch, _LABEL_AGE),
+        further=tuple(_label_rows(batch, name) for name in layout.further_labels),
     )
+
+
+def _label_rows(batch: pa.RecordBatch, name: str) -> LabelRows:
+    values = batch.column(_of_label(_LABEL, name)).to_numpy()
+    return LabelRows(values, _optional(batch, _of_label(_LABEL_AGE, name)))
+
+
+def _of_label(column: str, name: str) -> str:
+    return f"{column}:{name}" if name else column
+
+
+def _ruled(
+    stored: Sequence[tuple[pa.Array, ColumnType]], rules: Sequence[LabelSpec]
+) -> Iterator[tuple[pa.Array, LabelSpec, ColumnType]]:
+    """Values of each label with the rule that they are judged by."""
+    for (values, kind), rule in zip(stored, rules, strict=True):
+        yield values, rule, kind
 
 
 def _optional(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any] | None:

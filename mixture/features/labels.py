@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.datasets import LabelSpec
+from forebay.config.labels import LabelSpec
 from forebay.config.sources import ColumnType
 from forebay.mixture.features.values import Mask, null_as_null, null_mask, numbers, texts
 

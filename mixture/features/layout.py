@@ -33,7 +33,8 @@ class FeatureLayout:
 
     specs: the declaration of each feature by name. types: the type of each column that a feature
     reads, by name; these are the inputs of the SavedModel. stored_columns: what has to be read
-    from storage: the columns of features, label and event identity.
+    from storage: the columns of features, labels and event identity. further_labels: names of the
+    labels after the first.
     """
 
     dense: tuple[str, ...]
@@ -42,6 +43,7 @@ class FeatureLayout:
     specs: Mapping[str, FeatureSpec]
     types: Mapping[str, ColumnType]
     stored_columns: tuple[str, ...]
+    further_labels: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, dataset: DatasetSpec, columns: Mapping[str, ColumnType]) -> Self:
@@ -57,7 +59,8 @@ class FeatureLayout:
         listed = [n for n, s in specs.items() if n not in dense and _is_list(n, s, columns)]
         single = [name for name in specs if name not in dense and name not in listed]
         read = [c for name, spec in specs.items() for c in feature_columns(name, spec)]
-        stored = dict.fromkeys([*read, dataset.label.column, *dataset.event_id_columns])
+        answers = [label.column for label in dataset.targets.values()]
+        stored = dict.fromkeys([*read, *answers, *dataset.event_id_columns])
         return cls(
             dense=tuple(dense),
             ids=tuple(_id_column(name, specs[name]) for name in single),
@@ -65,6 +68,7 @@ class FeatureLayout:
             specs=specs,
             types={column: columns[column] for column in dict.fromkeys(read)},
             stored_columns=tuple(stored),
+            further_labels=tuple(dataset.further_labels),
         )
 
     @property
@@ -96,7 +100,8 @@ def _problems(dataset: DatasetSpec, columns: Mapping[str, ColumnType]) -> Iterat
                 continue
             for misfit in feature_misfits(spec, column, columns[column]):
                 yield f"feature {name!r}: {misfit.message}"
-    for column in (*dataset.event_id_columns, dataset.label.column):
+    answers = [label.column for label in dataset.targets.values()]
+    for column in dict.fromkeys([*dataset.event_id_columns, *answers]):
         if column not in columns:
             yield f"no source declares column {column!r}, which label or event_id names"
         elif columns[column] in LIST_ITEMS:

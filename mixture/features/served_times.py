@@ -14,7 +14,7 @@ class ServedTimes(NamedTuple):
     """Each is a column of what executors serve, where a source declares what it comes from.
 
     event_times: when the event happened. waits: from there to the publication in a stream.
-    label_ages: from there to when a batch row's label was known.
+    label_ages: from there to when a batch row's label was known; of each label.
     """
 
     event_times: bool = False
@@ -28,7 +28,8 @@ class ServedTimes(NamedTuple):
             return cls()
         feeds = source_feeds(pipeline, sources)
         dated = {feed for name, feed in feeds.items() if sources[name].event_time is not None}
-        ages = pipeline.dataset.label.known_at is not None and "batch" in dated
+        labels = pipeline.dataset.targets.values()
+        ages = any(label.known_at is not None for label in labels) and "batch" in dated
         return cls(bool(dated), "stream" in dated, ages)
 
 

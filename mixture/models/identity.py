@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
+from forebay.config.labels import LabelSpec, delay_of
 from forebay.config.models import MixtureSpec, ModelSpec
 from forebay.config.pipelines import TrainSpec
 from forebay.errors import ConfigError
@@ -28,8 +30,9 @@ class ModelIdentity(Message):
         model: ModelSpec,
         train: TrainSpec,
         source_count: int,
+        labels: Mapping[str, LabelSpec],
     ) -> Self:
-        """The identity of a learner."""
+        """The identity of a learner. labels: see `DatasetSpec.targets`."""
         mixture, paradigms = model.mixture, [each.paradigm for each in train.variants]
         shapes: dict[str, Any] = {"tower": list(model.tower.hidden)}
         if "mixture" in paradigms:
@@ -42,6 +45,11 @@ class ModelIdentity(Message):
             }
         if any(each.delay == "head" for each in train.variants):
             shapes["delay_head"] = list(model.delay_head.hidden)
+        if len(labels) > 1:
+            shapes["labels"] = {
+                name: [delay_of(label, each) for each in train.variants]
+                for name, label in labels.items()
+            }
         if train.seeds > 1:
             shapes["seeds"] = train.seeds
         features = {

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import Phase
-from forebay.config.models import MixtureSpec, ModelSpec, Variant
-from forebay.mixture.models.late.late_labels import RowLoss
+from forebay.config.models import Delay, MixtureSpec, ModelSpec, Variant
+from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Output, Tower
 from forebay.mixture.models.paradigm import (
@@ -39,20 +39,28 @@ class Mixture(ParadigmModel):
     """
 
     def __init__(
-        self, variant: Variant, dense: int, stacks: Sequence[Stack], model: ModelSpec
+        self,
+        variant: Variant,
+        delays: Sequence[Delay],
+        dense: int,
+        stacks: Sequence[Stack],
+        model: ModelSpec,
     ) -> None:
         """Draw both towers and one or two sets of tables."""
-        super().__init__(variant)
+        super().__init__(variant, delays)
         self._spec = spec = model.mixture
         width = dense + sum(stack.width for stack in stacks)
-        seed, rate = model.seed, model.dense_learning_rate
-        self._memory = Tower(width, spec.memory_tower.hidden, seed=seed, rate=rate)
-        extra = _output_width(spec, (spec.memory_tower.hidden or [width])[-1])
+        seed, rate, labels = model.seed, model.dense_learning_rate, len(delays)
+        hidden = spec.memory_tower.hidden
+        self._memory = Tower(width, hidden, seed=seed, rate=rate, outputs=labels)
+        extra = _output_width(spec, (hidden or [width])[-1], labels)
         if spec.memory_embeddings:
             extra += width - dense
         self._zero = spec.memory_inputs == "zero"
         drawn = 0 if self._zero else extra
-        self._adapt = Tower(width, spec.adapt_tower.hidden, seed=seed, rate=rate, extra=drawn)
+        self._adapt = Tower(
+            width, spec.adapt_tower.hidden, seed=seed, rate=rate, extra=drawn, outputs=labels
+        )
         self._inputs = MemoryInputs(extra - drawn, self._adapt.first_width, rate=rate)
         self._dense, self._extra = dense, extra
         self._adapt_tables = Tables(stacks, seed, model.embedding_learning_rate)
@@ -96,13 +104,16 @@ class Mixture(ParadigmModel):
         warm = phase != "window" and self._spec.mode == "measured"
         if feed == "stream":
             if warm:
-                return (("alone", "fresh"),) if phase == "warm_start_end" else ()
-            return (("adapt", "fresh"),)
+                return (("alone", self.each("fresh")),) if phase == "warm_start_end" else ()
+            return (("adapt", self.each("fresh")),)
+        memory = ("memory", self.each("complete"))
         if warm:
-            return (("memory", "complete"), ("alone", "complete"))
-        both = self._spec.adapt_learns_both(self.variant.delay)
-        lesson = self.batch_lesson(phase, complete=both)
-        return (("memory", "complete"), *((("adapt", lesson),) if lesson else ()))
+            return (memory, ("alone", self.each("complete")))
+        lessons = [
+            self.batch_lesson(delay, phase, complete=self._spec.adapt_learns_both(delay))
+            for delay in self.delays
+        ]
+        return (memory, *((("adapt", tuple(lessons)),) if any(lessons) else ()))
 
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
         """The adapt tower's answer, and the memory tower's own beside it."""
@@ -124,7 +135,7 @@ class Mixture(ParadigmModel):
         """The memory tower and its tables."""
         return [*self._memory_tables.tables, self._memory.weights] if self._apart else []
 
-    def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
+    def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
         """Move what has a loss: the adapt tower first, as memory would know the rows by then."""
         found = {}
         for part in ("adapt", "alone"):
@@ -135,7 +146,7 @@ class Mixture(ParadigmModel):
             found["memory"] = self._learn_memory(inputs, rows)
         return found[next(iter(losses))]
 
-    def _learn_memory(self, inputs: Inputs, rows: RowLoss) -> tf.Tensor:
+    def _learn_memory(self, inputs: Inputs, rows: Loss) -> tf.Tensor:
         read = self._memory_tables.read(inputs.places)
         weights = self._memory.weights.read_value()
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -148,10 +159,10 @@ class Mixture(ParadigmModel):
             self._memory_tables.update(inputs.places, row_gradients)
         return checked(loss, gradient)
 
-    def _stepped_adapt(self, inputs: Inputs, rows: RowLoss, *, alone: bool) -> tf.Tensor:
+    def _stepped_adapt(self, inputs: Inputs, rows: Loss, *, alone: bool) -> tf.Tensor:
         return stepped(rows, lambda: self._learn_adapt(inputs, rows, alone=alone))
 
-    def _learn_adapt(self, inputs: Inputs, rows: RowLoss, *, alone: bool) -> tf.Tensor:
+    def _learn_adapt(self, inputs: Inputs, rows: Loss, *, alone: bool) -> tf.Tensor:
         read = self._adapt_tables.read(inputs.places)
         weights, reading = self._adapt.weights.read_value(), self._inputs.weights.read_value()
         # The memory weights are not watched: no stream gradient can move them.
@@ -194,7 +205,7 @@ class Mixture(ParadigmModel):
     def _side(self, remembered: _Remembered) -> tf.Tensor:
         """What the adapt tower reads of the memory: float32[N, extra]."""
         output = remembered.output
-        logit = output.logit[:, tf.newaxis]
+        logit = output.logit[:, tf.newaxis] if len(self.delays) == 1 else output.logit
         chosen = {"logit": [logit], "hidden": [output.hidden], "both": [output.hidden, logit]}
         side = self._spec.gain * tf.concat(chosen[self._spec.memory_output], axis=1)
         if self._spec.memory_embeddings:
@@ -202,5 +213,5 @@ class Mixture(ParadigmModel):
         return side
 
 
-def _output_width(spec: MixtureSpec, hidden: int) -> int:
-    return {"logit": 1, "hidden": hidden, "both": hidden + 1}[spec.memory_output]
+def _output_width(spec: MixtureSpec, hidden: int, labels: int) -> int:
+    return {"logit": labels, "hidden": hidden, "both": hidden + labels}[spec.memory_output]

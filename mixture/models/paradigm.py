@@ -10,16 +10,17 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import Phase, learns_from
-from forebay.config.models import Variant
-from forebay.mixture.models.late.late_labels import RowLoss
+from forebay.config.models import Delay, Variant
+from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Place, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Tower
 
 # The labels that a part of a model learns: of batch rows the complete ones, those of positives that
 # the stream gave as negatives (FNW), or both; of stream rows the fresh ones.
 Lesson = Literal["complete", "late", "complete and late", "fresh"]
-# What a minibatch moves; a paradigm of one tower has the part `tower` alone.
-Parts = tuple[tuple[str, Lesson], ...]
+# What a minibatch moves, and of each label what it learns; a paradigm of one tower has the part
+# `tower` alone.
+Parts = tuple[tuple[str, tuple[Lesson | None, ...]], ...]
 
 
 class Inputs(NamedTuple):
@@ -37,25 +38,30 @@ class Inputs(NamedTuple):
 class ParadigmModel(ABC):
     """One variant's model."""
 
-    def __init__(self, variant: Variant) -> None:
-        """Keep what it is."""
+    def __init__(self, variant: Variant, delays: Sequence[Delay]) -> None:
+        """Keep what it is. delays: how it corrects each label; as many as it has outputs."""
         self.variant = variant
+        self.delays = tuple(delays)
         self.name = variant.name
 
     def parts(self, feed: Feed, phase: Phase) -> Parts:
         """What a minibatch of this feed moves; nothing where the model does not learn from it."""
         fits = learns_from(self.variant.paradigm, feed, phase)
         if feed == "stream":
-            return (("tower", "fresh"),) if fits else ()
-        lesson = self.batch_lesson(phase, complete=fits)
-        return (("tower", lesson),) if lesson else ()
+            return (("tower", self.each("fresh")),) if fits else ()
+        lessons = [self.batch_lesson(delay, phase, complete=fits) for delay in self.delays]
+        return (("tower", tuple(lessons)),) if any(lessons) else ()
 
-    def batch_lesson(self, phase: Phase, *, complete: bool) -> Lesson | None:
+    def each(self, lesson: Lesson) -> tuple[Lesson, ...]:
+        """The same of every label."""
+        return (lesson,) * len(self.delays)
+
+    def batch_lesson(self, delay: Delay, phase: Phase, *, complete: bool) -> Lesson | None:
         """What a part that stream rows move learns from batch rows. complete: their labels too."""
         # Batch rows of the warm start's end are copies of stream rows that came before its end.
         then: Phase = "warm_start" if phase == "warm_start_end" else phase
         stream = learns_from(self.variant.paradigm, "stream", then)
-        if self.variant.delay == "fnw" and stream:
+        if delay == "fnw" and stream:
             return "complete and late" if complete else "late"
         return "complete" if complete else None
 
@@ -76,7 +82,10 @@ class ParadigmModel(ABC):
 
     @abstractmethod
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
-        """The answer as `score`; further towers under their own names."""
+        """The answer as `score`; further towers under their own names.
+
+        float32[N] each; of several labels float32[N, L].
+        """
 
     def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
         """The logit of a tower that batch rows alone move; None where there is none."""
@@ -89,11 +98,11 @@ class ParadigmModel(ABC):
         return []
 
     @abstractmethod
-    def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
+    def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
         """One step of these parts, by their losses. Returns the mean loss of the first before."""
 
 
-def stepped(loss: RowLoss, step: Callable[[], tf.Tensor]) -> tf.Tensor:
+def stepped(loss: Loss, step: Callable[[], tf.Tensor]) -> tf.Tensor:
     """What `step` gives; where no row takes part nothing moves, no optimiser either: 0."""
     if loss.part is None:
         return step()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -19,8 +19,15 @@ from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedF
 class Exporter:
     """Writes SavedModels of one learner: a variant's graph is traced once, at its first export."""
 
-    def __init__(self, layout: FeatureLayout, stacks: Sequence[Stack], models: SeedModels) -> None:
-        """Keep what may be served; nothing is traced yet."""
+    def __init__(
+        self,
+        layout: FeatureLayout,
+        stacks: Sequence[Stack],
+        models: SeedModels,
+        labels: Sequence[str],
+    ) -> None:
+        """Keep what may be served; nothing is traced yet. labels: names of several, or one ""."""
+        self._labels = labels
         self._layout = layout
         self._stacks = stacks
         self._models = models
@@ -43,7 +50,7 @@ class Exporter:
             dense, ids, lists = encoder.encode(columns)
             inputs = Inputs(dense, locate(self._stacks, ids, lists, distinct=False))
             logits = self._models.answers(inputs, [place])[0]
-            return {name: tf.sigmoid(logit) for name, logit in logits.items()}
+            return self._outputs({name: tf.sigmoid(logit) for name, logit in logits.items()})
 
         specs = [input_spec(column.type, column.input) for column in features.columns.values()]
         module = tf.Module()
@@ -55,3 +62,21 @@ class Exporter:
         )
         outputs = list(module.serve.structured_outputs)
         return module, features.model_copy(update={"outputs": outputs})
+
+    def _outputs(self, answers: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The signature's outputs: `score`, or a score for each of several labels by its name.
+
+        A tower beside them is called `memory`, of several labels `memory_of_click`.
+        """
+        if len(self._labels) == 1:
+            return dict(answers)
+        return {
+            label if name == "score" else tower_output(name, label): values[:, at]
+            for name, values in answers.items()
+            for at, label in enumerate(self._labels)
+        }
+
+
+def tower_output(tower: str, label: str) -> str:
+    """What the signature calls the answer of a further tower to one of several labels."""
+    return f"{tower}_of_{label}"

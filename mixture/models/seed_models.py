@@ -1,53 +1,60 @@
-"""SeedModels: all variants of one seed, with the delay head and the guard that they share."""
+"""SeedModels: all variants of one seed, with the delay heads and the guards that they share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import Phase
+from forebay.config.labels import LabelSpec, delay_of
 from forebay.config.models import ModelSpec, Variant
-from forebay.mixture.models.late.delay_head import DelayHead, DelayRows
+from forebay.mixture.models.late.delay_head import DelayHead
 from forebay.mixture.models.late.guard import Guard
-from forebay.mixture.models.late.late_labels import (
-    RowLoss,
-    added,
-    label_loss,
-    late_positive_loss,
-    share_loss,
-    weighted_loss,
-)
+from forebay.mixture.models.late.late_labels import RowLoss
+from forebay.mixture.models.late.lessons import LabelTensors, Lessons, taken, together
 from forebay.mixture.models.layers.embeddings import Stack
-from forebay.mixture.models.paradigm import Inputs, Lesson, ParadigmModel, Parts
+from forebay.mixture.models.paradigm import Inputs, ParadigmModel, Parts
 from forebay.mixture.models.paradigms import make_paradigm
 
 
-class Stepped(NamedTuple):
-    """What one variant did with a minibatch.
+class Rows(NamedTuple):
+    """Rows of a minibatch, bool[N] each.
 
-    loss: float32, 0 where nothing was learnt. learnt, masked, paused: bool[N], rows that it learnt
-    from, those whose label says too little, and those that the guard held.
+    learnt: learnt from. masked: their label says too little. paused: the guard held them.
     """
 
-    loss: tf.Tensor
     learnt: tf.Tensor
     masked: tf.Tensor
     paused: tf.Tensor
 
 
+class Stepped(NamedTuple):
+    """What one variant did with a minibatch.
+
+    loss: float32, the weighted sum over labels, 0 where nothing was learnt. rows: what became of
+    each. by_label: the same of each of several labels; a row counts as learnt if it was for one.
+    """
+
+    loss: tf.Tensor
+    rows: Rows
+    by_label: tuple[Rows, ...] = ()
+
+
 class SeedModels:
     """Every model of one seed.
 
-    A tower that batch rows alone train is the guard's reference: a mixture's memory tower whose
-    rows no stream gradient moves, or the paradigm `batch`. Without one there is no guard.
+    A tower that batch rows alone train is the guards' reference: a mixture's memory tower whose
+    rows no stream gradient moves, or the paradigm `batch`. Without one there is no guard. Each
+    label has a delay head and a guard of its own.
     """
 
     def __init__(
         self,
         variants: Sequence[Variant],
+        labels: Mapping[str, LabelSpec],
         dense: int,
         stacks: Sequence[Stack],
         model: ModelSpec,
@@ -55,32 +62,49 @@ class SeedModels:
         guard: bool,
     ) -> None:
         """Draw every variant's weights from the model's seed, all from the same."""
-        self.models = [make_paradigm(each, dense, stacks, model) for each in variants]
-        heads = any(each.delay == "head" for each in variants)
-        self.head = DelayHead(dense, stacks, model) if heads else None
+        self._labels = list(labels)
+        self._weights = [label.share_of_loss for label in labels.values()]
+        delays = [[delay_of(label, each) for label in labels.values()] for each in variants]
+        self.models = [
+            make_paradigm(each, of_labels, dense, stacks, model)
+            for each, of_labels in zip(variants, delays, strict=True)
+        ]
+        self.heads = [
+            DelayHead(dense, stacks, model) if "head" in of_variants else None
+            for of_variants in zip(*delays, strict=True)
+        ]
         self._reference = _reference(self.models)
         watched = guard and self._reference is not None
         self.guarded = [watched and each.paradigm != "batch" for each in variants]
-        self.guard = Guard() if any(self.guarded) else None
+        self.guards = [Guard() for _ in labels] if any(self.guarded) else []
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
         """Everything that a checkpoint holds, by name."""
         found = {f"{m.name}_{name}": v for m in self.models for name, v in m.variables.items()}
-        head = {} if self.head is None else self.head.variables
-        return found | {f"delay_head_{name}": each for name, each in head.items()} | self.resettable
+        for prefix, head in zip(self._prefixes("delay_head"), self.heads, strict=True):
+            variables = {} if head is None else head.variables
+            found |= {f"{prefix}{name}": each for name, each in variables.items()}
+        return found | self.resettable
 
     @property
     def resettable(self) -> dict[str, tf.Variable]:
         """Those that a checkpoint need not hold: a guard may be switched on and off."""
-        guard = {} if self.guard is None else self.guard.variables
-        return {f"guard_{name}": each for name, each in guard.items()}
+        return {
+            f"{prefix}{name}": each
+            for prefix, guard in zip(self._prefixes("guard"), self.guards, strict=False)
+            for name, each in guard.variables.items()
+        }
+
+    def _prefixes(self, kind: str) -> list[str]:
+        return [f"{kind}_{label}_" if label else f"{kind}_" for label in self._labels]
 
     def served(self, place: int) -> list[tf.Variable]:
-        """The variables that `answers` of one variant reads; the delay head's are none."""
+        """The variables that `answers` of one variant reads; the delay heads' are none."""
         served = list(self.models[place].served)
-        if self.guard is not None and self._reference is not None and self.guarded[place]:
-            served += [self.guard.paused, *self._reference.reference_served]
+        if self._reference is not None and self.guarded[place]:
+            served += [guard.paused for guard in self.guards]
+            served += self._reference.reference_served
         return list({id(each): each for each in served}.values())
 
     def parts(self, feed: Feed, phase: Phase) -> tuple[Parts, ...]:
@@ -90,120 +114,139 @@ class SeedModels:
     def answers(
         self, inputs: Inputs, places: Sequence[int] | None = None
     ) -> list[dict[str, tf.Tensor]]:
-        """Logits of variants by name, of all or of those at some places.
+        """Logits of variants by name, of all or of those at some places; see `logits`.
 
-        While paused, memory answers as `score`.
+        While a label is paused, memory answers it as `score`.
         """
         chosen = range(len(self.models)) if places is None else places
         found = [self.models[place].logits(inputs) for place in chosen]
         guarded = [logits for logits, at in zip(found, chosen, strict=True) if self.guarded[at]]
         # What serves may not even read variables of the reference that it does not answer by.
-        if self.guard is None or self._reference is None or not guarded:
+        if not self.guards or self._reference is None or not guarded:
             return found
         known = self._reference.reference_logit(inputs)
+        paused = self.guards[0].paused
+        if len(self.guards) > 1:
+            paused = tf.stack([guard.paused.read_value() for guard in self.guards])
         for logits in guarded:
-            logits["score"] = tf.where(self.guard.paused, known, logits["score"])
+            logits["score"] = tf.where(paused, known, logits["score"])
         return found
 
     def learn(
         self,
         inputs: Inputs,
-        labels: tf.Tensor,
-        delays: DelayRows,
+        labels: Sequence[LabelTensors],
         feed: Feed,
         parts: Sequence[Parts],
     ) -> tuple[list[Stepped], tf.Tensor]:
-        """One step of every variant, in order, and of the delay head.
+        """One step of every variant, in order, and of the delay heads.
 
         Returns:
-            What the variants did, nothing where they have no part; and the delay head's loss, 0
-            where it learnt nothing.
+            What the variants did, nothing where they have no part; and the sum of the delay heads'
+            losses, 0 where they learnt nothing.
         """
         fresh = feed == "stream" and any(parts)
-        q = self.head.known_share(inputs, delays) if self.head is not None and fresh else None
-        paused = self._observe(inputs, labels, q) if fresh else None
-        lessons = _Lessons(labels, delays, q, 0.0 if self.head is None else self.head.q_min)
-        found = [
-            self._learn(place, inputs, lessons, paused, moved) for place, moved in enumerate(parts)
+        q = [
+            head.known_share(inputs, rows.delays) if head is not None and fresh else None
+            for head, rows in zip(self.heads, labels, strict=True)
         ]
-        loss = tf.constant(0.0)
-        if self.head is not None and feed == "batch":
-            loss = self.head.learn(inputs, labels, delays)
-        return found, loss
+        paused = self._observe(inputs, labels, q) if fresh else [None for _ in labels]
+        lessons = [
+            Lessons(rows, share, 0.0 if head is None else head.q_min, held)
+            for rows, share, head, held in zip(labels, q, self.heads, paused, strict=True)
+        ]
+        found = [self._learn(place, inputs, lessons, moved) for place, moved in enumerate(parts)]
+        losses = [
+            head.learn(inputs, rows.labels, rows.delays)
+            for head, rows in zip(self.heads, labels, strict=True)
+            if head is not None and feed == "batch"
+        ]
+        if not losses:
+            return found, tf.constant(0.0)
+        return found, losses[0] if len(losses) == 1 else tf.add_n(losses)
 
     def _learn(
-        self,
-        place: int,
-        inputs: Inputs,
-        lessons: _Lessons,
-        paused: tf.Tensor | None,
-        parts: Parts,
+        self, place: int, inputs: Inputs, lessons: Sequence[Lessons], parts: Parts
     ) -> Stepped:
-        none = tf.zeros_like(lessons.labels, tf.bool)
+        none = tf.zeros_like(lessons[0].rows.labels, tf.bool)
         if not parts:
-            return Stepped(tf.constant(0.0), none, none, none)
-        model = self.models[place]
-        losses = {part: lessons.loss(model.variant, lesson) for part, lesson in parts}
-        taken = _taken(list(losses.values()), none)
-        masked = none if lessons.q is None else ~taken
+            nothing = Rows(none, none, none)
+            by_label = tuple(nothing for _ in lessons) if len(lessons) > 1 else ()
+            return Stepped(tf.constant(0.0), nothing, by_label)
+        if len(lessons) > 1:
+            return self._learn_several(place, inputs, lessons, parts, none)
+        model, (one,) = self.models[place], lessons
+        delay, paused = model.delays[0], one.paused
+        losses = {part: one.loss(delay, lesson) for part, (lesson,) in parts if lesson}
+        learnt = taken(list(losses.values()), none)
+        masked = none if one.q is None else ~learnt
 
         def step() -> tf.Tensor:
             return model.learn(inputs, losses)
 
         if paused is None or not self.guarded[place]:
-            return Stepped(step(), taken, masked, none)
+            return Stepped(step(), Rows(learnt, masked, none))
         loss = tf.cond(paused, lambda: tf.constant(0.0), step)
         held = tf.logical_or(none, paused)
-        return Stepped(loss, taken & ~held, masked & ~held, held)
+        return Stepped(loss, Rows(learnt & ~held, masked & ~held, held))
 
-    def _observe(self, inputs: Inputs, labels: tf.Tensor, q: tf.Tensor | None) -> tf.Tensor | None:
-        if self.guard is None or self._reference is None:
-            return None
+    def _learn_several(
+        self,
+        place: int,
+        inputs: Inputs,
+        lessons: Sequence[Lessons],
+        parts: Parts,
+        none: tf.Tensor,
+    ) -> Stepped:
+        """As `_learn`: a label that a guard holds, or that a row does not say, takes no part."""
+        model = self.models[place]
+        losses: dict[str, list[RowLoss | None]] = {part: [] for part, _ in parts}
+        by_label = []
+        for at, (one, delay) in enumerate(zip(lessons, model.delays, strict=True)):
+            said = none if one.rows.said is None else one.rows.said
+            held = none
+            if one.paused is not None and self.guarded[place]:
+                held = said & one.paused
+            for part, each in parts:
+                lesson = each[at]
+                loss = one.loss(delay, lesson).among(~held) if lesson else None
+                losses[part].append(loss)
+            mine = [each[-1] for each in losses.values()]
+            learnt = taken([loss for loss in mine if loss is not None], none)
+            masked = none if one.q is None else said & ~learnt & ~held
+            by_label.append(Rows(learnt, masked, held))
+        loss = model.learn(
+            inputs, {part: together(each, self._weights) for part, each in losses.items()}
+        )
+        return Stepped(loss, _of_any(by_label), tuple(by_label))
+
+    def _observe(
+        self, inputs: Inputs, labels: Sequence[LabelTensors], q: Sequence[tf.Tensor | None]
+    ) -> list[tf.Tensor | None]:
+        """Whether each label is paused from here on; None where there is no guard."""
+        if not self.guards or self._reference is None:
+            return [None for _ in labels]
         expected = tf.sigmoid(self._reference.reference_logit(inputs))
-        return self.guard.observe(labels, expected if q is None else expected * q)
+        each = [expected] if len(labels) == 1 else tf.unstack(expected, axis=1)
+        found: list[tf.Tensor | None] = []
+        for guard, rows, own, share in zip(self.guards, labels, each, q, strict=True):
+            seen = own if share is None else own * share
+            if rows.said is not None:
+                seen = tf.where(rows.said, seen, tf.zeros_like(seen))
+            found.append(guard.observe(rows.labels, seen))
+        return found
 
 
-class _Lessons(NamedTuple):
-    """The rows of a minibatch as losses. q: see `DelayHead.known_share`; None of batch rows."""
-
-    labels: tf.Tensor
-    delays: DelayRows
-    q: tf.Tensor | None
-    q_min: float
-
-    def loss(self, variant: Variant, lesson: Lesson) -> RowLoss:
-        """What a variant's part learns."""
-        kinds: dict[Lesson, Callable[[], RowLoss]] = {
-            "complete": lambda: label_loss(self.labels),
-            "late": self._late,
-            "complete and late": lambda: added(label_loss(self.labels), self._late()),
-            "fresh": lambda: self._fresh(variant),
-        }
-        return kinds[lesson]()
-
-    def _fresh(self, variant: Variant) -> RowLoss:
-        if variant.delay == "fnw":
-            return weighted_loss(self.labels)
-        if variant.delay == "head" and self.q is not None:
-            return share_loss(self.labels, self.q, self.q_min)
-        return label_loss(self.labels)
-
-    def _late(self) -> RowLoss:
-        return late_positive_loss(self.labels, self.delays.known)
+def _of_any(by_label: Sequence[Rows]) -> Rows:
+    """Rows of a variant by what became of their labels: learnt for one, else held, else masked."""
+    learnt, masked, paused = (
+        tf.reduce_any(tf.stack(each), axis=0) for each in zip(*by_label, strict=True)
+    )
+    paused &= ~learnt
+    return Rows(learnt, masked & ~learnt & ~paused, paused)
 
 
 def _reference(models: Sequence[ParadigmModel]) -> ParadigmModel | None:
     """The model with a tower that only batch rows train; a mixture's memory before `batch`."""
     able = [model for model in models if model.reference_served]
     return min(able, key=lambda model: model.variant.paradigm != "mixture", default=None)
-
-
-def _taken(losses: Sequence[RowLoss], none: tf.Tensor) -> tf.Tensor:
-    """bool[N]: rows that any part learns from."""
-    parts = [loss.part for loss in losses]
-    if any(part is None for part in parts):
-        return ~none
-    taken = none
-    for part in parts:
-        taken |= part
-    return taken

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from forebay.config.models import ModelSpec, Variant
-from forebay.mixture.models.late.late_labels import RowLoss
+from forebay.config.models import Delay, ModelSpec, Variant
+from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import Tower
 from forebay.mixture.models.paradigm import (
@@ -23,16 +23,22 @@ class SingleTower(ParadigmModel):
     """One tower on one set of tables; the paradigms differ in the minibatches that they take."""
 
     def __init__(
-        self, variant: Variant, dense: int, stacks: Sequence[Stack], model: ModelSpec
+        self,
+        variant: Variant,
+        delays: Sequence[Delay],
+        dense: int,
+        stacks: Sequence[Stack],
+        model: ModelSpec,
     ) -> None:
         """Draw tables and tower."""
-        super().__init__(variant)
+        super().__init__(variant, delays)
         self._tables = Tables(stacks, model.seed, model.embedding_learning_rate)
         self._tower = Tower(
             dense + sum(stack.width for stack in stacks),
             model.tower.hidden,
             seed=model.seed,
             rate=model.dense_learning_rate,
+            outputs=len(delays),
         )
 
     @property
@@ -59,12 +65,12 @@ class SingleTower(ParadigmModel):
         """As `served`."""
         return self.served if self.variant.paradigm == "batch" else []
 
-    def learn(self, inputs: Inputs, losses: Mapping[str, RowLoss]) -> tf.Tensor:
+    def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
         """Move tower and rows alike, whatever the feed."""
         loss = losses["tower"]
         return stepped(loss, lambda: self._learn(inputs, loss))
 
-    def _learn(self, inputs: Inputs, rows: RowLoss) -> tf.Tensor:
+    def _learn(self, inputs: Inputs, rows: Loss) -> tf.Tensor:
         read = self._tables.read(inputs.places)
         weights = self._tower.weights.read_value()
         with tf.GradientTape(watch_accessed_variables=False) as tape:

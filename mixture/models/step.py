@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.models.late.delay_head import DelayRows
+from forebay.mixture.models.late.lessons import LabelTensors
 from forebay.mixture.models.layers.embeddings import Stack, locate
 from forebay.mixture.models.paradigm import Inputs, Parts
 from forebay.mixture.models.seed_models import SeedModels, Stepped
@@ -23,8 +23,10 @@ AUTOGRAPH = False
 class Counters(NamedTuple):
     """What steps count in variables of the model.
 
-    row_sums: int64[sources, 3]. learnt: rows by variant and source, int64[variants, sources].
-    masked, paused: rows that variants left out, of the same shape; None where none can.
+    row_sums: int64[sources, 3]. learnt: rows by variant and source, int64[variants, sources]; of
+    several labels those of each follow, of all variants, int64[variants * (1 + labels), sources].
+    masked, paused: rows that variants left out, of the same shape; None where none can. unsaid:
+    rows that do not say a label, int64[labels, sources]; None where one alone is learnt.
     """
 
     steps: tf.Variable
@@ -32,13 +34,24 @@ class Counters(NamedTuple):
     learnt: tf.Variable
     masked: tf.Variable | None = None
     paused: tf.Variable | None = None
+    unsaid: tf.Variable | None = None
 
     @classmethod
-    def of(cls, variants: int, sources: int, *, left_out: bool) -> Counters:
+    def of(cls, variants: int, sources: int, labels: int, *, left_out: bool) -> Counters:
         """Nothing is counted yet. left_out: count what variants leave out too."""
-        table = [variants, sources]
-        shapes: list[list[int]] = [[], [sources, 3], table, *([table, table] if left_out else [])]
-        return cls(*(tf.Variable(tf.zeros(shape, tf.int64), trainable=False) for shape in shapes))
+        several = labels > 1
+        table = [variants * (1 + labels) if several else variants, sources]
+        shapes: dict[str, list[int]] = {"steps": [], "row_sums": [sources, 3], "learnt": table}
+        if left_out:
+            shapes |= {"masked": table, "paused": table}
+        if several:
+            shapes["unsaid"] = [labels, sources]
+        return cls(
+            **{
+                name: tf.Variable(tf.zeros(shape, tf.int64), trainable=False)
+                for name, shape in shapes.items()
+            }
+        )
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
@@ -59,11 +72,20 @@ class Counters(NamedTuple):
     def took(self, sources: tf.Tensor, models: Sequence[Stepped]) -> None:
         """What each variant made of the rows."""
         kinds = [self.learnt, self.masked, self.paused]
-        rows = zip(*((each.learnt, each.masked, each.paused) for each in models), strict=True)
+        by_label = zip(*(each.by_label for each in models), strict=True)
+        answers = [*(each.rows for each in models), *(rows for label in by_label for rows in label)]
+        rows = zip(*answers, strict=True)
         for counted, each in zip(kinds, rows, strict=True):
             if counted is not None:
                 parts = tf.cast(tf.stack(each, axis=1), tf.int64)
                 counted.assign_add(tf.transpose(self._by_source(parts, sources)))
+
+    def read(self, sources: tf.Tensor, labels: Sequence[LabelTensors]) -> None:
+        """What the rows say of several labels."""
+        if self.unsaid is not None:
+            without = [tf.cast(~rows.said, tf.int64) for rows in labels if rows.said is not None]
+            parts = self._by_source(tf.stack(without, axis=1), sources)
+            self.unsaid.assign_add(tf.transpose(parts))
 
     def _by_source(self, parts: tf.Tensor, sources: tf.Tensor) -> tf.Tensor:
         return tf.math.unsorted_segment_sum(parts, sources, self.row_sums.shape[0])
@@ -84,6 +106,7 @@ def score_function(
     stacks: Sequence[Stack],
     seeds: Sequence[SeedModels],
     columns: Sequence[ScoreColumn],
+    labels: Sequence[str],
 ) -> Function:
     """(dense, ids, lists) -> probabilities float32[N, columns]."""
 
@@ -97,12 +120,22 @@ def score_function(
             for model, logits in zip(models.models, models.answers(inputs), strict=True)
             for tower, logit in logits.items()
         }
-        wanted = [found[each.variant, each.tower or "score", each.seed] for each in columns]
+        wanted = [
+            _of_label(found[each.variant, each.tower or "score", each.seed], each.label, labels)
+            for each in columns
+        ]
         return tf.sigmoid(tf.stack(wanted, axis=1))
 
     signature = feature_signature(layout)
     function: Function = tf.function(score, input_signature=signature, autograph=AUTOGRAPH)
     return function
+
+
+def _of_label(logit: tf.Tensor, label: str, labels: Sequence[str]) -> tf.Tensor:
+    """Of one of several labels, the first one unless named: float32[N]."""
+    if len(labels) == 1:
+        return logit
+    return logit[:, labels.index(label) if label else 0]
 
 
 def learn_function(
@@ -118,9 +151,11 @@ def learn_function(
     The ids are made distinct once for all models, and the row sums move in the same call as
     the weights: they are the model's own proof of what it has seen. parts: what a minibatch of
     the feed moves of each variant. losses: float32[seeds, variants]. rows: how many each learnt
-    from, int32 of that shape. head losses: float32[seeds].
+    from, int32 of that shape. head losses: float32[seeds]. labels, waits, known: see
+    `LabelTensors.of`.
     """
-    idle = not any(parts) and not (feed == "batch" and any(each.head for each in seeds))
+    heads = any(head is not None for each in seeds for head in each.heads)
+    idle = not any(parts) and not (feed == "batch" and heads)
 
     def learn(
         dense: tf.Tensor,
@@ -133,23 +168,28 @@ def learn_function(
         row_ids: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         counters.see(sources, row_ids)
+        rows_of_labels = LabelTensors.of(labels, waits, known)
+        counters.read(sources, rows_of_labels)
         if idle:
             shape = [len(seeds), len(parts)]
             return tf.zeros(shape), tf.zeros(shape, tf.int32), tf.zeros([len(seeds)])
         inputs = Inputs(dense, locate(stacks, ids, lists, distinct=True))
-        delays = DelayRows(waits, known)
-        found = [each.learn(inputs, labels, delays, feed, parts) for each in seeds]
+        found = [each.learn(inputs, rows_of_labels, feed, parts) for each in seeds]
         counters.took(sources, found[0][0])
         losses = [[each.loss for each in models] for models, _ in found]
         rows = [
-            [tf.math.count_nonzero(each.learnt, dtype=tf.int32) for each in models]
+            [tf.math.count_nonzero(each.rows.learnt, dtype=tf.int32) for each in models]
             for models, _ in found
         ]
         return tf.stack(losses), tf.stack(rows), tf.stack([loss for _, loss in found])
 
+    several = len(layout.further_labels) > 0
+    of_label = [None, 1 + len(layout.further_labels)] if several else [None]
     signature = (
         *feature_signature(layout),
-        *(tf.TensorSpec([None], tf.float32) for _ in ("labels", "waits", "known")),
+        tf.TensorSpec(of_label, tf.float32, "labels"),
+        tf.TensorSpec(of_label, tf.float32, "waits"),
+        tf.TensorSpec(of_label, tf.float32, "known"),
         tf.TensorSpec([None], tf.int32),
         tf.TensorSpec([None], tf.int64),
     )

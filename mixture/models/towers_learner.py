@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy.typing as npt
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import Phase
+from forebay.config.labels import LabelSpec
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import TrainSpec
 from forebay.errors import TrainingError
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.label_guard import GuardState
-from forebay.mixture.left_out import LeftOut
+from forebay.mixture.left_out import NOT_KNOWN, LeftOut
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 from forebay.mixture.models.layers.embeddings import stacks_of
@@ -39,14 +41,20 @@ class TowersLearner:
         model: ModelSpec,
         train: TrainSpec,
         source_count: int,
+        labels: Mapping[str, LabelSpec],
     ) -> None:
-        """Draw the weights of every seed, all variants from the same."""
+        """Draw the weights of every seed, all variants from the same.
+
+        labels: what is learnt, see `DatasetSpec.targets`.
+        """
         self._layout = layout
-        self._identity = ModelIdentity.of(layout, model, train, source_count)
+        self._labels = list(labels)
+        self._identity = ModelIdentity.of(layout, model, train, source_count, labels)
         self._stacks = stacks_of(layout)
         self._seeds = [
             SeedModels(
                 train.variants,
+                labels,
                 len(layout.dense),
                 self._stacks,
                 model.model_copy(update={"seed": model.seed + seed}),
@@ -56,18 +64,24 @@ class TowersLearner:
         ]
         first = self._seeds[0]
         self._models = first.models
-        self._columns = _columns(first, train.seeds)
-        left_out = first.head is not None or first.guard is not None
-        self._counters = Counters.of(len(self._models), source_count, left_out=left_out)
+        self._columns = [
+            replace(column, label=label)
+            for label in ["", *self._labels[1:]]
+            for column in _columns(first, train.seeds)
+        ]
+        left_out = any(first.heads) or bool(first.guards)
+        self._counters = Counters.of(
+            len(self._models), source_count, len(labels), left_out=left_out
+        )
         variables, resettable = self._counters.variables, self._counters.resettable
         for seed, models in enumerate(self._seeds):
             prefix = f"seed{seed}_" if seed else ""
             variables |= {f"{prefix}{name}": each for name, each in models.variables.items()}
             resettable |= {f"{prefix}{name}": each for name, each in models.resettable.items()}
         self._state = VariableFile(variables, resettable)
-        self._score = score_function(layout, self._stacks, self._seeds, self._columns)
+        self._score = score_function(layout, self._stacks, self._seeds, self._columns, self._labels)
         self._learn: dict[tuple[Feed, tuple[Parts, ...]], Function] = {}
-        self._exporter = Exporter(layout, self._stacks, first)
+        self._exporter = Exporter(layout, self._stacks, first, self._labels)
         self._phase: Phase = "window"
 
     @property
@@ -77,7 +91,10 @@ class TowersLearner:
 
     @property
     def columns(self) -> Sequence[ScoreColumn]:
-        """Variants of the first seed, their further towers, variants of further seeds."""
+        """Variants of the first seed, their further towers, variants of further seeds.
+
+        The same follow of each label after the first.
+        """
         return self._columns
 
     def set_phase(self, phase: Phase) -> None:
@@ -101,6 +118,7 @@ class TowersLearner:
             return {}
         self._require_finite(minibatch)
         feed, unknown = minibatch.feed, np.full(len(minibatch), np.nan, np.float32)
+        labels = [minibatch.of_label(place) for place in range(len(self._labels))]
         parts = self._seeds[0].parts(feed, self._phase)
         step = self._learn.get((feed, parts))
         if step is None:
@@ -112,9 +130,9 @@ class TowersLearner:
             minibatch.dense,
             minibatch.ids,
             minibatch.lists,
-            minibatch.labels,
-            unknown if minibatch.waits is None else minibatch.waits,
-            unknown if minibatch.known is None else minibatch.known,
+            _beside([each.labels for each in labels]),
+            _beside([unknown if each.waits is None else each.waits for each in labels]),
+            _beside([unknown if each.known is None else each.known for each in labels]),
             minibatch.sources,
             minibatch.row_ids,
         )
@@ -160,8 +178,17 @@ class TowersLearner:
         ]
 
     def learnt(self) -> dict[str, list[int]]:
-        """Rows that each paradigm has learnt from, by source index."""
-        return dict(zip(self.paradigms, self._counters.learnt.numpy().tolist(), strict=True))
+        """Rows that each paradigm has learnt from, by source index.
+
+        Of several labels, `sale:mixture` says for which, and `sale/label_not_known` how many rows
+        did not say one.
+        """
+        found = dict(zip(self._answers, self._counters.learnt.numpy().tolist(), strict=True))
+        unsaid = self._counters.unsaid
+        if unsaid is not None:
+            rows = zip(self._labels, unsaid.numpy().tolist(), strict=True)
+            found |= {f"{label}{NOT_KNOWN}": each for label, each in rows}
+        return found
 
     def left_out(self) -> dict[str, LeftOut]:
         """Rows that corrected and guarded variants of the first seed did not learn from."""
@@ -169,16 +196,24 @@ class TowersLearner:
         if masked is None or paused is None:
             return {}
         rows = zip(masked.numpy().tolist(), paused.numpy().tolist(), strict=True)
-        return {name: LeftOut(*each) for name, each in zip(self.paradigms, rows, strict=True)}
+        return {name: LeftOut(*each) for name, each in zip(self._answers, rows, strict=True)}
 
     def guards(self) -> dict[str, GuardState]:
-        """The first seed's guard, once for each variant that it can pause."""
+        """The first seed's guards, once for each variant that they can pause."""
         first = self._seeds[0]
-        if first.guard is None:
-            return {}
-        state = first.guard.state()
-        names = zip(self.paradigms, first.guarded, strict=True)
-        return {name: state for name, guarded in names if guarded}
+        guarded = [n for n, each in zip(self.paradigms, first.guarded, strict=True) if each]
+        found: dict[str, GuardState] = {}
+        for label, guard in zip(self._labels, first.guards, strict=False):
+            state = guard.state()
+            found |= {ScoreColumn(name, label=label).name: state for name in guarded}
+        return found
+
+    @property
+    def _answers(self) -> list[str]:
+        """Variants, then those of each of several labels."""
+        labels = self._labels if len(self._labels) > 1 else []
+        of_labels = [ScoreColumn(n, label=label).name for label in labels for n in self.paradigms]
+        return [*self.paradigms, *of_labels]
 
     def save(self, directory: Path) -> None:
         """Write every variable, optimiser and row sums included, and what model they are of."""
@@ -209,6 +244,11 @@ class TowersLearner:
                 f"feature {', '.join(names)} is not finite in a {minibatch.feed} minibatch after"
                 f" step {int(self._counters.steps.numpy())}: repair the rows, or use bucketise"
             )
+
+
+def _beside(columns: Sequence[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+    """One column as it is, float32[N]; several beside each other, float32[N, L]."""
+    return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
 def _columns(first: SeedModels, seeds: int) -> list[ScoreColumn]:

@@ -117,7 +117,7 @@ def test_corrected_and_paused_models_serve_what_the_trainer_answers(
     folder.mkdir(parents=True)
     learner = make_towers(*names, features=FEATURES, columns=COLUMNS)
     first = learner._seeds[0]
-    first.guard.paused.assign(paused)
+    first.guards[0].paused.assign(paused)
     rng = np.random.default_rng(1)
     for variable in first.variables.values():
         if variable.dtype.is_floating and variable.shape.rank:
@@ -133,7 +133,7 @@ def test_corrected_and_paused_models_serve_what_the_trainer_answers(
     held = sum(file.stat().st_size for file in (folder / "variables").iterdir())
     served = sum(4 * each.shape.num_elements() for each in first.served(0))
     assert held < 1.2 * served + 4_000
-    heads = first.head.variables.values() if first.head is not None else ()
+    heads = [] if first.heads[0] is None else first.heads[0].variables.values()
     assert not {id(each) for each in heads} & {id(each) for each in first.served(0)}
 
 

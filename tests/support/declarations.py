@@ -206,6 +206,15 @@ def declarations() -> dict[str, Value]:
         other = copy.deepcopy(_PIPELINE)
         other["dataset"]["label"] = {"column": "clicked", rule: 0.5}
         files[f"pipelines/{rule}.yaml"] = other
+    several = copy.deepcopy(_PIPELINE)
+    first = several["dataset"].pop("label")
+    several["dataset"]["labels"] = {
+        "click": {**first, "delay": "none", "weight": 1.5, "label_join": "48h"},
+        "expensive": {"column": "clicked", "greater_than": 0.5},
+        "cheap": {"column": "clicked", "less_than": 0.5},
+    }
+    several["job"]["publish"] = {**several["job"]["publish"], "label": "expensive"}
+    files["pipelines/several.yaml"] = several
     return copy.deepcopy(files)
 
 

@@ -72,15 +72,20 @@ def make_towers(
     sources: int = 2,
     model: dict[str, Any] | None = None,
     train: dict[str, Any] | None = None,
+    labels: dict[str, Any] | None = None,
 ) -> Any:
-    """A TowersLearner on `FEATURES`, of variants `stream`, `stream+head`, …"""
+    """A TowersLearner on `FEATURES`, of variants `stream`, `stream+head`, …
+
+    labels: several ones, in place of the label `y`.
+    """
     start_tensorflow(THREADS)
     from forebay.mixture.make_learner import make_learner
 
+    answers: dict[str, Any] = {} if labels is None else {"label": None, "labels": labels}
     pipeline = PipelineSpec.model_validate(
         {
             "name": "p",
-            "dataset": dataset(features or FEATURES).model_dump(mode="json"),
+            "dataset": dataset(features or FEATURES, **answers).model_dump(mode="json"),
             "model": ModelSpec.model_validate(model or {}).model_dump(mode="json"),
             "train": {**variant(paradigms[0]), "compare": [*map(variant, paradigms[1:])]}
             | (train or {}),

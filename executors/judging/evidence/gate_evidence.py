@@ -103,9 +103,11 @@ class GateEvidence(Message):
     """Known windows of a line, in order and without a gap.
 
     horizon: how many windows after its own one rows of an event were taken from.
+    label: of which rows and scores were taken; empty for the only one, or the first of several.
     """
 
     horizon: int
+    label: str = ""
     windows: list[KnownWindow]
 
     def figures(self, label_delay: timedelta) -> list[WindowFigures]:
@@ -114,9 +116,9 @@ class GateEvidence(Message):
         delay = label_delay // _US
         return [one.figures(all_here=trained_to >= one.end + delay) for one in self.windows]
 
-    def of_links(self, links: Sequence[Parent], horizon: int) -> list[KnownWindow]:
+    def of_links(self, links: Sequence[Parent], horizon: int, label: str = "") -> list[KnownWindow]:
         """What is known of the first of these links: none where others were looked at then."""
-        if self.horizon != horizon:
+        if (self.horizon, self.label) != (horizon, label):
             return []
         names = [one.link for one in self.windows]
         known = links[: links.index(names[-1]) + 1] if names and names[-1] in links else []

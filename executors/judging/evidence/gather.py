@@ -38,7 +38,10 @@ class TrainedWindow(NamedTuple):
 
 
 def gather(
-    trained: Sequence[TrainedWindow], horizon: int, known: Sequence[KnownWindow] = ()
+    trained: Sequence[TrainedWindow],
+    horizon: int,
+    known: Sequence[KnownWindow] = (),
+    label: str = "",
 ) -> GateEvidence:
     """Evidence of windows; scores are read of those that are not known.
 
@@ -48,6 +51,7 @@ def gather(
         trained: windows in order, without a gap.
         horizon: how many windows after its own one complete labels may come with.
         known: the first of them, as they were known before.
+        label: whose rows and scores they are; see `Segments`.
 
     Raises:
         DataError: when scores are missing or damaged.
@@ -55,7 +59,7 @@ def gather(
     gathering = _Gathering(trained, horizon, known)
     for number in range(len(known), len(trained)):
         gathering.take_in(number)
-    return GateEvidence(horizon=horizon, windows=gathering.windows())
+    return GateEvidence(horizon=horizon, label=label, windows=gathering.windows())
 
 
 class _Gathering:

@@ -9,7 +9,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.executors.judging.judges import EventJudges
-from forebay.executors.label_join.join import LabelJoin
+from forebay.executors.label_join.joins import LabelJoins
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader
@@ -38,7 +38,7 @@ class TrainerParts:
     progress: ProgressReporter
     archive: WindowArchive
     copier: SealCopier
-    join: LabelJoin | None
+    join: LabelJoins | None
     judges: EventJudges
 
     @property

@@ -48,6 +48,10 @@ class RowLoss(NamedTuple):
     part: tf.Tensor | None = None
     whole: bool = False
 
+    def among(self, rows: tf.Tensor) -> RowLoss:
+        """The same of fewer rows: bool[N], those that may take part."""
+        return self._replace(part=rows if self.part is None else self.part & rows)
+
     def mean(self, logit: tf.Tensor) -> tf.Tensor:
         """Mean loss of the rows that take part."""
         if self.part is None:
@@ -58,6 +62,33 @@ class RowLoss(NamedTuple):
             return tf.reduce_mean(losses)
         count = tf.reduce_sum(tf.cast(self.part, tf.float32))
         return tf.reduce_sum(losses) / tf.maximum(count, 1.0)
+
+
+class LabelsLoss(NamedTuple):
+    """What a model with an output for each label has to learn: the weighted sum over labels.
+
+    losses: of some labels, with the place and the weight of each. No two outputs read each other:
+    rows are learnt for the labels that they say. ESMM (Ma et al., SIGIR 2018) multiplies them
+    instead, P(sale) = P(click) P(sale | click), to learn a label that only clicked rows have; here
+    every row may say each label, so that plain outputs do, and labels need no order.
+    """
+
+    losses: tuple[tuple[int, float, RowLoss], ...]
+
+    @property
+    def part(self) -> tf.Tensor | None:
+        """bool[N], rows of which any label takes part; None for all of them."""
+        parts = [loss.part for _, _, loss in self.losses]
+        if any(part is None for part in parts):
+            return None
+        return tf.reduce_any(tf.stack(parts), axis=0)
+
+    def mean(self, logit: tf.Tensor) -> tf.Tensor:
+        """The sum of the labels' mean losses. logit: float32[N, L]."""
+        return tf.add_n([weight * loss.mean(logit[:, at]) for at, weight, loss in self.losses])
+
+
+Loss = RowLoss | LabelsLoss
 
 
 def label_loss(labels: tf.Tensor) -> RowLoss:

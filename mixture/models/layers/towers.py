@@ -1,4 +1,4 @@
-"""Tower: dense layers with ReLU and one logit, all weights in one flat variable."""
+"""Tower: dense layers with ReLU and a logit for each label, all weights in one flat variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ EXTRA_SEED = 500  # rows for extra inputs draw from a random stream of their own
 
 
 class Output(NamedTuple):
-    """logit: float32[N]. hidden: the last hidden layer, or the input where there is none."""
+    """logit: float32[N], of several labels float32[N, L].
+
+    hidden: the last hidden layer, or the input where there is none.
+    """
 
     logit: tf.Tensor
     hidden: tf.Tensor
@@ -24,15 +27,26 @@ class Output(NamedTuple):
 class Tower:
     """A multi-layer perceptron that Adam trains.
 
+    Of several labels each has an output of its own on the last hidden layer, which they share: the
+    shared bottom of Caruana ("Multitask Learning", 1997).
+
     `extra` inputs follow the first `inputs`. All other weights are drawn as if there were none:
     towers of one shape and one seed begin alike.
     """
 
     def __init__(
-        self, inputs: int, hidden: Sequence[int], *, seed: int, rate: float, extra: int = 0
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        *,
+        seed: int,
+        rate: float,
+        extra: int = 0,
+        outputs: int = 1,
     ) -> None:
-        """Draw the weights."""
-        widths = [inputs, *hidden, 1]
+        """Draw the weights. outputs: labels."""
+        widths = [inputs, *hidden, outputs]
+        self._outputs = outputs
         self._shapes: list[list[int]] = []
         drawn: list[tf.Tensor] = []
         for layer, (wide, narrow) in enumerate(itertools.pairwise(widths)):
@@ -75,7 +89,8 @@ class Tower:
         for kernel, bias in zip(parts[:-2:2], parts[1:-2:2], strict=True):
             hidden = tf.nn.relu(_layer(hidden, kernel, bias, added))
             added = None
-        return Output(tf.squeeze(_layer(hidden, parts[-2], parts[-1], added), axis=1), hidden)
+        logit = _layer(hidden, parts[-2], parts[-1], added)
+        return Output(tf.squeeze(logit, axis=1) if self._outputs == 1 else logit, hidden)
 
     def update(self, gradient: tf.Tensor) -> None:
         """One Adam step."""

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from forebay.config.column_fit import feature_misfits, label_misfits
-from forebay.config.datasets import LabelSpec
 from forebay.config.features import CrossFeature, HashFeature
+from forebay.config.labels import LabelSpec
 from forebay.config.sources import ColumnType
 
 

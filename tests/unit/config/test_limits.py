@@ -28,6 +28,7 @@ WORDS = {
     "maxItems": "items <=",
     "minItems": "items >=",
     "minProperties": "keys >=",
+    "maxProperties": "keys <=",
 }
 NUMBERS = {
     "BucketiseFeature.boundaries": "items >= 1",
@@ -44,6 +45,7 @@ NUMBERS = {
     "CrossFeature.columns": "items >= 2",
     "CrossFeature.dimension": "default 8, >= 1, <= 1024",
     "DatasetSpec.features": "keys >= 1",
+    "DatasetSpec.labels": "keys <= 8",
     "DatasetSpec.plan_ahead_windows": "default 400, >= 1",
     "DatasetSpec.queue_unit": "default 1.0, > 0",
     "DatasetSpec.slices": "items <= 8",
@@ -74,6 +76,7 @@ NUMBERS = {
     "ModelSpec.dense_learning_rate": "default 0.003, > 0",
     "ModelSpec.embedding_learning_rate": "default 0.1, > 0",
     "ModelSpec.seed": "default 17",
+    "NamedLabelSpec.weight": "default 1.0, > 0",
     "NumericFeature.mean": "default 0.0",
     "NumericFeature.missing": "default 0.0",
     "NumericFeature.scale": "default 1.0, > 0",

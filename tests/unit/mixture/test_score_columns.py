@@ -11,18 +11,19 @@ from forebay.mixture.score_columns import ScoreColumn, over_seeds
 WORDS = st.sampled_from(["mixture", "stream+head", "batch_then_stream", "memory"])
 
 
-@given(WORDS, st.one_of(st.just(""), WORDS), st.integers(0, 99))
-def test_a_name_is_read_back(variant: str, tower: str, seed: int) -> None:
-    column = ScoreColumn(variant, tower, seed)
+@given(WORDS, st.one_of(st.just(""), WORDS), st.integers(0, 99), st.sampled_from(["", "sale-2"]))
+def test_a_name_is_read_back(variant: str, tower: str, seed: int, label: str) -> None:
+    column = ScoreColumn(variant, tower, seed, label)
     assert ScoreColumn.named(column.name) == column
 
 
 def test_the_answer_of_the_serving_seed_has_the_variants_own_name() -> None:
     assert ScoreColumn("mixture").name == "mixture"
     assert ScoreColumn("mixture+head", "memory", 2).name == "mixture+head/memory@2"
+    assert ScoreColumn("mixture", "memory", 1, "sale").name == "sale:mixture/memory@1"
 
 
-@pytest.mark.parametrize("name", ["", "@1", "a@0", "a@-1", "a/b/c", "a@1@2", "a/@1"])
+@pytest.mark.parametrize("name", ["", "@1", "a@0", "a@-1", "a/b/c", "a@1@2", "a/@1", ":a", "a:b:c"])
 def test_other_texts_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="names no column of scores"):
         ScoreColumn.named(name)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forebay.config.datasets import LabelSpec
+from forebay.config.labels import LabelSpec
 from forebay.config.sources import ColumnType
 from forebay.mixture.features.labels import labels
 

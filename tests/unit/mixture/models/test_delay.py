@@ -29,7 +29,7 @@ def late(feed: Any, seed: int, rows: int = 128, share: float = 0.5) -> Any:
 
 
 def head_of(learner: Any) -> Any:
-    return learner._seeds[0].head
+    return learner._seeds[0].heads[0]
 
 
 def shares(learner: Any, batch: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.learning import layout_of, variant
+from support.learning import dataset, layout_of, variant
 
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import TrainSpec
@@ -30,7 +30,11 @@ def identity(
     spec = ModelSpec.model_validate(model or {})
     train = variant(paradigms[0]) | {"compare": [*map(variant, paradigms[1:])]} | more
     return ModelIdentity.of(
-        layout_of(features, columns), spec, TrainSpec.model_validate(train), sources
+        layout_of(features, columns),
+        spec,
+        TrainSpec.model_validate(train),
+        sources,
+        dataset(features).targets,
     )
 
 

@@ -1,0 +1,99 @@
+"""Labels: which column says what is positive, when that is known, and how late ones are learnt."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from forebay.config.base import Duration, Spec
+from forebay.config.models import Delay, Variant
+
+LabelValues = bool | int | float | str | list[bool | int | float | str]
+
+
+class LabelSpec(Spec):
+    """Which rows are positive: `positive` lists values, or a number lies above/below a bound.
+
+    Without any of the three, true or any number other than 0 is positive.
+    """
+
+    column: str
+    positive: LabelValues | None = None
+    negative: LabelValues | None = Field(
+        default=None,
+        description="Beside `positive`: the other values that a label has. A row with any further "
+        "one is bad (`bad_rows` of its source); without it, any further one is negative",
+    )
+    greater_than: float | None = None
+    less_than: float | None = None
+    known_at: str | None = Field(
+        default=None,
+        description="Timestamp column of the sources that feed batch: when the row's label became "
+        "known. The run of window W learns a row only if that was before the end of W, and counts "
+        "the others as label_not_known. Null: as soon as the row is read",
+    )
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        rules = (self.positive, self.greater_than, self.less_than)
+        if sum(rule is not None for rule in rules) > 1:
+            raise ValueError("give one of positive, greater_than and less_than, not several")
+        return self
+
+    @property
+    def correction(self) -> Delay | None:
+        """How variants that correct late labels do so of this one; None: as they declare it."""
+        return None
+
+    @property
+    def share_of_loss(self) -> float:
+        """Factor on the label's loss in the sum that the model learns by."""
+        return 1.0
+
+    @property
+    def join_within(self) -> timedelta | None:
+        """How far back copies of its batch rows are looked for; None: as the dataset says."""
+        return None
+
+
+class NamedLabelSpec(LabelSpec):
+    """One of several labels. A row that does not say it is learnt for the others.
+
+    delay: how a variant that corrects late labels (`train.delay`, `train.compare`) does so of this
+    one: `none` where it is known at once; `head` and `fnw` in place of the variant's own method.
+    """
+
+    delay: Delay | None = None
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Factor on the label's loss in the sum that the model learns by",
+    )
+    label_join: Duration | None = Field(
+        default=None, description="In place of `dataset.label_join`, for this label alone"
+    )
+
+    @property
+    def correction(self) -> Delay | None:
+        """See `LabelSpec.correction`."""
+        return self.delay
+
+    @property
+    def share_of_loss(self) -> float:
+        """See `LabelSpec.share_of_loss`."""
+        return self.weight
+
+    @property
+    def join_within(self) -> timedelta | None:
+        """See `LabelSpec.join_within`."""
+        return self.label_join
+
+
+def delay_of(label: LabelSpec, variant: Variant) -> Delay:
+    """How a variant corrects a label: not at all, as the label says, or as the variant says."""
+    if variant.delay == "none":
+        return "none"
+    return variant.delay if label.correction is None else label.correction

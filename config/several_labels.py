@@ -1,0 +1,100 @@
+"""Contradictions among several labels of one dataset, and with what names or corrects them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forebay.config.labels import NamedLabelSpec, delay_of
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.problems import Problem
+from forebay.config.spelling import nearest
+from forebay.config.yaml_positions import Document, KeyPath
+from forebay.system.names import is_name
+
+_LABELS: KeyPath = ("dataset", "labels")
+# Of a label: what says which rows are positive.
+_RULE = {"column", "positive", "greater_than", "less_than"}
+
+
+def check_several(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    """Problems of `dataset.labels`, and of what names a label elsewhere."""
+    yield from _names(document, spec)
+    yield from _doubles(document, spec)
+    yield from _corrected(document, spec)
+    yield from _published(document, spec)
+
+
+def _names(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    for name in spec.dataset.labels:
+        if not is_name(name):
+            message = (
+                f"label {name!r}: a name is a letter and up to 62 letters, digits, _ or -, since "
+                "scores and outputs of the model are called after it"
+            )
+            yield document.problem((*_LABELS, name), "name", message, at_key=True)
+        elif name.startswith("memory_of_"):
+            message = (
+                f"label {name!r}: the model's outputs call a memory tower's answers memory_of_…; "
+                "give it another name"
+            )
+            yield document.problem((*_LABELS, name), "name", message, at_key=True)
+
+
+def _doubles(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    """Two outputs that learn the same."""
+    seen: dict[str, str] = {}
+    for name, label in spec.dataset.labels.items():
+        rule = label.model_dump_json(include=_RULE)
+        if rule in seen:
+            message = (
+                f"label {name!r} reads column {label.column!r} by the same rule as label "
+                f"{seen[rule]!r}: both outputs would learn the same; remove one, or give it "
+                "another column or rule"
+            )
+            yield document.problem((*_LABELS, name, "column"), "label-twice", message)
+        seen.setdefault(rule, name)
+
+
+def _corrected(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    """A label's correction that no variant applies, and variants with nothing to correct."""
+    labels = spec.dataset.labels
+    correcting = [each for each in spec.train.variants if each.delay != "none"]
+    if not correcting:
+        for name, label in labels.items():
+            if label.delay not in {None, "none"}:
+                message = (
+                    f"label {name!r}: delay: {label.delay} says how variants correct it, and none "
+                    f"does: write `delay: {label.delay}` under train too, or remove it here"
+                )
+                yield document.problem((*_LABELS, name, "delay"), "label-delay", message)
+    elif labels and not any(_is_late(label, spec) for label in labels.values()):
+        message = (
+            "labels: each of them says `delay: none`, and variants are to correct late ones "
+            "(train.delay, train.compare): remove it from one label, or from the variants"
+        )
+        yield document.problem(_LABELS, "label-delay", message, at_key=True)
+
+
+def _is_late(label: NamedLabelSpec, spec: PipelineSpec) -> bool:
+    return any(delay_of(label, each) != "none" for each in spec.train.variants)
+
+
+def _published(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    name, labels = spec.job.publish.label, spec.dataset.labels
+    path: KeyPath = ("job", "publish", "label")
+    if name is None:
+        return
+    if not labels:
+        message = (
+            f"publish.label: {name!r}, and the dataset has one label, without a name; remove it"
+        )
+        yield document.problem(path, "unknown-label", message, at_key=True)
+    elif name not in labels:
+        message = f"publish.label: no label {name!r}. Declared labels: {', '.join(labels)}"
+        yield document.problem(path, "unknown-label", message, nearest(name, labels))
+    elif spec.job.publish.when != "gate":
+        message = (
+            f"publish.label: {name!r} says by which label the gate decides, and publish.when is "
+            f"{spec.job.publish.when}; write `when: gate`, or remove it"
+        )
+        yield document.problem(path, "unread-label", message, at_key=True)

@@ -1,0 +1,100 @@
+"""Lessons: the rows of a minibatch as losses of one label, and of several labels together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from forebay.config.models import Delay
+from forebay.mixture.models.late.delay_head import DelayRows
+from forebay.mixture.models.late.late_labels import (
+    LabelsLoss,
+    Loss,
+    RowLoss,
+    added,
+    label_loss,
+    late_positive_loss,
+    share_loss,
+    weighted_loss,
+)
+from forebay.mixture.models.paradigm import Lesson
+
+
+class LabelTensors(NamedTuple):
+    """What the rows of a minibatch say of one label.
+
+    labels: float32[N], 0 where a row does not say it. delays: see `DelayRows`. said: bool[N], which
+    rows say it; None for one label alone, which all rows say.
+    """
+
+    labels: tf.Tensor
+    delays: DelayRows
+    said: tf.Tensor | None = None
+
+    @classmethod
+    def of(cls, labels: tf.Tensor, waits: tf.Tensor, known: tf.Tensor) -> list[LabelTensors]:
+        """Of each label. All three are float32[N] of one label, float32[N, L] of several."""
+        if labels.shape.rank == 1:
+            return [cls(labels, DelayRows(waits, known))]
+        each = zip(*(tf.unstack(one, axis=1) for one in (labels, waits, known)), strict=True)
+        return [cls._several(values, DelayRows(*delays)) for values, *delays in each]
+
+    @classmethod
+    def _several(cls, labels: tf.Tensor, delays: DelayRows) -> LabelTensors:
+        said = ~tf.math.is_nan(labels)
+        return cls(tf.where(said, labels, tf.zeros_like(labels)), delays, said)
+
+
+class Lessons(NamedTuple):
+    """What one label teaches.
+
+    q: see `DelayHead.known_share`; None of batch rows and without a head. q_min: rows with a
+    smaller one take no part. paused: bool, whether a guard holds its stream; None where none may.
+    """
+
+    rows: LabelTensors
+    q: tf.Tensor | None
+    q_min: float
+    paused: tf.Tensor | None
+
+    def loss(self, delay: Delay, lesson: Lesson) -> RowLoss:
+        """What a part learns of a label that its model corrects so."""
+        kinds: dict[Lesson, Callable[[], RowLoss]] = {
+            "complete": lambda: label_loss(self.rows.labels),
+            "late": self._late,
+            "complete and late": lambda: added(label_loss(self.rows.labels), self._late()),
+            "fresh": lambda: self._fresh(delay),
+        }
+        found = kinds[lesson]()
+        return found if self.rows.said is None else found.among(self.rows.said)
+
+    def _fresh(self, delay: Delay) -> RowLoss:
+        if delay == "fnw":
+            return weighted_loss(self.rows.labels)
+        if delay == "head" and self.q is not None:
+            return share_loss(self.rows.labels, self.q, self.q_min)
+        return label_loss(self.rows.labels)
+
+    def _late(self) -> RowLoss:
+        return late_positive_loss(self.rows.labels, self.rows.delays.known)
+
+
+def together(losses: Sequence[RowLoss | None], weights: Sequence[float]) -> Loss:
+    """The loss of a part of a model. losses: of each label, None where it teaches nothing."""
+    if len(losses) == 1 and losses[0] is not None:
+        return losses[0]
+    each = enumerate(zip(weights, losses, strict=True))
+    return LabelsLoss(tuple((at, weight, one) for at, (weight, one) in each if one is not None))
+
+
+def taken(losses: Sequence[RowLoss], none: tf.Tensor) -> tf.Tensor:
+    """bool[N]: rows of one label that any part learns from. none: bool[N], no row."""
+    parts = [loss.part for loss in losses]
+    if any(part is None for part in parts):
+        return ~none
+    found = none
+    for part in parts:
+        found |= part
+    return found

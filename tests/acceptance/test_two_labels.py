@@ -1,0 +1,154 @@
+"""Two labels of one dataset, each with its own delay, from YAML to the model that serves both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from support.projects import DAY, FIRST_DAY, Project
+from support.two_labels import DAYS, ROWS, two_labels
+
+RANGE = ("--from", "2026-03-01", "--to", "2026-03-03")
+ROW = {"user": "u1", "price": 3.0, "mobile": True, "tags": ["t1"]}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+    project = two_labels(tmp_path_factory.mktemp("labels"))
+    gate = {"when": "gate", "label": "sale", "min_rows": 1000}
+    project.pipeline["job"]["publish"] = gate
+    project.write_pipeline()
+    return project, project.run("2026-03-01", "2026-03-03", timeout_seconds=300)
+
+
+def unsaid(project: Project, window: int) -> int:
+    """Batch rows of a window whose sale is null, or was known after the window's end only."""
+    day = FIRST_DAY + (window - 1) * DAY
+    table = pq.read_table(project.files / f"date={day:%Y-%m-%d}" / "part-0.parquet")
+    end = np.datetime64((day + 2 * DAY).replace(tzinfo=None))
+    late = table.column("known").to_numpy() >= end
+    return int((late | np.asarray(table.column("sold").is_null())).sum())
+
+
+def test_a_row_counts_for_the_labels_that_it_says(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    project, summary = trained
+    assert summary["rows_agree"]
+    total = 0
+    for number, window in enumerate(summary["windows"]):
+        history = window["sources"]["history"]
+        expected = unsaid(project, number)
+        assert 100 < expected < ROWS / 2
+        learnt = history["learnt_rows"]
+        assert history["trained_rows"] == learnt["click:mixture+head"] == ROWS
+        assert history["label_not_known_rows"] == 0
+        assert learnt["sale/label_not_known"] == expected
+        assert learnt["sale:mixture+head"] == ROWS - expected
+        total += expected
+    (note,) = [note for note in summary["notes"] if "label sale" in note]
+    assert note.startswith("source history: label sale was null, or not known")
+    assert f"in {total:,} of {DAYS * ROWS:,} rows" in note
+
+
+def test_each_label_is_judged_by_its_own_rows(trained: tuple[Project, dict[str, Any]]) -> None:
+    _, summary = trained
+    assert (summary["first_label"], list(summary["labels"])) == ("click", ["sale"])
+    sale = summary["labels"]["sale"]["pooled"]
+    assert summary["pooled"]["label_completeness"]["share"] == 1.0
+    assert 0.1 < sale["label_completeness"]["share"] < 0.3
+    assert sale["event"]["judged"] < summary["pooled"]["event"]["judged"]
+    for pooled in (summary["pooled"], sale):
+        assert set(pooled["paradigms"]) == {"mixture+head", "stream", "mixture+head/memory"}
+        assert pooled["scored_at"] == "event"
+    figures = {name: each["auc"]["value"] for name, each in sale["event"]["answers"].items()}
+    assert figures["mixture+head"] > 0.6
+    assert figures["mixture+head"] > figures["stream"]
+    # A stream that knows all clicks is no bad choice for them, and one for sales.
+    assert summary["pooled"]["warnings"] == []
+    (warning,) = sale["warnings"]
+    assert "stream is a bad choice here" in warning
+    assert not summary["advice"]["incomplete_labels"]
+    assert summary["labels"]["sale"]["advice"]["declared"] == "mixture+head"
+    assert summary["advice"]["declared"] == "mixture"
+
+
+def test_the_gate_decides_by_the_label_that_it_names(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    _, summary = trained
+    assert summary["gate"]["words"].endswith("(label sale)")
+    assert summary["gate"]["rows"] == summary["labels"]["sale"]["pooled"]["event"]["judged"]
+
+
+def test_the_model_answers_both_by_name(trained: tuple[Project, dict[str, Any]]) -> None:
+    project, summary = trained
+    outputs = json.loads((Path(summary["model"]) / "features.json").read_text())["outputs"]
+    assert outputs == ["click", "sale", "memory_of_click", "memory_of_sale"]
+    done = project.forebay("score", summary["model"], "--row", json.dumps(ROW), "-o", "json")
+    (row,) = json.loads(done.stdout)
+    assert list(row) == outputs
+    assert 0 < row["sale"] < row["click"] < 1
+
+
+def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path: Path) -> None:
+    project, _ = trained
+    html = tmp_path / "report.html"
+    shown = project.forebay("report", "ads", *RANGE, "--html", str(html)).stdout
+    assert "label  click: of it is what names no label" in shown
+    assert "label sale  pooled  mixture+head  event auc" in shown
+    assert "label sale  verdict  mixture+head" in shown
+    page = html.read_text()
+    assert "<h2>Label sale</h2>" in page
+    assert "sale: calibration" in page
+    why = project.forebay("why", "ads", "2026-03-03").stdout
+    assert "sale:mixture+head" in why
+    stage = json.loads(
+        project.forebay("stage", "evaluate", "ads", "2026-03-02").stdout.splitlines()[-1]
+    )
+    assert stage["metrics"]["sale:stream"]["auc_true"] != stage["metrics"]["stream"]["auc_true"]
+    explained = project.forebay("explain", "ads").stdout
+    assert "label      sale: sold; weight 2" in explained
+    checked = project.forebay("check", "--connect").stdout
+    assert "labels  ads, click, clicks: 100%" in checked
+    assert "advice  ads, sale:" in checked
+
+
+def test_a_window_judged_later_is_judged_as_at_once(
+    trained: tuple[Project, dict[str, Any]],
+) -> None:
+    """Its stored judgement, completed when the next window came, says what is said of it now."""
+    project, summary = trained
+    whole = next(one for one in summary["windows"] if one["window"] == "2026-03-02")
+    project.forebay("stage", "evaluate", "ads", "2026-03-02")
+    again = project.run("2026-03-01", "2026-03-03")
+    now = next(one for one in again["windows"] if one["window"] == "2026-03-02")
+    assert now["labels"] == whole["labels"]
+    assert now["labels"]["sale"]["event"]["complete"]
+
+
+def test_another_label_is_another_model(trained: tuple[Project, dict[str, Any]]) -> None:
+    project, _ = trained
+    project.pipeline["dataset"]["labels"]["visit"] = {"column": "mobile"}
+    del project.pipeline["dataset"]["features"]["mobile"]
+    project.write_pipeline()
+    done = project.forebay("run", "ads", "--from", "2026-03-04", "--to", "2026-03-04", check=False)
+    assert done.returncode != 0
+    assert "labels" in done.stderr
+
+
+def test_a_label_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+    project = two_labels(tmp_path, rows=100)
+    project.pipeline["job"]["publish"] = {"when": "gate", "label": "sael"}
+    project.write_pipeline()
+    done = project.forebay("check", check=False)
+    assert done.returncode != 0
+    text = (project.root / "config/pipelines/ads.yaml").read_text().splitlines()
+    line = 1 + next(n for n, each in enumerate(text) if each.strip() == "label: sael")
+    said = done.stdout + done.stderr
+    assert f"ads.yaml:{line}:" in said
+    assert "publish.label: no label 'sael'. Declared labels: click, sale" in said

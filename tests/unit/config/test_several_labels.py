@@ -1,0 +1,179 @@
+"""Several labels of one dataset: what they mean, and what of them contradicts itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.declared import PIPELINE, Declared
+from support.learning import dataset
+
+from forebay.config.datasets import DatasetSpec
+from forebay.config.label_join import joined_labels
+from forebay.config.labels import delay_of
+from forebay.config.models import Variant
+from forebay.config.pipelines import PipelineSpec
+
+LABELS: dict[str, dict[str, Any]] = {
+    "click": {"column": "clicked", "delay": "none"},
+    "sale": {"column": "sold", "known_at": "known"},
+}
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Declared:
+    made = Declared(tmp_path)
+    for source in made.sources.values():
+        source["columns"] = {**source["columns"], "sold": "int", "known": "timestamp"}
+        source["event_time"] = "at"
+    del made.dataset["label"]
+    made.dataset["labels"] = {name: dict(label) for name, label in LABELS.items()}
+    made.dataset["streams"]["old"]["offset"] = "24h"
+    made.pipeline["train"] = {"delay": "head", "compare": ["stream"]}
+    return made
+
+
+def message(declared: Declared) -> str:
+    (problem,) = declared.problems()
+    return problem.message
+
+
+def labelled(**changes: Any) -> DatasetSpec:
+    return dataset({"y": {"encode": "hash", "buckets": 9}}, **{"label": None, **changes})
+
+
+def test_all_that_fits(declared: Declared) -> None:
+    assert declared.problems() == []
+    declared.dataset["labels"]["high"] = {"column": "clicked", "greater_than": 0.5, "weight": 3}
+    declared.pipeline["job"] = {"publish": {"when": "gate", "label": "sale"}}
+    assert declared.problems() == []
+
+
+def test_one_label_or_several_by_name() -> None:
+    one = dataset({"y": {"encode": "hash", "buckets": 9}})
+    assert (list(one.targets), one.further_labels) == ([""], [])
+    two = labelled(labels=LABELS)
+    assert (list(two.targets), two.further_labels) == (["click", "sale"], ["sale"])
+    assert two.label_named("") is two.labels["click"]
+    keys = [two.label_key(name) for name in ("click", "sale", None)]
+    assert keys == ["", "sale", ""]
+    assert one.label_key(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "label is missing"),
+        ({"labels": LABELS, "label": {"column": "y"}}, "not both"),
+        ({"labels": {"click": LABELS["click"]}}, "write it as `label`"),
+        ({"labels": {f"l{n}": {"column": "y"} for n in range(9)}}, "at most 8"),
+        ({"labels": LABELS | {"x": {"column": "y", "weight": 0}}}, "greater than 0"),
+    ],
+)
+def test_what_is_no_set_of_labels(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        labelled(**changes)
+
+
+@pytest.mark.parametrize(
+    ("variant", "own", "meant"),
+    [
+        ("none", "head", "none"),
+        ("head", None, "head"),
+        ("head", "none", "none"),
+        ("head", "fnw", "fnw"),
+    ],
+)
+def test_a_label_says_how_variants_that_correct_do_so(variant: Any, own: Any, meant: str) -> None:
+    label = labelled(labels=LABELS | {"x": {"column": "y", "delay": own}}).labels["x"]
+    assert delay_of(label, Variant("stream", variant)) == meant
+
+
+def test_labels_that_are_joined_and_how_far() -> None:
+    labels = LABELS | {"late": {"column": "y", "label_join": "72h"}}
+    found = PipelineSpec.model_validate(
+        {**PIPELINE, "name": "p", "dataset": labelled(labels=labels), "train": {"delay": "head"}}
+    )
+    assert joined_labels(found) == ["sale", "late"]
+    spec = found.dataset
+    hours = [spec.label_joined_within(key) / timedelta(hours=1) for key in ("", "sale", "late")]
+    assert hours == [0, 0, 72]
+    assert spec.label_horizon == 4  # of days
+
+
+def test_a_second_label_that_says_the_same(declared: Declared) -> None:
+    declared.dataset["labels"]["again"] = {"column": "clicked"}
+    assert declared.only() == ("label-twice", "", "column: clicked")
+    assert "by the same rule as label 'click'" in message(declared)
+
+
+@pytest.mark.parametrize(("name", "words"), [("a b", "a name is"), ("memory_of_a", "another name")])
+def test_names_are_those_of_outputs(declared: Declared, name: str, words: str) -> None:
+    declared.dataset["labels"][name] = {"column": "mobile"}
+    code, _, line = declared.only()
+    assert (code, line) == ("name", f"{name}:")
+    assert words in message(declared)
+
+
+def test_a_column_that_no_source_has(declared: Declared) -> None:
+    declared.dataset["labels"]["sale"]["column"] = "sodl"
+    assert declared.only() == ("unknown-column", "sold", "column: sodl")
+    assert message(declared).startswith("label 'sale': column 'sodl' is not declared")
+
+
+def test_each_labels_rule_fits_its_column(declared: Declared) -> None:
+    declared.dataset["labels"]["sale"]["positive"] = "yes"
+    assert declared.only()[0] == "positive-type"
+    declared.dataset["labels"]["sale"] = {"column": "sold", "negative": 0}
+    assert declared.only() == ("label-rule", "", "negative: 0")
+
+
+def test_no_feature_reads_a_label_or_when_it_was_known(declared: Declared) -> None:
+    declared.dataset["features"]["sold"] = {"encode": "hash", "buckets": 9}
+    assert declared.only()[0] == "label-as-feature"
+    feature = {"encode": "bucketise", "column": "known", "part": "hour", "boundaries": [6]}
+    declared.dataset["features"] = {"hour": feature}
+    assert declared.only() == ("label-as-feature", "", "hour:")
+
+
+def test_known_at_and_label_join_of_each(declared: Declared) -> None:
+    declared.dataset["labels"]["sale"]["known_at"] = "knwon"
+    assert declared.only() == ("known-at", "known", "known_at: knwon")
+    declared.dataset["labels"]["sale"] = {"column": "sold", "label_join": "5h"}
+    assert declared.only() == ("label-join", "1d", "label_join: 5h")
+
+
+def test_a_correction_that_no_variant_makes(declared: Declared) -> None:
+    declared.dataset["labels"]["sale"]["delay"] = "fnw"
+    assert declared.problems() == []
+    declared.pipeline["train"] = {"paradigm": "mixture"}
+    assert declared.only() == ("label-delay", "", "delay: fnw")
+    assert "write `delay: fnw` under train too" in message(declared)
+
+
+def test_variants_with_nothing_to_correct(declared: Declared) -> None:
+    declared.dataset["labels"]["sale"]["delay"] = "none"
+    assert declared.only() == ("label-delay", "", "labels:")
+
+
+@pytest.mark.parametrize(
+    ("publish", "found"),
+    [
+        ({"when": "gate", "label": "sael"}, ("unknown-label", "sale", "label: sael")),
+        ({"when": "always", "label": "sale"}, ("unread-label", "", "label: sale")),
+    ],
+)
+def test_the_gates_label(
+    declared: Declared, publish: dict[str, Any], found: tuple[str, str, str]
+) -> None:
+    declared.pipeline["job"] = {"publish": publish}
+    assert declared.only() == found
+
+
+def test_the_gate_of_one_label_names_none(tmp_path: Path) -> None:
+    declared = Declared(tmp_path)
+    declared.pipeline["job"] = {"publish": {"when": "gate", "label": "click"}}
+    assert declared.only() == ("unknown-label", "", "label: click")
