@@ -154,7 +154,8 @@ class DatasetSpec(Spec):
     @property
     def label_delay(self) -> timedelta:
         """How long after an event its complete label may come."""
-        return max(self.offset_max, self.joined_within)
+        joined = (self.label_joined_within(name) for name in self.targets)
+        return max(self.offset_max, self.joined_within, *joined)
 
     @property
     def label_horizon(self) -> int:

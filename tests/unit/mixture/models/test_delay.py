@@ -117,12 +117,12 @@ def test_in_the_warm_start_fnw_learns_no_late_positive_of_rows_that_it_has_not_l
     models = {model.name: model for model in learner._models}
     for phase in ("warm_start", "warm_start_end"):
         found = {name: dict(each.parts("batch", phase)) for name, each in models.items()}
-        assert found["batch_then_stream+fnw"] == {"tower": "complete"}
-        assert found["mixture+fnw"] == {"memory": "complete", "alone": "complete"}
-        assert found["mixed+fnw"] == {"tower": "complete and late"}
+        assert found["batch_then_stream+fnw"] == {"tower": ("complete",)}
+        assert found["mixture+fnw"] == {"memory": ("complete",), "alone": ("complete",)}
+        assert found["mixed+fnw"] == {"tower": ("complete and late",)}
     single = models["batch_then_stream+fnw"]
-    assert dict(single.parts("stream", "warm_start_end")) == {"tower": "fresh"}
-    assert dict(single.parts("batch", "window")) == {"tower": "late"}
+    assert dict(single.parts("stream", "warm_start_end")) == {"tower": ("fresh",)}
+    assert dict(single.parts("batch", "window")) == {"tower": ("late",)}
 
 
 def calibration(learner: Any, place: int) -> float:

@@ -174,7 +174,7 @@ def test_a_guard_holds_its_own_label_alone() -> None:
 
 def test_the_warm_start_of_a_mixture_is_batch_then_stream() -> None:
     one = learner("mixture+head", "batch_then_stream")
-    one.set_phase(warm_start=True)
+    one.set_phase("warm_start")
     for seed in range(8):
         one.learn(two("batch", seed, said=0.8))
     scores = one.score(two("batch", 9))

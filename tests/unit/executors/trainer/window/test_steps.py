@@ -53,7 +53,9 @@ class Trainer:
 
     def use(self, *minibatches: Minibatch | None) -> Segments:
         steps, writer = self.steps(), ScoreWriter(self.folder, ["stream"])
-        self.request = SimpleNamespace(key="2026-03-01", warm_start=self.warm_start)
+        self.request = SimpleNamespace(
+            key="2026-03-01", warm_start=self.warm_start, phase_at=lambda *_: "window"
+        )
         self.counters = SimpleNamespace(add=lambda _, rows: self.did.append(f"{rows} counted"))
         self.series = SimpleNamespace(lost=self._lost, stepped=lambda *_: None)
         self.scores, self.judge, self.step = writer, None, 0
@@ -63,6 +65,9 @@ class Trainer:
             steps.use(opened, Frame(minibatch, {}, "e", 1, rows, 0))
         writer.seal()
         return Segments("2026-03-01", self.folder)
+
+    def set_phase(self, phase: str) -> None:
+        self.phase = phase
 
     def score(self, minibatch: Minibatch) -> Any:
         self.did.append(f"{minibatch.feed} scored")
