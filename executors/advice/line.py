@@ -37,6 +37,7 @@ def advice_on_windows(pipeline: PipelineSpec, windows: Collection[Json]) -> Advi
             stream_share=min(1.0, rows["stream"] / rows["batch"]) if rows["batch"] else None,
             has_batch=rows["batch"] > 0,
             has_stream=rows["stream"] > 0,
+            has_warm_start=pipeline.train.warm_start is not None,
         ),
         pipeline.train.paradigms[0],
         settings_of(pipeline),
