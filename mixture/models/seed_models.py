@@ -18,6 +18,7 @@ from forebay.mixture.models.late.late_labels import (
     late_positive_loss,
     share_loss,
     weighted_loss,
+    without,
 )
 from forebay.mixture.models.layers.embeddings import Stack
 from forebay.mixture.models.paradigm import Inputs, Lesson, ParadigmModel, Parts
@@ -50,6 +51,7 @@ class SeedModels:
         dense: int,
         stacks: Sequence[Stack],
         model: ModelSpec,
+        source_count: int,
         *,
         guard: bool,
     ) -> None:
@@ -60,7 +62,7 @@ class SeedModels:
         self._reference = _reference(self.models)
         watched = guard and self._reference is not None
         self.guarded = [watched and each.paradigm != "batch" for each in variants]
-        self.guard = Guard() if any(self.guarded) else None
+        self.guard = Guard(source_count) if any(self.guarded) else None
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
@@ -79,7 +81,7 @@ class SeedModels:
         """The variables that `answers` of one variant reads; the delay head's are none."""
         served = list(self.models[place].served)
         if self.guard is not None and self._reference is not None and self.guarded[place]:
-            served += [self.guard.paused, *self._reference.reference_served]
+            served += [*self.guard.serving, *self._reference.reference_served]
         return list({id(each): each for each in served}.values())
 
     def parts(self, feed: Feed, *, warm_start: bool) -> tuple[Parts, ...]:
@@ -91,16 +93,17 @@ class SeedModels:
     ) -> list[dict[str, tf.Tensor]]:
         """Logits of variants by name, of all or of those at some places.
 
-        While paused, memory answers as `score`.
+        While all sources of the stream are paused, memory answers as `score`: what a model is asked
+        does not say which source it will come from, and while one of them is sound it is learnt.
         """
         chosen = range(len(self.models)) if places is None else places
         found = [self.models[place].logits(inputs) for place in chosen]
         if self.guard is None or self._reference is None:
             return found
-        known = self._reference.reference_logit(inputs)
+        known, paused = self._reference.reference_logit(inputs), self.guard.holds_all()
         for logits, place in zip(found, chosen, strict=True):
             if self.guarded[place]:
-                logits["score"] = tf.where(self.guard.paused, known, logits["score"])
+                logits["score"] = tf.where(paused, known, logits["score"])
         return found
 
     def learn(
@@ -108,6 +111,7 @@ class SeedModels:
         inputs: Inputs,
         labels: tf.Tensor,
         delays: DelayRows,
+        sources: tf.Tensor,
         feed: Feed,
         parts: Sequence[Parts],
     ) -> tuple[list[Stepped], tf.Tensor]:
@@ -119,10 +123,10 @@ class SeedModels:
         """
         fresh = feed == "stream" and any(parts)
         q = self.head.known_share(inputs, delays) if self.head is not None and fresh else None
-        paused = self._observe(inputs, labels, q) if fresh else None
+        held = self._observe(inputs, labels, sources, q) if fresh else None
         lessons = _Lessons(labels, delays, q, 0.0 if self.head is None else self.head.q_min)
         found = [
-            self._learn(place, inputs, lessons, paused, moved) for place, moved in enumerate(parts)
+            self._learn(place, inputs, lessons, held, moved) for place, moved in enumerate(parts)
         ]
         loss = tf.constant(0.0)
         if self.head is not None and feed == "batch":
@@ -134,7 +138,7 @@ class SeedModels:
         place: int,
         inputs: Inputs,
         lessons: _Lessons,
-        paused: tf.Tensor | None,
+        held: tf.Tensor | None,
         parts: Parts,
     ) -> Stepped:
         none = tf.zeros_like(lessons.labels, tf.bool)
@@ -145,20 +149,19 @@ class SeedModels:
         taken = _taken(list(losses.values()), none)
         masked = none if lessons.q is None else ~taken
 
-        def step() -> tf.Tensor:
-            return model.learn(inputs, losses)
+        if held is None or not self.guarded[place]:
+            return Stepped(model.learn(inputs, losses), taken, masked, none)
+        left = {part: without(loss, held) for part, loss in losses.items()}
+        return Stepped(model.learn(inputs, left), taken & ~held, masked & ~held, held)
 
-        if paused is None or not self.guarded[place]:
-            return Stepped(step(), taken, masked, none)
-        loss = tf.cond(paused, lambda: tf.constant(0.0), step)
-        held = tf.logical_or(none, paused)
-        return Stepped(loss, taken & ~held, masked & ~held, held)
-
-    def _observe(self, inputs: Inputs, labels: tf.Tensor, q: tf.Tensor | None) -> tf.Tensor | None:
+    def _observe(
+        self, inputs: Inputs, labels: tf.Tensor, sources: tf.Tensor, q: tf.Tensor | None
+    ) -> tf.Tensor | None:
+        """Which rows the guard holds, bool[N]; None without one."""
         if self.guard is None or self._reference is None:
             return None
         expected = tf.sigmoid(self._reference.reference_logit(inputs))
-        return self.guard.observe(labels, expected if q is None else expected * q)
+        return self.guard.observe(labels, expected if q is None else expected * q, sources)
 
 
 class _Lessons(NamedTuple):

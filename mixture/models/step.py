@@ -138,7 +138,7 @@ def learn_function(
             return tf.zeros(shape), tf.zeros(shape, tf.int32), tf.zeros([len(seeds)])
         inputs = Inputs(dense, locate(stacks, ids, lists, distinct=True))
         delays = DelayRows(waits, known)
-        found = [each.learn(inputs, labels, delays, feed, parts) for each in seeds]
+        found = [each.learn(inputs, labels, delays, sources, feed, parts) for each in seeds]
         counters.took(sources, found[0][0])
         losses = [[each.loss for each in models] for models, _ in found]
         rows = [

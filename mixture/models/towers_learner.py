@@ -49,6 +49,7 @@ class TowersLearner:
                 len(layout.dense),
                 self._stacks,
                 model.model_copy(update={"seed": model.seed + seed}),
+                source_count,
                 guard=train.guard,
             )
             for seed in range(train.seeds)
@@ -161,14 +162,14 @@ class TowersLearner:
         rows = zip(masked.numpy().tolist(), paused.numpy().tolist(), strict=True)
         return {name: LeftOut(*each) for name, each in zip(self.paradigms, rows, strict=True)}
 
-    def guards(self) -> dict[str, GuardState]:
+    def guards(self) -> dict[str, list[GuardState | None]]:
         """The first seed's guard, once for each variant that it can pause."""
         first = self._seeds[0]
         if first.guard is None:
             return {}
-        state = first.guard.state()
+        states = first.guard.states()
         names = zip(self.paradigms, first.guarded, strict=True)
-        return {name: state for name, guarded in names if guarded}
+        return {name: states for name, guarded in names if guarded}
 
     def save(self, directory: Path) -> None:
         """Write every variable, optimiser and row sums included, and what model they are of."""

@@ -118,3 +118,9 @@ def added(first: RowLoss, second: RowLoss) -> RowLoss:
         return first.rows(logit) + more
 
     return RowLoss(rows)
+
+
+def without(loss: RowLoss, held: tf.Tensor) -> RowLoss:
+    """The same loss of the rows that are not held, bool[N]."""
+    part = ~held if loss.part is None else loss.part & ~held
+    return loss._replace(part=part)
