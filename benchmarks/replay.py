@@ -162,8 +162,8 @@ class Pauses:
 
     def note(self, window: float, learner: Learner) -> None:
         """Look at the guards when so much is learnt."""
-        for name, guard in learner.guards().items():
-            if guard.paused:
+        for name, states in learner.guards().items():
+            if any(state is not None and state.paused for state in states):
                 self._since.setdefault(name, window)
             elif name in self._since:
                 self._over.append((name, self._since.pop(name), window))

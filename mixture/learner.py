@@ -60,8 +60,8 @@ class Learner(Protocol):
     def left_out(self) -> dict[str, LeftOut]:
         """Stream rows that each corrected or guarded variant did not learn from."""
 
-    def guards(self) -> dict[str, GuardState]:
-        """How each guarded variant's guard stands."""
+    def guards(self) -> dict[str, list[GuardState | None]]:
+        """How each guarded variant's guard stands, by source index; None where it saw no row."""
 
     def save(self, directory: Path) -> None:
         """Write model, optimiser and row sums into an existing, empty folder."""

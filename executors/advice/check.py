@@ -93,6 +93,7 @@ def _advice(
             stream_share=_stream_share(sampled),
             has_batch=any(each.feed == "batch" for each in sampled.values()),
             has_stream=True,
+            has_warm_start=pipeline.train.warm_start is not None,
             crowded=bool(crowded_features(pipeline.dataset, sampled)),
         ),
         declared_for(pipeline, label),

@@ -43,6 +43,7 @@ def advice_on_windows(
             stream_share=min(1.0, rows["stream"] / rows["batch"]) if rows["batch"] else None,
             has_batch=rows["batch"] > 0,
             has_stream=rows["stream"] > 0,
+            has_warm_start=pipeline.train.warm_start is not None,
         ),
         declared_for(pipeline, label),
         settings_of(pipeline),

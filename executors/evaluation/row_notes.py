@@ -80,7 +80,7 @@ def _left_out_notes(windows: Collection[Json]) -> list[str]:
                     f"{place}: {max(held.values()):,} rows were not"
                     f" learnt by {', '.join(held)}: far fewer of them were positive than their"
                     " features let expect, as if labels had stopped coming (train.guard). Memory"
-                    " answered meanwhile"
+                    " answered while all sources of the stream were held"
                 )
     return notes
 

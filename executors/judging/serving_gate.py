@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Interval
 from forebay.errors import DataError
@@ -76,11 +78,15 @@ def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> lis
     if stored is None:
         return []
     try:
-        evidence = GateEvidence.of_file(store.path(stored))
-    except DataError as error:
-        _LOG.warning("%s. The gate reads the scores of its windows again instead", error)
+        evidence = GateEvidence.model_validate_json(store.path(stored).read_bytes())
+    except (DataError, ValidationError) as error:  # the latter where another version wrote it
+        _LOG.warning(
+            "what the gate knew of windows before %s cannot be read; it reads their scores: %s",
+            links[-1].window,
+            error,
+        )
         return []
-    return [] if evidence is None else evidence.of_links(names, horizon, label)
+    return evidence.of_links(names, horizon, label)
 
 
 def _serving(chain: ModelChain, declared: str) -> str | None:

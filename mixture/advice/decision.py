@@ -28,6 +28,7 @@ POSITIVES_MIN = 30  # fewer say too little of the others
 
 _BATCH_READERS = {"batch", "batch_then_stream", "mixed", "mixture"}
 _STREAM_READERS = {"stream", "batch_then_stream", "mixed", "mixture"}
+_NEEDS_WARM_START = "batch_then_stream"
 # In a window these learn the label that a stream row carries, as it is.
 _FRESH_LEARNERS = {"stream", "batch_then_stream", "mixed", "mixture"}
 
@@ -39,6 +40,8 @@ class Situation:
     completeness: share of complete positives that the stream knew; None where it is unknown.
     stream_share: share of events that the stream has; None where it is unknown, which is taken as
     all. can_correct: whether late labels can be recognised: by twins, or by when they were known.
+    has_warm_start: whether history is replayed before the first window; without it
+    `batch_then_stream` learns no batch row and is `stream`.
     """
 
     completeness: float | None
@@ -46,6 +49,7 @@ class Situation:
     has_batch: bool = True
     has_stream: bool = True
     can_correct: bool = True
+    has_warm_start: bool = True
     crowded: bool = False
 
 
@@ -95,7 +99,8 @@ def recommend(
         losses = _losses(like, situation)
         best = min(losses, key=lambda name: losses[name], default=None)
         if best is not None and (losses[best] <= LOSS_MAX or _are_nearest(like)):
-            return _recommendation(like, best, declared, settings, table)
+            measured_as = _measured_as(declared, situation)
+            return _recommendation(like, best, declared, measured_as, settings, table)
     return None
 
 
@@ -156,19 +161,29 @@ def _can_learn(variant: str, situation: Situation) -> bool:
     corrects = situation.can_correct and situation.has_batch and situation.has_stream
     return (
         (situation.has_batch or paradigm not in _BATCH_READERS)
+        and (situation.has_warm_start or paradigm != _NEEDS_WARM_START)
         and (situation.has_stream or paradigm not in _STREAM_READERS)
         and (corrects or not delay)
     )
+
+
+def _measured_as(declared: str, situation: Situation) -> str:
+    """The variant that learns what the declared one learns."""
+    paradigm, plus, delay = declared.partition("+")
+    if paradigm == _NEEDS_WARM_START and not situation.has_warm_start:
+        return f"stream{plus}{delay}"
+    return declared
 
 
 def _recommendation(
     like: Sequence[Regime],
     best: str,
     declared: str,
+    measured_as: str,
     settings: Mapping[str, object],
     table: RegimeTable,
 ) -> Recommendation:
-    ours = [_as_declared(regime, declared, settings) for regime in like]
+    ours = [_as_declared(regime, measured_as, settings) for regime in like]
     chosen = [next(each for each in regime.variants if each.name == best) for regime in like]
     changes = any(
         own is None or one.auc - own.auc > SAME for one, own in zip(chosen, ours, strict=True)

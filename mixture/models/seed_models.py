@@ -58,6 +58,7 @@ class SeedModels:
         dense: int,
         stacks: Sequence[Stack],
         model: ModelSpec,
+        source_count: int,
         *,
         guard: bool,
     ) -> None:
@@ -76,7 +77,7 @@ class SeedModels:
         self._reference = _reference(self.models)
         watched = guard and self._reference is not None
         self.guarded = [watched and each.paradigm != "batch" for each in variants]
-        self.guards = [Guard() for _ in labels] if any(self.guarded) else []
+        self.guards = [Guard(source_count) for _ in labels] if any(self.guarded) else []
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
@@ -103,7 +104,7 @@ class SeedModels:
         """The variables that `answers` of one variant reads; the delay heads' are none."""
         served = list(self.models[place].served)
         if self._reference is not None and self.guarded[place]:
-            served += [guard.paused for guard in self.guards]
+            served += [each for guard in self.guards for each in guard.serving]
             served += self._reference.reference_served
         return list({id(each): each for each in served}.values())
 
@@ -116,7 +117,9 @@ class SeedModels:
     ) -> list[dict[str, tf.Tensor]]:
         """Logits of variants by name, of all or of those at some places; see `logits`.
 
-        While a label is paused, memory answers it as `score`.
+        While all sources of the stream are paused of a label, memory answers it as `score`: what a
+        model is asked does not say which source it will come from, and while one of them is sound
+        it is learnt.
         """
         chosen = range(len(self.models)) if places is None else places
         found = [self.models[place].logits(inputs) for place in chosen]
@@ -125,9 +128,9 @@ class SeedModels:
         if not self.guards or self._reference is None or not guarded:
             return found
         known = self._reference.reference_logit(inputs)
-        paused = self.guards[0].paused
+        paused = self.guards[0].holds_all()
         if len(self.guards) > 1:
-            paused = tf.stack([guard.paused.read_value() for guard in self.guards])
+            paused = tf.stack([guard.holds_all() for guard in self.guards])
         for logits in guarded:
             logits["score"] = tf.where(paused, known, logits["score"])
         return found
@@ -136,6 +139,7 @@ class SeedModels:
         self,
         inputs: Inputs,
         labels: Sequence[LabelTensors],
+        sources: tf.Tensor,
         feed: Feed,
         parts: Sequence[Parts],
     ) -> tuple[list[Stepped], tf.Tensor]:
@@ -150,10 +154,10 @@ class SeedModels:
             head.known_share(inputs, rows.delays) if head is not None and fresh else None
             for head, rows in zip(self.heads, labels, strict=True)
         ]
-        paused = self._observe(inputs, labels, q) if fresh else [None for _ in labels]
+        held = self._observe(inputs, labels, sources, q) if fresh else [None for _ in labels]
         lessons = [
-            Lessons(rows, share, 0.0 if head is None else head.q_min, held)
-            for rows, share, head, held in zip(labels, q, self.heads, paused, strict=True)
+            Lessons(rows, share, 0.0 if head is None else head.q_min, guarded)
+            for rows, share, head, guarded in zip(labels, q, self.heads, held, strict=True)
         ]
         found = [self._learn(place, inputs, lessons, moved) for place, moved in enumerate(parts)]
         losses = [
@@ -176,19 +180,14 @@ class SeedModels:
         if len(lessons) > 1:
             return self._learn_several(place, inputs, lessons, parts, none)
         model, (one,) = self.models[place], lessons
-        delay, paused = model.delays[0], one.paused
+        delay, held = model.delays[0], one.held
         losses = {part: one.loss(delay, lesson) for part, (lesson,) in parts if lesson}
         learnt = taken(list(losses.values()), none)
         masked = none if one.q is None else ~learnt
-
-        def step() -> tf.Tensor:
-            return model.learn(inputs, losses)
-
-        if paused is None or not self.guarded[place]:
-            return Stepped(step(), Rows(learnt, masked, none))
-        loss = tf.cond(paused, lambda: tf.constant(0.0), step)
-        held = tf.logical_or(none, paused)
-        return Stepped(loss, Rows(learnt & ~held, masked & ~held, held))
+        if held is None or not self.guarded[place]:
+            return Stepped(model.learn(inputs, losses), Rows(learnt, masked, none))
+        left = {part: loss.among(~held) for part, loss in losses.items()}
+        return Stepped(model.learn(inputs, left), Rows(learnt & ~held, masked & ~held, held))
 
     def _learn_several(
         self,
@@ -205,8 +204,8 @@ class SeedModels:
         for at, (one, delay) in enumerate(zip(lessons, model.delays, strict=True)):
             said = none if one.rows.said is None else one.rows.said
             held = none
-            if one.paused is not None and self.guarded[place]:
-                held = said & one.paused
+            if one.held is not None and self.guarded[place]:
+                held = said & one.held
             for part, each in parts:
                 lesson = each[at]
                 loss = one.loss(delay, lesson).among(~held) if lesson else None
@@ -221,9 +220,13 @@ class SeedModels:
         return Stepped(loss, _of_any(by_label), tuple(by_label))
 
     def _observe(
-        self, inputs: Inputs, labels: Sequence[LabelTensors], q: Sequence[tf.Tensor | None]
+        self,
+        inputs: Inputs,
+        labels: Sequence[LabelTensors],
+        sources: tf.Tensor,
+        q: Sequence[tf.Tensor | None],
     ) -> list[tf.Tensor | None]:
-        """Whether each label is paused from here on; None where there is no guard."""
+        """Which rows the guard of each label holds, bool[N]; None where there is no guard."""
         if not self.guards or self._reference is None:
             return [None for _ in labels]
         expected = tf.sigmoid(self._reference.reference_logit(inputs))
@@ -233,7 +236,7 @@ class SeedModels:
             seen = own if share is None else own * share
             if rows.said is not None:
                 seen = tf.where(rows.said, seen, tf.zeros_like(seen))
-            found.append(guard.observe(rows.labels, seen))
+            found.append(guard.observe(rows.labels, seen, sources))
         return found
 
 

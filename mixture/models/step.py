@@ -174,7 +174,7 @@ def learn_function(
             shape = [len(seeds), len(parts)]
             return tf.zeros(shape), tf.zeros(shape, tf.int32), tf.zeros([len(seeds)])
         inputs = Inputs(dense, locate(stacks, ids, lists, distinct=True))
-        found = [each.learn(inputs, rows_of_labels, feed, parts) for each in seeds]
+        found = [each.learn(inputs, rows_of_labels, sources, feed, parts) for each in seeds]
         counters.took(sources, found[0][0])
         losses = [[each.loss for each in models] for models, _ in found]
         rows = [

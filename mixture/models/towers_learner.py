@@ -58,6 +58,7 @@ class TowersLearner:
                 len(layout.dense),
                 self._stacks,
                 model.model_copy(update={"seed": model.seed + seed}),
+                source_count,
                 guard=train.guard,
             )
             for seed in range(train.seeds)
@@ -198,14 +199,14 @@ class TowersLearner:
         rows = zip(masked.numpy().tolist(), paused.numpy().tolist(), strict=True)
         return {name: LeftOut(*each) for name, each in zip(self._answers, rows, strict=True)}
 
-    def guards(self) -> dict[str, GuardState]:
-        """The first seed's guards, once for each variant that they can pause."""
+    def guards(self) -> dict[str, list[GuardState | None]]:
+        """The first seed's guards by source, once for each variant that they can pause."""
         first = self._seeds[0]
         guarded = [n for n, each in zip(self.paradigms, first.guarded, strict=True) if each]
-        found: dict[str, GuardState] = {}
+        found: dict[str, list[GuardState | None]] = {}
         for label, guard in zip(self._labels, first.guards, strict=False):
-            state = guard.state()
-            found |= {ScoreColumn(name, label=label).name: state for name in guarded}
+            states = guard.states()
+            found |= {ScoreColumn(name, label=label).name: states for name in guarded}
         return found
 
     @property

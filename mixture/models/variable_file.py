@@ -16,7 +16,8 @@ class VariableFile:
     """Reads and writes one learner's variables.
 
     Some are resettable: they count and watch, and the model is the same without them. A file need
-    not hold those, and may hold some that are not wanted any more.
+    not hold those, may hold some that are not wanted any more, and one of an earlier version may
+    hold for all sources together what is now kept for each: every source goes on from that.
     """
 
     def __init__(
@@ -37,13 +38,18 @@ class VariableFile:
         Raises:
             ConfigError: when it lacks one of the others.
         """
-        held = set(tf.train.load_checkpoint(str(path)).get_variable_to_shape_map())
+        file = tf.train.load_checkpoint(str(path))
+        held = file.get_variable_to_shape_map()
         there = {name: each for name, each in self._variables.items() if _KEY.format(name) in held}
         lacking = self._variables.keys() - there.keys() - self._resettable.keys()
         if lacking:
             raise ConfigError(f"{path}: the checkpoint lacks {', '.join(sorted(lacking))}")
         for name, variable in self._resettable.items():
+            key = _KEY.format(name)
             if name not in there:
                 variable.assign(tf.zeros_like(variable))
+            elif not held[key] and variable.shape.rank:
+                variable.assign(tf.fill(variable.shape, file.get_tensor(key)))
+                del there[name]
         status = tf.train.Checkpoint(variables=there).read(str(path))
         status.assert_existing_objects_matched().expect_partial()

@@ -44,6 +44,22 @@ def test_late_labels_are_an_error_at_the_paradigm(tmp_path: Path) -> None:
     assert found["code"] == "incomplete-labels"
 
 
+def test_late_labels_are_an_error_of_one_tower_that_goes_on_with_the_stream(tmp_path: Path) -> None:
+    project = late_project(tmp_path, known=0.45, train={"paradigm": "batch_then_stream"})
+    code, lines, _ = checked(project)
+    assert code == 1
+    assert lines[0].startswith(place_of(project, "paradigm:"))
+    assert "the others train as negatives, and batch_then_stream does not correct" in lines[0]
+    assert "train.delay: head" in lines[0]
+    assert "is recommended: expected difference in AUC against batch_then_stream" in lines[0]
+    corrected = late_project(
+        tmp_path / "corrected", 0.45, train={"paradigm": "batch_then_stream", "delay": "head"}
+    )
+    code, lines, notes = checked(corrected)
+    assert (code, notes) == (0, "")
+    assert lines[1].startswith("advice  ads: ")
+
+
 def test_accepted_late_labels_are_a_note(tmp_path: Path) -> None:
     project = late_project(tmp_path, known=0.45, train={"accept": ["incomplete_labels"]})
     code, lines, notes = checked(project)

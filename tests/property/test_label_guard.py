@@ -15,6 +15,7 @@ from support.learning import THREADS
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.tensorflow_start import start_tensorflow
 
+SOURCES = 3
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -26,9 +27,14 @@ def guard() -> Any:
 
     from forebay.mixture.models.late.guard import Guard
 
-    one = Guard()
-    vector = tf.TensorSpec([None], tf.float32)
-    return one, tf.function(one.observe, input_signature=[vector, vector], autograph=False)
+    one = Guard(SOURCES)
+    vector, places = tf.TensorSpec([None], tf.float32), tf.TensorSpec([None], tf.int32)
+    return one, tf.function(one.observe, input_signature=[vector, vector, places], autograph=False)
+
+
+def reset(one: Any) -> None:
+    for variable in one.variables.values():
+        variable.assign(variable * 0 if variable.dtype != bool else variable & ~variable)
 
 
 def rows(rng: np.random.Generator, count: int, rate: float, health: float = 1.0) -> Any:
@@ -45,33 +51,52 @@ def row_by_row(state: GuardState, labels: Any, expected: Any) -> GuardState:
 
 @given(SEEDS, st.lists(st.integers(1, 300), min_size=1, max_size=12), st.floats(0.02, 0.6))
 @settings(max_examples=40, deadline=None)
-def test_minibatches_give_what_rows_give(seed: int, sizes: list[int], rate: float) -> None:
+def test_minibatches_give_what_rows_of_each_source_give(
+    seed: int, sizes: list[int], rate: float
+) -> None:
+    """Two sources in one minibatch, in any order; a third one has no rows and no state."""
     one, observe = guard()
-    for variable in one.variables.values():
-        variable.assign(variable * 0 if variable.dtype != bool else variable & ~variable)
-    rng, state = np.random.default_rng(seed), GuardState()
+    reset(one)
+    rng = np.random.default_rng(seed)
+    states: list[GuardState | None] = [None] * SOURCES
     for size in sizes:
         labels, expected = rows(rng, size, rate, rng.choice([0.0, 0.5, 1.0]))
-        state = row_by_row(state, labels, expected)
-        assert bool(observe(labels, expected).numpy()) == state.paused
-        found = asdict(one.state())
-        assert found == {
-            name: pytest.approx(each, rel=1e-4) for name, each in asdict(state).items()
-        }
+        sources = rng.integers(0, 2, size).astype(np.int32)
+        for source in np.unique(sources).tolist():
+            own = sources == source
+            before = states[source] or GuardState()
+            states[source] = row_by_row(before, labels[own], expected[own])
+        held = observe(labels, expected, sources).numpy()
+        paused = [state is not None and state.paused for state in states]
+        assert held.tolist() == [paused[source] for source in sources]
+        for state, found in zip(states, one.states(), strict=True):
+            assert (state is None) == (found is None)
+            if state is not None and found is not None:
+                assert asdict(found) == {
+                    name: pytest.approx(each, rel=1e-4, abs=1e-12)
+                    for name, each in asdict(state).items()
+                }
 
 
 def test_both_pause_and_resume_alike() -> None:
+    """The broken one of two sources is found as soon as if it were alone; the other is not held."""
     one, observe = guard()
-    for variable in one.variables.values():
-        variable.assign(variable * 0 if variable.dtype != bool else variable & ~variable)
+    reset(one)
     rng, state, paused = np.random.default_rng(5), GuardState(), []
     for step in range(90):
         labels, expected = rows(rng, 256, 0.12, 0.0 if 40 <= step < 70 else 1.0)
+        sound = rows(rng, 256, 0.12)
         state = row_by_row(state, labels, expected)
-        observe(labels, expected)
-        assert one.state().paused == state.paused
+        mixed = [
+            np.stack(both, axis=1).ravel() for both in zip((labels, expected), sound, strict=True)
+        ]
+        held = observe(*mixed, np.tile(np.array([0, 2], np.int32), 256)).numpy()
+        assert held.tolist() == [state.paused, False] * 256
+        assert not bool(one.holds_all().numpy())
         paused.append(state.paused)
-    assert one.state().pauses == state.pauses == 1
+    found, never, other = one.states()
+    assert never is None
+    assert (found.pauses, other.pauses, state.pauses) == (1, 0, 1)
     assert not any(paused[:41])
     assert all(paused[48:70])
     assert not any(paused[75:])

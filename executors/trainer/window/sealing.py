@@ -17,7 +17,7 @@ class WindowSealer:
     def __init__(self, parts: TrainerParts) -> None:
         """Nothing is sealed yet."""
         self._parts = parts
-        self._alarm = GuardAlarm(parts.learner)
+        self._alarm = GuardAlarm(parts.learner, parts.names)
 
     def seal(self, opened: OpenWindow, *, final: bool) -> Seal:
         """Write a checkpoint of everything that was used; on return it is durable.

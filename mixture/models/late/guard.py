@@ -1,4 +1,4 @@
-"""Guard: the rule of `mixture.label_guard` as TensorFlow operations on whole minibatches."""
+"""Guard: the rule of `mixture.label_guard` as TensorFlow operations, for each source by itself."""
 
 from __future__ import annotations
 
@@ -22,54 +22,101 @@ _SUMS = ("observed", "expected", "variance", "usual_observed", "usual_expected")
 
 
 class Guard:
-    """The state of one seed's guard, in variables of the checkpoint."""
+    """The states of one seed's guard by source index, in variables of the checkpoint.
 
-    def __init__(self) -> None:
+    Rows of one source are compared with what is expected of these rows alone: where one of two
+    sources fails, the sums of both together would look as if half of the labels had come.
+    """
+
+    def __init__(self, source_count: int) -> None:
         """Nothing was seen."""
-        self.paused = tf.Variable(tf.zeros([], tf.bool), trainable=False)
-        self._pauses = tf.Variable(tf.constant(0, tf.int64), trainable=False)
-        self._sums = {
-            name: tf.Variable(tf.constant(0.0, tf.float64), trainable=False) for name in _SUMS
-        }
+
+        def zeros(kind: tf.DType) -> tf.Variable:
+            return tf.Variable(tf.zeros([source_count], kind), trainable=False)
+
+        self.paused = zeros(tf.bool)
+        # In checkpoints of earlier versions no source is: they had one state for all.
+        self.seen = zeros(tf.bool)
+        self._pauses = zeros(tf.int64)
+        self._sums = {name: zeros(tf.float64) for name in _SUMS}
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
         """State by name."""
-        return {"paused": self.paused, "pauses": self._pauses, **self._sums}
+        own = {"paused": self.paused, "seen": self.seen, "pauses": self._pauses}
+        return {**own, **self._sums}
 
-    def state(self) -> GuardState:
-        """The variables as numbers."""
-        return GuardState(
-            paused=bool(self.paused.numpy()),
-            pauses=int(self._pauses.numpy()),
-            usual=float(_usual(self._sums).numpy()),
-            **{name: float(variable.numpy()) for name, variable in self._sums.items()},
+    @property
+    def serving(self) -> list[tf.Variable]:
+        """What `holds_all` reads."""
+        return [self.paused, self.seen]
+
+    def holds_all(self) -> tf.Tensor:
+        """Whether all sources of the stream are paused, so that no fresh row teaches anything."""
+        paused = self.paused.read_value()
+        return tf.reduce_any(paused) & tf.reduce_all(paused | ~self.seen.read_value())
+
+    def states(self) -> list[GuardState | None]:
+        """The variables as numbers, by source index; None of a source without a row."""
+        sums = {name: variable.numpy().tolist() for name, variable in self._sums.items()}
+        facts = zip(
+            self.seen.numpy().tolist(),
+            self.paused.numpy().tolist(),
+            self._pauses.numpy().tolist(),
+            _usual(self._sums).numpy().tolist(),
+            strict=True,
         )
+        return [
+            GuardState(
+                paused=paused,
+                pauses=pauses,
+                usual=usual,
+                **{name: values[index] for name, values in sums.items()},
+            )
+            if seen
+            else None
+            for index, (seen, paused, pauses, usual) in enumerate(facts)
+        ]
 
-    def observe(self, labels: tf.Tensor, expected: tf.Tensor) -> tf.Tensor:
-        """Add the rows of a minibatch, in their order, and decide; whether it is paused now."""
+    def observe(self, labels: tf.Tensor, expected: tf.Tensor, sources: tf.Tensor) -> tf.Tensor:
+        """Add the rows of a minibatch, in their order, and decide; bool[N]: which are held now.
+
+        labels, expected: float32[N]. sources: int32[N], the index of each row's source.
+        """
         seen, expected = tf.cast(labels, tf.float64), tf.cast(expected, tf.float64)
-        was, sums = self.paused.read_value(), self._sums
-        usual, mass = _usual(sums), tf.reduce_sum(expected)
-        after = mass - tf.cumsum(expected)  # expected positives in the rows behind each
-        pace = tf.maximum(usual, USUAL_LEAST)
-        fast, kept = _halved(pace * after, HALF_LIFE), _halved(pace * mass, HALF_LIFE)
-        variance = expected * (1.0 - expected)
-        found = {
-            "observed": sums["observed"] * kept + tf.reduce_sum(fast * seen),
-            "expected": sums["expected"] * kept + tf.reduce_sum(fast * expected),
-            "variance": sums["variance"] * kept * kept + tf.reduce_sum(fast * fast * variance),
-        }
-        slow, held = _halved(after, USUAL_HALF_LIFE), _halved(mass, USUAL_HALF_LIFE)
-        for name, values in (("usual_observed", seen), ("usual_expected", expected)):
-            grown = sums[name] * held + tf.reduce_sum(slow * values)
-            found[name] = tf.where(was, sums[name].read_value(), grown)
+        own = tf.one_hot(sources, self.paused.shape[0], dtype=tf.float64)  # [N, sources]
+        here = tf.reduce_any(own > 0.0, axis=0)
+        was = self.paused.read_value()
+        found = self._grown(own, seen[:, tf.newaxis], expected[:, tf.newaxis], was)
         for name, value in found.items():
-            sums[name].assign(value)
-        paused = _decided(found, was)
+            self._sums[name].assign(value)
+        paused = tf.where(here, _decided(found, was), was)
         self._pauses.assign_add(tf.cast(paused & ~was, tf.int64))
         self.paused.assign(paused)
-        return paused
+        self.seen.assign(self.seen | here)
+        return tf.gather(paused, sources)
+
+    def _grown(
+        self, own: tf.Tensor, seen: tf.Tensor, expected: tf.Tensor, was: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """The sums with the rows of a minibatch, float64[sources]."""
+        sums, usual = self._sums, _usual(self._sums)
+        mass = tf.reduce_sum(own * expected, axis=0)
+        after = mass - tf.cumsum(own * expected)  # expected positives in the rows behind each
+        pace = tf.maximum(usual, USUAL_LEAST)
+        fast, kept = own * _halved(pace * after, HALF_LIFE), _halved(pace * mass, HALF_LIFE)
+        variance = expected * (1.0 - expected)
+        found = {
+            "observed": sums["observed"] * kept + tf.reduce_sum(fast * seen, axis=0),
+            "expected": sums["expected"] * kept + tf.reduce_sum(fast * expected, axis=0),
+            "variance": sums["variance"] * kept * kept
+            + tf.reduce_sum(fast * fast * variance, axis=0),
+        }
+        slow, held = own * _halved(after, USUAL_HALF_LIFE), _halved(mass, USUAL_HALF_LIFE)
+        for name, values in (("usual_observed", seen), ("usual_expected", expected)):
+            grown = sums[name] * held + tf.reduce_sum(slow * values, axis=0)
+            found[name] = tf.where(was, sums[name].read_value(), grown)
+        return found
 
 
 def _decided(sums: Mapping[str, tf.Tensor], was: tf.Tensor) -> tf.Tensor:

@@ -51,13 +51,13 @@ class Lessons(NamedTuple):
     """What one label teaches.
 
     q: see `DelayHead.known_share`; None of batch rows and without a head. q_min: rows with a
-    smaller one take no part. paused: bool, whether a guard holds its stream; None where none may.
+    smaller one take no part. held: bool[N], rows that a guard holds; None where none may.
     """
 
     rows: LabelTensors
     q: tf.Tensor | None
     q_min: float
-    paused: tf.Tensor | None
+    held: tf.Tensor | None
 
     def loss(self, delay: Delay, lesson: Lesson) -> RowLoss:
         """What a part learns of a label that its model corrects so."""

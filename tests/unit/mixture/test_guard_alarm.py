@@ -13,23 +13,38 @@ from forebay.mixture.left_out import LeftOut, learnt_and_left_out
 
 
 class Guarded(CountingLearner):
+    """Two sources of the stream beside the history, of which the first may be broken."""
+
     paused = False
+    others = True
 
-    def guards(self) -> dict[str, GuardState]:
-        state = GuardState(paused=self.paused, observed=1.25, expected=40.0)
-        return {"stream": state, "mixture+head": state}
+    def guards(self) -> dict[str, list[GuardState | None]]:
+        broken = GuardState(paused=self.paused, observed=1.25, expected=40.0)
+        states = [None, broken, GuardState() if self.others else None]
+        return {"stream": states, "mixture+head": states}
 
 
-def test_each_change_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    learner = Guarded(1)
-    alarm = GuardAlarm(learner)
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [
+        (True, "Memory answers while all sources of the stream are paused;"),
+        (False, "Memory answers until labels come again;"),
+    ],
+)
+def test_each_change_is_told_once_and_names_the_source(
+    caplog: pytest.LogCaptureFixture, others: bool, says: str
+) -> None:
+    learner = Guarded(3)
+    learner.others = others
+    alarm = GuardAlarm(learner, ["history", "web", "shop"])
     with caplog.at_level(logging.INFO):
         for learner.paused in (False, True, True, False, False):
             alarm.look("2026-03-01", 7)
     paused, resumed = caplog.messages
-    assert "step 7: learning of mixture+head, stream from the stream is paused" in paused
+    assert "step 7: learning of mixture+head, stream from source web is paused" in paused
     assert "1.2 were positive, weighted by age, and memory expected 40.0" in paused
-    assert resumed == "window 2026-03-01, step 7: mixture+head, stream learns again"
+    assert says in paused
+    assert resumed == "window 2026-03-01, step 7: mixture+head, stream learns again from web"
 
 
 def test_rows_left_out_are_counted_beside_those_learnt() -> None:

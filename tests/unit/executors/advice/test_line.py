@@ -51,6 +51,20 @@ def test_who_is_warned() -> None:
     assert late_label_warnings(spec(), []) == []
 
 
+@pytest.mark.parametrize("warm_start", [None, "2026-02-01"])
+def test_who_goes_on_with_the_stream_after_a_warm_start_is_warned(warm_start: str | None) -> None:
+    train = {"paradigm": "batch_then_stream", "warm_start": warm_start}
+    (warning,) = late_label_warnings(spec(**train), LATE)
+    assert "and batch_then_stream does not correct that" in warning
+    assert "train.delay: head" in warning
+    assert "is recommended: expected difference in AUC against batch_then_stream" in warning
+    assert late_label_warnings(spec(**train, delay="head"), LATE) == []
+    found = advice_on_windows(spec(**train), LATE)
+    assert found is not None
+    assert found.recommendation is not None
+    assert warm_start or not found.recommendation.variant.startswith("batch_then_stream")
+
+
 def test_unknown_labels_are_said_to_be_unknown() -> None:
     found = advice_on_windows(spec(), [window(0, 0)])
     assert found is not None

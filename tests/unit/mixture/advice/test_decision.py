@@ -110,6 +110,25 @@ def test_sparse_streams_and_crowded_ids_are_their_own() -> None:
     assert "late conversions" in [each.name for each in regimes_like(late, TABLE)]
 
 
+def test_without_a_warm_start_one_tower_after_the_other_is_the_stream_alone() -> None:
+    late = regime(
+        "late",
+        0.5,
+        {"batch_then_stream+head": 0.8, "stream+head": 0.79, "batch_then_stream": 0.6}
+        | {"stream": 0.5, "mixed": 0.7},
+    )
+    replayed = Situation(0.5)
+    found = recommended(replayed, late, declared="batch_then_stream")
+    assert (found.variant, found.gains[0].auc) == ("batch_then_stream+head", pytest.approx(0.2))
+    assert found.settings == "train.paradigm: batch_then_stream, train.delay: head"
+    bare = Situation(0.5, has_warm_start=False)
+    found = recommended(bare, late, declared="batch_then_stream")
+    assert (found.variant, found.gains[0].auc) == ("stream+head", pytest.approx(0.29))
+    assert found.declared == "batch_then_stream"
+    kept = recommended(bare, late, declared="batch_then_stream+head")
+    assert (kept.changes, kept.variant) == (False, "batch_then_stream+head")
+
+
 def test_a_difference_smaller_than_seeds_make_changes_nothing() -> None:
     near = regime("near", 1.0, {"mixture": 0.8, "stream": 0.7995})
     found = recommended(Situation(1.0), near)

@@ -12,6 +12,8 @@ from support.learning import make_towers, minibatch
 
 from forebay.errors import TrainingError
 from forebay.mixture.counting import CountingLearner
+from forebay.mixture.minibatch import Minibatch
+from forebay.mixture.minibatch_rows import joined
 
 HOUR = 3600.0
 
@@ -219,15 +221,26 @@ def test_head_and_guard_continue_bit_for_bit_from_a_checkpoint(tmp_path: Path) -
     assert learner.learnt() == again.learnt()
 
 
+def of(source: int, feed: Any, seed: int, rows: int = 128) -> Minibatch:
+    """Rows of one source."""
+    return replace(minibatch(feed, seed, rows), sources=np.full(rows, source, np.int32))
+
+
 def warm(learner: Any, steps: int = 120) -> None:
     """Both feeds agree for a while."""
     for seed in range(steps):
-        learner.learn(minibatch("stream" if seed % 2 else "batch", seed, rows=128))
+        learner.learn(of(1, "stream", seed) if seed % 2 else of(0, "batch", seed))
+
+
+def paused(learner: Any) -> bool:
+    """Whether the only source of the stream is held."""
+    _, state = learner.guards()["stream"]
+    return state is not None and bool(state.paused)
 
 
 def silent(seed: int) -> Any:
     """Rows of a stream whose labels stopped coming."""
-    batch = minibatch("stream", seed, rows=128)
+    batch = of(1, "stream", seed)
     return replace(batch, labels=np.zeros_like(batch.labels))
 
 
@@ -238,14 +251,15 @@ def test_the_guard_pauses_and_memory_answers(reference: str, tmp_path: Path) -> 
     warm(learner)
     guards = learner.guards()
     assert set(guards) == {name for name in names if name != "batch"}
-    assert not guards["stream"].paused
+    assert guards["stream"][0] is None, "batch rows are not watched"
+    assert not paused(learner)
     column = [c.name for c in learner.columns].index(
         "mixture/memory" if reference == "mixture" else "batch"
     )
     held = 0
     for seed in range(500, 512):
         learner.learn(silent(seed))
-        if learner.guards()["stream"].paused:
+        if paused(learner):
             held += 128
     assert held > 5 * 128, "found within a few hundred rows"
     assert sum(learner.left_out()["stream"].paused) == held
@@ -264,17 +278,113 @@ def test_the_guard_pauses_and_memory_answers(reference: str, tmp_path: Path) -> 
     again = make_towers(*names)
     again.load(tmp_path)
     assert again.guards() == learner.guards()
-    assert again.guards()["stream"].paused
+    assert paused(again)
     for seed in range(700, 712):
-        learner.learn(minibatch("stream", seed, rows=128))
-    assert not learner.guards()["stream"].paused
+        learner.learn(of(1, "stream", seed))
+    assert not paused(learner)
     scores = learner.score(rows)
     assert (scores[:, 0] != scores[:, column]).any()
     unguarded = make_towers(*names, train={"guard": False})
     unguarded.load(tmp_path)
     assert unguarded.guards() == {}
     again.load(tmp_path)
-    assert again.guards()["stream"].pauses == 1
+    assert again.guards()["stream"][1].pauses == 1
+
+
+def both(seed: int, healthy: float = 0.0) -> Any:
+    """A minibatch of two sources of the stream; of the first one's positives few are known."""
+    broken, sound = of(1, "stream", seed), of(2, "stream", seed + 5_000)
+    known = np.random.default_rng(seed).random(128) < healthy
+    return joined([replace(broken, labels=broken.labels * known), sound])
+
+
+def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -> None:
+    """Together half of the expected positives still come: one state for both would see nothing."""
+    learner = make_towers("mixture", "stream", sources=3)
+    for seed in range(60):
+        learner.learn(of(0, "batch", seed))
+        learner.learn(both(seed, healthy=1.0))
+    for seed in range(500, 512):
+        learner.learn(both(seed))
+    _, broken, sound = learner.guards()["mixture"]
+    assert (broken.paused, broken.pauses) == (True, 1)
+    assert (sound.paused, sound.pauses) == (False, 0)
+    history, held, never = learner.left_out()["stream"].paused
+    assert held > 5 * 128
+    assert (history, never) == (0, 0)
+    assert learner.learnt()["stream"] == [0, 72 * 128 - held, 72 * 128]
+
+    rows, column = minibatch("stream", 900), 2
+    assert learner.columns[column].name == "mixture/memory"
+    scores = learner.score(rows)
+    assert (scores[:, 0] != scores[:, column]).any(), "the sound one goes on teaching what answers"
+    before = parts(learner)
+    only_sound = make_towers("mixture", "stream", sources=3)
+    learner.save(tmp_path)
+    only_sound.load(tmp_path)
+    learner.learn(both(600))
+    only_sound.learn(of(2, "stream", 600 + 5_000))
+    here, there = parts(learner), parts(only_sound)
+    of_models = [n for n in before if n.startswith(("mixture_", "stream_"))]
+    assert any((before[name] != here[name]).any() for name in of_models)
+    for name in of_models:
+        np.testing.assert_allclose(here[name], there[name], rtol=1e-5, atol=1e-7)
+
+    again = make_towers("mixture", "stream", sources=3)
+    again.load(tmp_path)
+    assert again.guards()["stream"][1].paused
+    for seed in range(700, 712):
+        again.learn(both(seed, healthy=1.0))
+    assert not again.guards()["stream"][1].paused
+
+
+def test_memory_answers_where_all_sources_are_held() -> None:
+    learner = make_towers("mixture", "stream", sources=3)
+    for seed in range(60):
+        learner.learn(of(0, "batch", seed))
+        learner.learn(both(seed, healthy=1.0))
+    for seed in range(500, 512):
+        silent_too = both(seed)
+        learner.learn(replace(silent_too, labels=np.zeros_like(silent_too.labels)))
+    assert all(state.paused for state in learner.guards()["mixture"][1:])
+    scores = learner.score(minibatch("stream", 900))
+    np.testing.assert_array_equal(scores[:, 0], scores[:, 2])
+
+
+def test_a_checkpoint_of_one_state_for_all_sources_goes_on(tmp_path: Path) -> None:
+    """As the version before wrote it: paused stays paused, and each source takes the sums over."""
+    import tensorflow as tf
+
+    from forebay.mixture.models.towers_learner import VARIABLES
+
+    learner = make_towers("mixture", "stream", sources=3)
+    warm(learner)
+    for seed in range(500, 512):
+        learner.learn(silent(seed))
+    learner.save(tmp_path)
+    file = tf.train.load_checkpoint(str(tmp_path / VARIABLES))
+    found = {}
+    for key in file.get_variable_to_shape_map():
+        name, _, rest = key.removeprefix("variables/").partition("/.ATTRIBUTES")
+        if rest:
+            value = file.get_tensor(key)
+            found[name] = tf.Variable(value[1] if name.startswith("guard_") else value)
+    del found["guard_seen"]
+    tf.train.Checkpoint(variables=found).write(str(tmp_path / VARIABLES))
+    again = make_towers("mixture", "stream", sources=3)
+    again.load(tmp_path)
+    scores = again.score(minibatch("stream", 900))
+    np.testing.assert_array_equal(scores[:, 0], scores[:, 2])
+    for one in (learner, again):
+        one.learn(silent(600))
+    assert again.guards()["stream"][1] == learner.guards()["stream"][1]
+    assert again.guards()["stream"][1].paused
+    for seed in range(700, 712):
+        again.learn(of(1, "stream", seed))
+    history, state, other = again.guards()["stream"]
+    assert (history, state.paused, other) == (None, False, None)
+    scores = again.score(minibatch("stream", 900))
+    assert (scores[:, 0] != scores[:, 2]).any()
 
 
 @pytest.mark.parametrize(
