@@ -30,7 +30,9 @@ def summarise_scores(
 
     Differences are taken of event scores where there are any; else of the scores at publication,
     by complete labels where any are known, or by fresh ones: `scored_at` and `label` say which.
-    corrected: what variants are to the label, where it has a correction of its own.
+    While complete labels are still to come, fresh ones decide nothing: whoever learnt these best
+    would look better than who corrects them. corrected: what variants are to the label, where it
+    has a correction of its own.
     """
     columns, fresh, true = pooled_aucs(boards)
     completeness = label_completeness([board for board in boards if board.all_here] or boards)
@@ -42,6 +44,7 @@ def summarise_scores(
     )
     counted = counted_windows(events)
     event = pool(one.auc for one in counted)
+    waits = any(not board.all_here and not board.joined.all() for board in boards)
     return {
         "paradigms": {
             column.name: {
@@ -55,7 +58,7 @@ def summarise_scores(
         "label": "complete" if event or true else "fresh",
         "differences": _differences(counted[0].columns, event)
         if event
-        else _differences(columns, true or fresh),
+        else _differences(columns, true or (None if waits else fresh)),
         "label_completeness": completeness,
         "label_ages": label_ages(boards),
         "warnings": [warning] if warning else [],

@@ -108,9 +108,11 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
             }
             for column, places in over_seeds(columns).items()
         },
-        "sources": _pooled_parts(columns, [one.sources for one in counted]),
+        "sources": _pooled_parts(columns, _by_name(one.sources for one in counted)),
         "slices": {
-            feature: _pooled_parts(columns, [one.slices.get(feature, {}) for one in counted])
+            feature: _pooled_parts(
+                columns, _bounded(_by_name(one.slices.get(feature, {}) for one in counted))
+            )
             for feature in dict.fromkeys(name for one in counted for name in one.slices)
         },
     }
@@ -161,14 +163,18 @@ def _auc_of(rows: EventRows, mask: Mask) -> AucEstimate | None:
     return estimate_auc(rows.labels[mask], rows.scores[mask]) if rows.columns else None
 
 
-def _pooled_parts(columns: Sequence[str], windows: Iterable[Mapping[str, Part]]) -> Json:
-    """AUCs of each part over windows, by answer; of one class in every window there is none."""
+def _by_name(windows: Iterable[Mapping[str, Part]]) -> dict[str, list[Part]]:
     found: dict[str, list[Part]] = {}
     for window in windows:
         for name, part in window.items():
             found.setdefault(name, []).append(part)
+    return found
+
+
+def _pooled_parts(columns: Sequence[str], parts: Mapping[str, Sequence[Part]]) -> Json:
+    """AUCs of each part over windows, by answer; of one class in every window there is none."""
     pooled: Json = {}
-    for name, several in found.items():
+    for name, several in parts.items():
         auc = pool(part.auc for part in several)
         rows = sum(part.rows for part in several)
         positives = sum(part.positives for part in several)
@@ -182,6 +188,15 @@ def _pooled_parts(columns: Sequence[str], windows: Iterable[Mapping[str, Part]])
             for column, places in over_seeds(columns).items()
         }
     return pooled
+
+
+def _bounded(parts: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
+    """Those with the most rows, and the rest together: each window may have others."""
+    by_rows = sorted(parts, key=lambda name: -sum(part.rows for part in parts[name]))
+    shown = [name for name in by_rows if name != REST][:SLICE_VALUES_MAX]
+    bounded = {name: several for name, several in parts.items() if name in shown}
+    rest = [part for name, several in parts.items() if name not in shown for part in several]
+    return bounded | ({REST: rest} if rest else {})
 
 
 def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int | None) -> Json:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
 # What `forebay_version` holds: the newest revision in `migrations/`.
-REVISION = "0002"
+REVISION = "0003"
 
 METADATA = MetaData(
     naming_convention={

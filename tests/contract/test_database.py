@@ -154,8 +154,8 @@ class DatabaseSuite:
     @pytest.mark.parametrize(
         ("found", "said"),
         [
-            ("0003", r"revision '0003', and .* needs '0002'\. A newer version .* use that one$"),
-            ("0001", "An older version wrote them: use that one, or set FOREBAY_HOME, and FOREB"),
+            ("0004", r"revision '0004', and .* needs '0003'\. A newer version .* use that one$"),
+            ("0002", "An older version wrote them: use that one, or set FOREBAY_HOME, and FOREB"),
         ],
     )
     def test_tables_of_another_revision_are_refused(

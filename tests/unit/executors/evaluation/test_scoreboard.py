@@ -244,3 +244,14 @@ def test_seeds_are_one_variant_and_towers_no_rivals() -> None:
     late = window_metrics(replace(found, all_here=False))
     assert late["stream"]["words_true"] == "1.000 so far, 3 of 3 rows judged"
     assert summarise_scores([replace(found, all_here=False)])["label"] == "fresh"
+
+
+def test_fresh_labels_decide_nothing_while_complete_ones_are_to_come() -> None:
+    """Of rows that are published early, who says that hardly any is positive looks best."""
+    unknown = board(("mixture", "stream"), [0, 1, 0], [np.nan] * 3)
+    assert len(summarise_scores([unknown])["differences"]) == 1
+    waiting = summarise_scores([replace(unknown, all_here=False)])
+    assert (waiting["differences"], waiting["label"]) == ([], "fresh")
+    assert waiting["paradigms"]["stream"]["auc_fresh"]["value"] == 0.5
+    known = board(("mixture", "stream"), [0, 1, 0], [0, 1, 0])
+    assert len(summarise_scores([replace(known, all_here=False)])["differences"]) == 1

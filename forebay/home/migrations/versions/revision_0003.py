@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
-revision, down_revision = "0002", None
+revision, down_revision = "0003", None
 
 
 def upgrade() -> None:
