@@ -11,7 +11,8 @@ judged by its complete label. A market whose labels stop coming for hours is run
 the guard. The tables go to docs/learning.md between its markers and, for machines, to
 mixture/metrics/learning.json, and from there what `forebay check` advises to
 mixture/advice/regimes.json; all stay as they are with --quick, or with fewer markets. `--keep`
-names a folder of finished runs: what is in it is not run again.
+names a folder of finished runs: what is in it is not run again, and with `--finished` nothing else
+is: each table says which seeds it is of.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from learning_figures import Run, figures_of, summarised
 from learning_page import page_text, write_page
 from learning_regimes import write_table
 from market_replay import DAYS, HISTORY_HOURS, SPAN, replay_market
-from replay import Span, Window
+from replay import Span
 from variants import train_of, variants
 
 from forebay.demo.ad_market import MARKETS, generate
@@ -42,9 +43,6 @@ HOURLY = 2_000
 DELAYS = ("head", "fnw")
 # Days, what of them is learnt and judged, events an hour, corrections.
 QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24, HISTORY_HOURS), 250, DELAYS[:1])
-# What a variant costs is measured after so many hours, when its functions are traced.
-COST_FROM, COST_DAYS = 30, 3
-COST_SPAN = Span(COST_DAYS * 24, 0, COST_FROM, 0)
 
 
 class Task(NamedTuple):
@@ -74,21 +72,6 @@ def run(task: Task, options: dict[str, Any]) -> Run:
     return figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
 
 
-def cost(wanted: dict[str, str]) -> float:
-    """CPU milliseconds that one variant alone takes for a minibatch, scoring included."""
-    marks: list[tuple[float, int]] = []
-
-    def mark(window: Window) -> None:
-        marks.append((time.process_time(), window.steps))
-
-    market = MARKETS["late conversions"]
-    events = generate(market, 1, days=COST_DAYS)
-    train = train_of([wanted], guard=False)
-    replay_market(market, events, train, {}, span=COST_SPAN, after_window=mark)
-    (began, before), (ended, after) = marks[COST_FROM], marks[-1]
-    return 1e3 * (ended - began) / (after - before)
-
-
 def main() -> None:
     arguments = _arguments()
     names = arguments.markets or list(MARKETS)
@@ -99,14 +82,13 @@ def main() -> None:
         for name in names
         for guard in ((False, True) if MARKETS[name].outages else (False,))
     ]
+    if arguments.finished:
+        tasks = [task for task in tasks if (arguments.keep / task.file_name).is_file()]
     with ProcessPoolExecutor(
         arguments.processes, mp_context=multiprocessing.get_context("spawn")
     ) as pool:
         runs = _run_all(pool, tasks, arguments)
-        alone = [] if arguments.quick else variants(DELAYS)
-        names = ["+".join(each.values()) for each in alone]
-        costs = dict(zip(names, pool.map(cost, alone), strict=True))
-    found = summarised(runs, costs)
+    found = summarised(runs)
     if arguments.quick or arguments.markets:
         print(page_text(found, _command(arguments)))
         return
@@ -157,7 +139,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, help="folder of finished runs")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--model", type=json.loads, default={}, help="options of the model, JSON")
+    parser.add_argument("--finished", action="store_true", help="only runs that are in --keep")
     arguments = parser.parse_args()
+    if arguments.finished and arguments.keep is None:
+        parser.error("--finished needs --keep: the folder of the runs")
     arguments.seeds = arguments.seeds or ((1,) if arguments.quick else SEEDS)
     return arguments
 

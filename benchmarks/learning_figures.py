@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -78,13 +78,12 @@ def pooled_auc(found: Replayed, rows: npt.NDArray[np.bool_] | None = None) -> Au
     return pooled
 
 
-def summarised(runs: Sequence[Run], costs: Mapping[str, float]) -> dict[str, Any]:
+def summarised(runs: Sequence[Run]) -> dict[str, Any]:
     """Means over seeds and 95% intervals of differences, by market; what the tables show."""
     markets = dict.fromkeys((run.market, run.guarded) for run in runs)
     return {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "seeds": sorted({run.seed for run in runs}),
-        "cpu_milliseconds": dict(costs),
         "markets": [
             _market([run for run in runs if (run.market, run.guarded) == key], *key)
             for key in markets
@@ -99,7 +98,9 @@ def _market(runs: Sequence[Run], name: str, guarded: bool) -> dict[str, Any]:  #
     return {
         "market": name,
         "guarded": guarded,
+        "seeds": [run.seed for run in runs],
         "completeness": [min(run.completeness for run in runs), max(r.completeness for r in runs)],
+        "cpu_seconds": _mean([run.cpu_seconds for run in runs]),
         "events": round(_mean([run.events for run in runs])),
         "baselines": baselines,
         "variants": {each: _variant(each, pairs) for each in names},

@@ -33,14 +33,9 @@ def write_between(page: Path, markers: tuple[str, str], new: str) -> None:
 
 def page_text(found: dict[str, Any], command: str) -> str:
     """All tables, each with its market's conditions."""
-    seeds = ", ".join(map(str, found["seeds"]))
-    lines = [f"Measured on {found['date']} with seeds {seeds}: `{command}`.", ""]
+    lines = [f"Measured on {found['date']}: `{command}`.", ""]
     for market in found["markets"]:
         lines += [*_market(market), ""]
-    if costs := found["cpu_milliseconds"]:
-        lines += ["### CPU", "", "Of one variant alone, for a minibatch of 256 rows:", ""]
-        lines += ["| variant | CPU ms |", "|---|---|"]
-        lines += [f"| `{name}` | {cost:.1f} |" for name, cost in costs.items()]
     return "\n".join(lines).rstrip()
 
 
@@ -49,10 +44,12 @@ def _market(market: dict[str, Any]) -> Iterator[str]:
     guarded = ", with the guard" if market["guarded"] else ""
     yield f"### {market['market'].capitalize()}{guarded}"
     yield ""
+    seeds, baselines = ", ".join(map(str, market["seeds"])), ", ".join(market["baselines"])
     known = f"{low:.0f}-{high:.0f}%" if round(low) != round(high) else f"{low:.0f}%"
     yield (
         f"{known} of the stream's conversions are known at publication; {market['events']:,} events"
-        f" judged a seed. The best uncorrected tower by seed: {', '.join(market['baselines'])}."
+        f" judged a seed. The best uncorrected tower of seeds {seeds}: {baselines}. All variants"
+        f" together take {market['cpu_seconds']:.0f} CPU-s a seed."
     )
     yield ""
     yield _HEAD

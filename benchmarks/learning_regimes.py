@@ -29,14 +29,14 @@ def table_of(found: dict[str, Any]) -> RegimeTable:
         origin="generated markets, every variant on the same rows, scored at the event's time",
         command=COMMAND,
         regimes=tuple(
-            regime_of(each, len(found["seeds"]))
+            regime_of(each)
             for each in found["markets"]
             if each["guarded"] or each["market"] not in guarded
         ),
     )
 
 
-def regime_of(found: dict[str, Any], seeds: int) -> Regime:
+def regime_of(found: dict[str, Any]) -> Regime:
     """One market as a regime."""
     market = MARKETS[found["market"]]
     low, high = found["completeness"]
@@ -46,7 +46,7 @@ def regime_of(found: dict[str, Any], seeds: int) -> Regime:
         completeness=(low + high) / 2,
         stream_share=market.stream_share,
         crowded=market.user_buckets < USERS,
-        seeds=seeds,
+        seeds=len(found["seeds"]),
         variants=tuple(
             _variant(name, figures) for name, figures in sorted(found["variants"].items())
         ),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from learning_page import write_between
 from market_replay import prepared
 from replay import ROWS, minibatches
-from variants import PARADIGMS, train_of
+from variants import PARADIGMS, train_of, variants
 
 from forebay.config.datasets import Feed
 from forebay.demo.ad_market import MARKETS, generate
@@ -47,8 +47,7 @@ class Trained(NamedTuple):
 
 TRAINED = (
     Trained("`mixture`, mode `paper`", [{"paradigm": "mixture"}], {"mixture": {"mode": "paper"}}),
-    Trained("`mixture`", [{"paradigm": "mixture"}], {}),
-    Trained("`mixture+head`", _CORRECTED[:1], {}),
+    *(Trained(f"`{'+'.join(each.values())}`", [each], {}) for each in variants(("head", "fnw"))),
     Trained("`mixture+head` with its guard", _CORRECTED[:1], {}, guard=True),
     Trained("all five paradigms", [{"paradigm": "mixture"}, *_SINGLE], {}),
     Trained(

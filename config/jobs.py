@@ -140,14 +140,15 @@ class PublishSpec(Spec):
     `when: gate` lets another paradigm of `train.compare` serve where event scores say that it is
     significantly better by `metric`: than the declared one (`against: best_paradigm`), or than the
     one that serves now (`against: served`). Until `min_rows` rows of the newest windows are judged,
-    all labels of these windows there and of both classes, the declared one serves.
+    all labels of these windows there and of both classes, the declared one serves. The more rows,
+    the seldomer it changes its mind: docs/learning.md says how often.
     """
 
     when: Literal["always", "never", "gate"] = "always"
     metric: GateMetric = "auc"
     against: Literal["best_paradigm", "served"] = "best_paradigm"
     min_rows: int = Field(
-        default=10_000, ge=2, description="Judged rows of the newest windows that decide"
+        default=30_000, ge=2, description="Judged rows of the newest windows that decide"
     )
     label: str | None = Field(
         default=None,

@@ -24,6 +24,7 @@ def market(name: str, guarded: bool, variants: dict[str, Any]) -> dict[str, Any]
     return {
         "market": name,
         "guarded": guarded,
+        "seeds": [1, 2, 3],
         "completeness": [0.4, 0.5],
         "variants": variants,
     }

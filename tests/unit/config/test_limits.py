@@ -85,7 +85,7 @@ NUMBERS = {
     "ProgressDeadlinesSpec.data": "default 5m",
     "ProgressDeadlinesSpec.driver": "default 5m",
     "ProgressDeadlinesSpec.trainer": "default 5m",
-    "PublishSpec.min_rows": "default 10000, >= 2",
+    "PublishSpec.min_rows": "default 30000, >= 2",
     "PublishSpec.windows_kept": ">= 1, <= 1000000000",
     "ReadySpec.silent_max": "default 1d",
     "ReadySpec.wait": "default 0s",
