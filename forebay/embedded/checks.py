@@ -16,9 +16,9 @@ from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
 from forebay.embedded.postgres.account import OWN, SHARED, SHARED_REMEDY, is_made_later
 from forebay.embedded.postgres.place import database_place, nearest_folder
-from forebay.errors import ForebayError
+from forebay.errors import ConfigError, ForebayError
 from forebay.executors.wire.sockets import sockets_problem
-from forebay.home.privacy import exposed, mode_text
+from forebay.home.privacy import exposed, mode_text, require_own
 from forebay.home.store import STORE_NAME
 from forebay.system.extras import missing_modules
 from forebay.system.message import Message
@@ -137,6 +137,12 @@ def _privacy(layout: Layout) -> Iterator[Check]:
     if not found:
         mode = mode_text(layout.home.root)
         yield Check(name="privacy", state="ok", found=mode or "made for this user alone")
+    store = os.environ.get(STORE_NAME, "")
+    try:
+        if store.startswith("/"):
+            require_own(Path(store), STORE_NAME)
+    except ConfigError as error:
+        yield Check(name="privacy", state="failure", found="no store", remedy=str(error))
 
 
 def _folders_outside(layout: Layout) -> Iterator[Path]:

@@ -108,7 +108,7 @@ class ParquetPlanner:
         """A footer, or that nothing says when its rows happened."""
         if isinstance(footer, str) or files.low is not None:
             return footer
-        if (footer.state != ALL_NULL).all() or (footer.state == KNOWN).any():
+        if ALL_NULL not in footer.state or KNOWN in footer.state:
             return footer
         return (
             f"no row has a time in {self._event_time!r}: name another event_time, or say with "

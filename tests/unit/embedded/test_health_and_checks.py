@@ -19,6 +19,7 @@ from forebay.embedded.airflow.health import component_health, last_beat
 from forebay.embedded.checks import all_checks, essential_checks
 from forebay.embedded.layout import Layout
 from forebay.executors.wire import sockets
+from forebay.home import privacy
 from forebay.home.paths import Home
 
 BEAT = "2026-03-01T07:00:00.5+00:00"
@@ -162,6 +163,18 @@ def test_up_refuses_an_unfit_machine(
     assert cli.run(["up", "--config", str(tmp_path / "config")]) == 4
     assert "this machine is not ready: memory" in capsys.readouterr().err
     assert not (home / "airflow" / "endpoint.json").exists()
+
+
+def test_a_store_of_somebody_else_is_a_failure(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "elsewhere"
+    store.mkdir(mode=0o700)
+    monkeypatch.setenv("FOREBAY_STORE", str(store))
+    monkeypatch.setattr(privacy, "_trusted", lambda: (os.geteuid() + 1,))
+    remedies = [each.remedy for each in all_checks(Layout(Home(home))) if each.found == "no store"]
+    assert len(remedies) == 1
+    assert f"{store} belongs to " in remedies[0]
 
 
 def test_settings_of_another_airflow_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
