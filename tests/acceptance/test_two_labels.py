@@ -89,7 +89,7 @@ def test_the_model_answers_both_by_name(trained: tuple[Project, dict[str, Any]])
     project, summary = trained
     outputs = json.loads((Path(summary["model"]) / "features.json").read_text())["outputs"]
     assert outputs == ["click", "sale", "memory_of_click", "memory_of_sale"]
-    done = project.forebay("score", summary["model"], "--row", json.dumps(ROW), "-o", "json")
+    done = project.forebay("score", summary["model"], "--row", json.dumps(ROW), "--output", "json")
     (row,) = json.loads(done.stdout)
     assert list(row) == outputs
     assert 0 < row["sale"] < row["click"] < 1
