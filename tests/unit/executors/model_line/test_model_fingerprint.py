@@ -35,7 +35,9 @@ def fingerprint(**labels: Any) -> str:
 
 
 def several(name: str, **changes: Any) -> str:
-    return fingerprint(labels={**LABELS, name: {**LABELS.get(name, {"column": "n"}), **changes}})
+    return fingerprint(
+        named_labels={**LABELS, name: {**LABELS.get(name, {"column": "n"}), **changes}}
+    )
 
 
 def test_one_label_has_the_fingerprint_that_its_lines_have() -> None:
@@ -60,9 +62,9 @@ def test_what_may_change_from_one_window_to_the_next(name: str, changes: dict[st
     ],
 )
 def test_what_makes_another_model(name: str, changes: dict[str, Any]) -> None:
-    assert several(name, **changes) != fingerprint(labels=LABELS)
+    assert several(name, **changes) != fingerprint(named_labels=LABELS)
 
 
 def test_the_order_of_labels_is_that_of_outputs() -> None:
     turned = dict(reversed(LABELS.items()))
-    assert fingerprint(labels=turned) != fingerprint(labels=LABELS)
+    assert fingerprint(named_labels=turned) != fingerprint(named_labels=LABELS)
