@@ -50,7 +50,7 @@ class DatasetSpec(Spec):
     end: Instant | None = Field(default=None, description="No window starts at or after this")
     event_id: str | list[str] = Field(description="Column or columns that identify one event")
     label: LabelSpec | None = None
-    labels: dict[str, NamedLabelSpec] = Field(
+    named_labels: dict[str, NamedLabelSpec] = Field(
         default={},
         max_length=LABELS_MAX,
         description="Several labels in place of `label`, by name: one model learns all of them, "
@@ -85,12 +85,12 @@ class DatasetSpec(Spec):
 
     @model_validator(mode="after")
     def _one_label_or_several(self) -> Self:
-        if self.label is None and not self.labels:
+        if self.label is None and not self.named_labels:
             raise ValueError("label is missing: name the column that says what is positive")
-        if self.label is not None and self.labels:
-            raise ValueError("give label, or several of them as labels, not both")
-        if len(self.labels) == 1:
-            raise ValueError("labels names one alone: write it as `label`, without a name")
+        if self.label is not None and self.named_labels:
+            raise ValueError("give label, or several of them as named_labels, not both")
+        if len(self.named_labels) == 1:
+            raise ValueError("named_labels names one alone: write it as `label`, without a name")
         return self
 
     @model_validator(mode="after")
@@ -111,7 +111,7 @@ class DatasetSpec(Spec):
     @property
     def targets(self) -> Mapping[str, LabelSpec]:
         """What is learnt: each of several labels by name, the first one first; one alone by ""."""
-        return self.labels if self.label is None else {"": self.label}
+        return self.named_labels if self.label is None else {"": self.label}
 
     def label_named(self, name: str) -> LabelSpec:
         """One of several labels; "" is the only one, or the first."""

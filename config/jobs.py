@@ -152,8 +152,8 @@ class PublishSpec(Spec):
     )
     label: str | None = Field(
         default=None,
-        description="Of several labels (`dataset.labels`), the one by whose event scores the gate "
-        "decides; null: the first",
+        description="Of several labels (`dataset.named_labels`), the one by whose event scores "
+        "the gate decides; null: the first",
     )
     windows_kept: int | None = Field(
         default=None,

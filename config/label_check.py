@@ -19,7 +19,7 @@ from forebay.config.yaml_positions import Document, KeyPath
 
 def label_path(name: str) -> KeyPath:
     """Where a label is declared: one of several by its name, the only one by ""."""
-    return ("dataset", "labels", name) if name else ("dataset", "label")
+    return ("dataset", "named_labels", name) if name else ("dataset", "label")
 
 
 def check_labels(

@@ -11,13 +11,13 @@ from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
 from forebay.system.names import is_name
 
-_LABELS: KeyPath = ("dataset", "labels")
+_LABELS: KeyPath = ("dataset", "named_labels")
 # Of a label: what says which rows are positive.
 _RULE = {"column", "positive", "greater_than", "less_than"}
 
 
 def check_several(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    """Problems of `dataset.labels`, and of what names a label elsewhere."""
+    """Problems of `dataset.named_labels`, and of what names a label elsewhere."""
     yield from _names(document, spec)
     yield from _doubles(document, spec)
     yield from _corrected(document, spec)
@@ -25,7 +25,7 @@ def check_several(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
 
 
 def _names(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    for name in spec.dataset.labels:
+    for name in spec.dataset.named_labels:
         if not is_name(name):
             message = (
                 f"label {name!r}: a name is a letter and up to 62 letters, digits, _ or -, since "
@@ -43,7 +43,7 @@ def _names(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
 def _doubles(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     """Two outputs that learn the same."""
     seen: dict[str, str] = {}
-    for name, label in spec.dataset.labels.items():
+    for name, label in spec.dataset.named_labels.items():
         rule = label.model_dump_json(include=_RULE)
         if rule in seen:
             message = (
@@ -57,7 +57,7 @@ def _doubles(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
 
 def _corrected(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     """A label's correction that no variant applies, and variants with nothing to correct."""
-    labels = spec.dataset.labels
+    labels = spec.dataset.named_labels
     correcting = [each for each in spec.train.variants if each.delay != "none"]
     if not correcting:
         for name, label in labels.items():
@@ -69,7 +69,7 @@ def _corrected(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
                 yield document.problem((*_LABELS, name, "delay"), "label-delay", message)
     elif labels and not any(_is_late(label, spec) for label in labels.values()):
         message = (
-            "labels: each of them says `delay: none`, and variants are to correct late ones "
+            "named_labels: each of them says `delay: none`, and variants are to correct late ones "
             "(train.delay, train.compare): remove it from one label, or from the variants"
         )
         yield document.problem(_LABELS, "label-delay", message, at_key=True)
@@ -80,7 +80,7 @@ def _is_late(label: NamedLabelSpec, spec: PipelineSpec) -> bool:
 
 
 def _published(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    name, labels = spec.job.publish.label, spec.dataset.labels
+    name, labels = spec.job.publish.label, spec.dataset.named_labels
     path: KeyPath = ("job", "publish", "label")
     if name is None:
         return

@@ -70,7 +70,7 @@ def _labels(dataset: DatasetSpec) -> dict[str, Any]:
     left_out = _OF_ROWS | _OF_LEARNING
     rules = {
         name: label.model_dump(mode="json", exclude=left_out)
-        for name, label in dataset.labels.items()
+        for name, label in dataset.named_labels.items()
     }
     return {"labels": rules}
 

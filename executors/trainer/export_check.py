@@ -103,11 +103,8 @@ def check_served(
     """
     rows = made_up_rows(layout)
     trained = learner.score(_minibatch(rows, dataset, source, layout))
-    columns, answering = list(learner.columns), variant or learner.paradigms[0]
     answers = {
-        label or SCORE: trained[
-            :, columns.index(ScoreColumn(answering, label=dataset.label_key(label)))
-        ]
+        label or SCORE: trained[:, _place(learner, variant, dataset.label_key(label))]
         for label in dataset.targets
     }
     if not all(np.isfinite(one).all() for one in answers.values()):
@@ -117,6 +114,14 @@ def check_served(
         _difference(directory, rows, one, np.array([row[output] for row in served]))
         for output, one in answers.items()
     )
+
+
+def _place(learner: Learner, variant: str | None, label: str) -> int:
+    """The column of scores that holds a variant's answer to a label, see `label_key`."""
+    if variant is None and not label:
+        return 0
+    answering = ScoreColumn(variant or learner.paradigms[0], label=label)
+    return list(learner.columns).index(answering)
 
 
 def _difference(

@@ -89,7 +89,7 @@ def test_the_model_answers_both_by_name(trained: tuple[Project, dict[str, Any]])
     project, summary = trained
     outputs = json.loads((Path(summary["model"]) / "features.json").read_text())["outputs"]
     assert outputs == ["click", "sale", "memory_of_click", "memory_of_sale"]
-    done = project.forebay("score", summary["model"], "--row", json.dumps(ROW), "-o", "json")
+    done = project.forebay("score", summary["model"], "--row", json.dumps(ROW), "--output", "json")
     (row,) = json.loads(done.stdout)
     assert list(row) == outputs
     assert 0 < row["sale"] < row["click"] < 1
@@ -133,7 +133,7 @@ def test_a_window_judged_later_is_judged_as_at_once(
 
 def test_another_label_is_another_model(trained: tuple[Project, dict[str, Any]]) -> None:
     project, _ = trained
-    project.pipeline["dataset"]["labels"]["visit"] = {"column": "mobile"}
+    project.pipeline["dataset"]["named_labels"]["visit"] = {"column": "mobile"}
     del project.pipeline["dataset"]["features"]["mobile"]
     project.write_pipeline()
     done = project.forebay("run", "ads", "--from", "2026-03-04", "--to", "2026-03-04", check=False)

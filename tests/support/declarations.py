@@ -208,7 +208,7 @@ def declarations() -> dict[str, Value]:
         files[f"pipelines/{rule}.yaml"] = other
     several = copy.deepcopy(_PIPELINE)
     first = several["dataset"].pop("label")
-    several["dataset"]["labels"] = {
+    several["dataset"]["named_labels"] = {
         "click": {**first, "delay": "none", "weight": 1.5, "label_join": "48h"},
         "expensive": {"column": "clicked", "greater_than": 0.5},
         "cheap": {"column": "clicked", "less_than": 0.5},

@@ -81,7 +81,7 @@ def make_towers(
     start_tensorflow(THREADS)
     from forebay.mixture.make_learner import make_learner
 
-    answers: dict[str, Any] = {} if labels is None else {"label": None, "labels": labels}
+    answers: dict[str, Any] = {} if labels is None else {"label": None, "named_labels": labels}
     pipeline = PipelineSpec.model_validate(
         {
             "name": "p",

@@ -82,7 +82,7 @@ def two_labels(root: Path, rows: int = ROWS, **train: Any) -> Project:
     """Three windows of a day; `train` is added to what the pipeline says there."""
     pipeline = ads_pipeline("towers")
     del pipeline["dataset"]["label"]
-    pipeline["dataset"]["labels"] = {name: dict(label) for name, label in LABELS.items()}
+    pipeline["dataset"]["named_labels"] = {name: dict(label) for name, label in LABELS.items()}
     pipeline["train"] |= {"delay": "head", "compare": ["stream"], "minibatch_rows": 256} | train
     project = Project(root, pipeline)
     for day in range(DAYS):

@@ -45,7 +45,7 @@ NUMBERS = {
     "CrossFeature.columns": "items >= 2",
     "CrossFeature.dimension": "default 8, >= 1, <= 1024",
     "DatasetSpec.features": "keys >= 1",
-    "DatasetSpec.labels": "keys <= 8",
+    "DatasetSpec.named_labels": "keys <= 8",
     "DatasetSpec.plan_ahead_windows": "default 400, >= 1",
     "DatasetSpec.queue_unit": "default 1.0, > 0",
     "DatasetSpec.slices": "items <= 8",

@@ -30,7 +30,7 @@ def declared(tmp_path: Path) -> Declared:
         source["columns"] = {**source["columns"], "sold": "int", "known": "timestamp"}
         source["event_time"] = "at"
     del made.dataset["label"]
-    made.dataset["labels"] = {name: dict(label) for name, label in LABELS.items()}
+    made.dataset["named_labels"] = {name: dict(label) for name, label in LABELS.items()}
     made.dataset["streams"]["old"]["offset"] = "24h"
     made.pipeline["train"] = {"delay": "head", "compare": ["stream"]}
     return made
@@ -47,7 +47,11 @@ def labelled(**changes: Any) -> DatasetSpec:
 
 def test_all_that_fits(declared: Declared) -> None:
     assert declared.problems() == []
-    declared.dataset["labels"]["high"] = {"column": "clicked", "greater_than": 0.5, "weight": 3}
+    declared.dataset["named_labels"]["high"] = {
+        "column": "clicked",
+        "greater_than": 0.5,
+        "weight": 3,
+    }
     declared.pipeline["job"] = {"publish": {"when": "gate", "label": "sale"}}
     assert declared.problems() == []
 
@@ -55,9 +59,9 @@ def test_all_that_fits(declared: Declared) -> None:
 def test_one_label_or_several_by_name() -> None:
     one = dataset({"y": {"encode": "hash", "buckets": 9}})
     assert (list(one.targets), one.further_labels) == ([""], [])
-    two = labelled(labels=LABELS)
+    two = labelled(named_labels=LABELS)
     assert (list(two.targets), two.further_labels) == (["click", "sale"], ["sale"])
-    assert two.label_named("") is two.labels["click"]
+    assert two.label_named("") is two.named_labels["click"]
     keys = [two.label_key(name) for name in ("click", "sale", None)]
     assert keys == ["", "sale", ""]
     assert one.label_key(None) == ""
@@ -67,10 +71,10 @@ def test_one_label_or_several_by_name() -> None:
     ("changes", "words"),
     [
         ({}, "label is missing"),
-        ({"labels": LABELS, "label": {"column": "y"}}, "not both"),
-        ({"labels": {"click": LABELS["click"]}}, "write it as `label`"),
-        ({"labels": {f"l{n}": {"column": "y"} for n in range(9)}}, "at most 8"),
-        ({"labels": LABELS | {"x": {"column": "y", "weight": 0}}}, "greater than 0"),
+        ({"named_labels": LABELS, "label": {"column": "y"}}, "not both"),
+        ({"named_labels": {"click": LABELS["click"]}}, "write it as `label`"),
+        ({"named_labels": {f"l{n}": {"column": "y"} for n in range(9)}}, "at most 8"),
+        ({"named_labels": LABELS | {"x": {"column": "y", "weight": 0}}}, "greater than 0"),
     ],
 )
 def test_what_is_no_set_of_labels(changes: dict[str, Any], words: str) -> None:
@@ -88,14 +92,19 @@ def test_what_is_no_set_of_labels(changes: dict[str, Any], words: str) -> None:
     ],
 )
 def test_a_label_says_how_variants_that_correct_do_so(variant: Any, own: Any, meant: str) -> None:
-    label = labelled(labels=LABELS | {"x": {"column": "y", "delay": own}}).labels["x"]
+    label = labelled(named_labels=LABELS | {"x": {"column": "y", "delay": own}}).named_labels["x"]
     assert delay_of(label, Variant("stream", variant)) == meant
 
 
 def test_labels_that_are_joined_and_how_far() -> None:
     labels = LABELS | {"late": {"column": "y", "label_join": "72h"}}
     found = PipelineSpec.model_validate(
-        {**PIPELINE, "name": "p", "dataset": labelled(labels=labels), "train": {"delay": "head"}}
+        {
+            **PIPELINE,
+            "name": "p",
+            "dataset": labelled(named_labels=labels),
+            "train": {"delay": "head"},
+        }
     )
     assert joined_labels(found) == ["sale", "late"]
     spec = found.dataset
@@ -105,29 +114,29 @@ def test_labels_that_are_joined_and_how_far() -> None:
 
 
 def test_a_second_label_that_says_the_same(declared: Declared) -> None:
-    declared.dataset["labels"]["again"] = {"column": "clicked"}
+    declared.dataset["named_labels"]["again"] = {"column": "clicked"}
     assert declared.only() == ("label-twice", "", "column: clicked")
     assert "by the same rule as label 'click'" in message(declared)
 
 
 @pytest.mark.parametrize(("name", "words"), [("a b", "a name is"), ("memory_of_a", "another name")])
 def test_names_are_those_of_outputs(declared: Declared, name: str, words: str) -> None:
-    declared.dataset["labels"][name] = {"column": "mobile"}
+    declared.dataset["named_labels"][name] = {"column": "mobile"}
     code, _, line = declared.only()
     assert (code, line) == ("name", f"{name}:")
     assert words in message(declared)
 
 
 def test_a_column_that_no_source_has(declared: Declared) -> None:
-    declared.dataset["labels"]["sale"]["column"] = "sodl"
+    declared.dataset["named_labels"]["sale"]["column"] = "sodl"
     assert declared.only() == ("unknown-column", "sold", "column: sodl")
     assert message(declared).startswith("label 'sale': column 'sodl' is not declared")
 
 
 def test_each_labels_rule_fits_its_column(declared: Declared) -> None:
-    declared.dataset["labels"]["sale"]["positive"] = "yes"
+    declared.dataset["named_labels"]["sale"]["positive"] = "yes"
     assert declared.only()[0] == "positive-type"
-    declared.dataset["labels"]["sale"] = {"column": "sold", "negative": 0}
+    declared.dataset["named_labels"]["sale"] = {"column": "sold", "negative": 0}
     assert declared.only() == ("label-rule", "", "negative: 0")
 
 
@@ -140,14 +149,14 @@ def test_no_feature_reads_a_label_or_when_it_was_known(declared: Declared) -> No
 
 
 def test_known_at_and_label_join_of_each(declared: Declared) -> None:
-    declared.dataset["labels"]["sale"]["known_at"] = "knwon"
+    declared.dataset["named_labels"]["sale"]["known_at"] = "knwon"
     assert declared.only() == ("known-at", "known", "known_at: knwon")
-    declared.dataset["labels"]["sale"] = {"column": "sold", "label_join": "5h"}
+    declared.dataset["named_labels"]["sale"] = {"column": "sold", "label_join": "5h"}
     assert declared.only() == ("label-join", "1d", "label_join: 5h")
 
 
 def test_a_correction_that_no_variant_makes(declared: Declared) -> None:
-    declared.dataset["labels"]["sale"]["delay"] = "fnw"
+    declared.dataset["named_labels"]["sale"]["delay"] = "fnw"
     assert declared.problems() == []
     declared.pipeline["train"] = {"paradigm": "mixture"}
     assert declared.only() == ("label-delay", "", "delay: fnw")
@@ -155,8 +164,8 @@ def test_a_correction_that_no_variant_makes(declared: Declared) -> None:
 
 
 def test_variants_with_nothing_to_correct(declared: Declared) -> None:
-    declared.dataset["labels"]["sale"]["delay"] = "none"
-    assert declared.only() == ("label-delay", "", "labels:")
+    declared.dataset["named_labels"]["sale"]["delay"] = "none"
+    assert declared.only() == ("label-delay", "", "named_labels:")
 
 
 @pytest.mark.parametrize(

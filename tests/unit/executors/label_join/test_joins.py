@@ -46,7 +46,7 @@ def spec(count: int = 2) -> PipelineSpec:
                 "window": "1h",
                 "start": "2026-03-01",
                 "event_id": "event",
-                "labels": {
+                "named_labels": {
                     "click": {"column": "clicked", "delay": "none"},
                     "sale": {"column": "clicked", "greater_than": 1},
                     "visit": {"column": "clicked", "greater_than": 2, "label_join": "48h"},

@@ -32,7 +32,7 @@ def encoded(
 ) -> tuple[Encoded, Minibatch]:
     columns = {"n": "float", "z": "int", "v": "int", "at": "timestamp", "sold": "timestamp"}
     spec = source({**columns, "seen": "timestamp"}).model_copy(update={"event_time": "at"})
-    data = dataset(FEATURES, label=None, labels=LABELS)
+    data = dataset(FEATURES, label=None, named_labels=LABELS)
     layout = FeatureLayout.of(data, spec.columns)
     count = len(rows["y"])
     made = {
