@@ -37,7 +37,7 @@ from forebay.executors.wire.messages import (
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.home.paths import Home
-from forebay.mixture.features.encode import served_schema
+from forebay.mixture.features.served import served_schema
 from forebay.mixture.queue.queue import PrioritisedQueue
 from forebay.system.activities import progressed
 from forebay.system.error_report import ErrorReport
