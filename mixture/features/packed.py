@@ -13,9 +13,10 @@ from forebay.mixture.features.values import Ints
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.library import Kernels
 
-# What is written at a time stays in a core's cache: rows by this many bytes.
+# What is written at a time stays in a core's cache, and its pages in the table that finds them.
 _BLOCK_BYTES = 128 << 10
-_BLOCK_ROWS_MIN, _BLOCK_ROWS_MAX = 16, 1024
+_BLOCK_ROWS_MIN, _BLOCK_ROWS_MAX = 256, 1024
+_LINE_FLOATS = 16  # features that kernels encode at a time
 _ROOM = 4096  # for the joined texts of one row; more where a row needs it
 _INT_TEXT = 24
 
@@ -64,7 +65,7 @@ def _dense(kernels: Kernels, views: Views, plans: Plans) -> tuple[pa.Array, Ints
     width, rows = len(plans.dense), views.rows
     target = pa.allocate_buffer(4 * rows * width)
     flags, block = np.zeros(width, np.int64), _block(4 * width)
-    scratch = np.empty(block, np.float64)
+    scratch = np.empty((8 + 4 * _LINE_FLOATS) * block, np.uint8)
     kernels.encode_dense(
         *(views.address, plans.dense.ctypes.data, plans.scalings.ctypes.data, width, rows, block),
         *(target.address, flags.ctypes.data, scratch.ctypes.data),

@@ -54,6 +54,14 @@ def kernels() -> Kernels:
         return _loaded()
 
 
+def start_kernels() -> None:
+    """Load the entries before they are needed; what goes wrong is said to whoever needs them."""
+    try:
+        kernels()
+    except ForebayError as error:
+        _LOG.warning("%s", error)
+
+
 @functools.cache
 def _loaded() -> Kernels:
     machine = target_machine()

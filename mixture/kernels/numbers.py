@@ -25,6 +25,7 @@ _LARGEST_32 = float(np.finfo(np.float32).max)
 _NAN = float("nan")
 _MICROSECONDS, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000
 _FIRST_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
+_LINE_FLOATS = 16
 _SCALING_WIDTH = 3  # mean, scale, what stands for null
 
 # Of FreeBSD's s_log1p.c.
@@ -120,8 +121,8 @@ def log1p(value: float) -> float:
 
 
 @kernel
-def _scale_column(plan: int, scaling: int, source: int, count: int, target: int, width: int) -> int:
-    """Doubles to every `width`th float from an address on; how many floats are not finite."""
+def _scale_column(plan: int, scaling: int, source: int, count: int, target: int) -> int:
+    """Doubles to floats; how many of these are not finite."""
     mean, scale, missing = load_f64(scaling, 0), load_f64(scaling, 1), load_f64(scaling, 2)
     odd = 0
     if load_i64(plan, codes.METHOD) == codes.LOG1P:
@@ -133,32 +134,55 @@ def _scale_column(plan: int, scaling: int, source: int, count: int, target: int,
         scaled = missing if value != value else (value - mean) / scale
         narrow = np.float32(scaled)
         odd += 0 if abs(narrow) <= _LARGEST_32 else 1
-        store_f32(target, place * width, narrow)
+        store_f32(target, place, narrow)
     return odd
 
 
+@kernel
+def _encode_tile(
+    views: int, plans: int, scalings: int, begin: int, end: int, width: int,
+    first: int, some: int, target: int, flags: int, scratch: int,
+) -> None:  # fmt: skip
+    """Features from `begin` to `end` of `some` rows from `first` on, column by column, then turned.
+
+    A row of them is written at once: stores to as many pages as there are rows would be slow.
+    """
+    turned = scratch + 8 * some
+    for number in range(begin, end):
+        plan = plans + 8 * codes.PLAN_WIDTH * number
+        view = views + 8 * codes.VIEW_WIDTH * load_i64(plan, codes.VIEW)
+        found = load_i64(flags, number)
+        if read_numbers(view, load_i64(plan, codes.PART), first, some, scratch) != 0:
+            found |= codes.MAYBE_NOT_STORED_FINITE
+        scaling = scalings + 8 * _SCALING_WIDTH * number
+        column = turned + 4 * some * (number - begin)
+        if _scale_column(plan, scaling, scratch, some, column) != 0:
+            found |= codes.NOT_ENCODED_FINITE
+        store_i64(flags, number, found)
+    for row in range(some):
+        start = target + 4 * ((first + row) * width + begin)
+        for number in range(end - begin):
+            store_f32(start, number, load_f32(turned, number * some + row))
+
+
 def encode_dense(
-    views: int, plans: int, scalings: int, count: int, rows: int, block: int,
+    views: int, plans: int, scalings: int, width: int, rows: int, block: int,
     target: int, flags: int, scratch: int,
 ) -> int:  # fmt: skip
-    """Numeric features side by side: float32[rows, count] from `target` on.
+    """Numeric features side by side: float32[rows, width] from `target` on.
 
-    `block` rows at a time, so that what is written stays in the processor's cache. scalings: mean,
-    scale and what stands for null, as doubles. flags: int64[count]. scratch: double[block].
+    As many features at a time as fill a line of the processor's cache, of `block` rows: what is
+    written stays there until it is complete. scalings: mean, scale and what stands for null, as
+    doubles. flags: int64[width]. scratch: double[block] and float32[16, block].
     """
-    first = 0
-    while first < rows:
-        some = min(block, rows - first)
-        for number in range(count):
-            plan = plans + 8 * codes.PLAN_WIDTH * number
-            view = views + 8 * codes.VIEW_WIDTH * load_i64(plan, codes.VIEW)
-            found = load_i64(flags, number)
-            if read_numbers(view, load_i64(plan, codes.PART), first, some, scratch) != 0:
-                found |= codes.MAYBE_NOT_STORED_FINITE
-            scaling = scalings + 8 * _SCALING_WIDTH * number
-            start = target + 4 * (first * count + number)
-            if _scale_column(plan, scaling, scratch, some, start, count) != 0:
-                found |= codes.NOT_ENCODED_FINITE
-            store_i64(flags, number, found)
-        first += some
+    begin = 0
+    while begin < width:
+        end, first = min(begin + _LINE_FLOATS, width), 0
+        while first < rows:
+            some = min(block, rows - first)
+            _encode_tile(
+                views, plans, scalings, begin, end, width, first, some, target, flags, scratch
+            )
+            first += some
+        begin = end
     return 0
