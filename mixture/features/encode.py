@@ -16,9 +16,9 @@ from forebay.mixture.features import bad_rows
 from forebay.mixture.features.arrow_columns import ColumnTable
 from forebay.mixture.features.bad_rows import BadRows
 from forebay.mixture.features.event_ids import event_ids
+from forebay.mixture.features.feature_rows import FeatureRows, encode_rows
 from forebay.mixture.features.labels import labels
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.features.packed import Packed, pack
 from forebay.mixture.features.plans import Plans
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.features.served_times import NO_TIMES, ServedTimes
@@ -100,30 +100,30 @@ class Encoder:
         since 1970 UTC.
         """
         entries = kernels()
-        packed = pack(entries, self._table.views(entries, batch), self._plans)
+        encoded = encode_rows(entries, self._table.views(entries, batch), self._plans)
         identity = [self._typed(batch, name) for name in self._event_id]
         stored, kind = self._typed(batch, self._label.column)
         label = labels(stored, self._label, kind)
         bad, layout = BadRows(), self._layout
         bad_rows.check_ids(bad, identity)
-        if packed.may_hold(codes.MAYBE_NOT_STORED_FINITE):
+        if encoded.may_hold(codes.MAYBE_NOT_STORED_FINITE):
             bad_rows.check_stored(bad, batch, self._read)
         bad_rows.check_labels(bad, stored, self._label, kind)
         happened = self._instants(batch, self._event_time)
         known = self._instants(batch, self._known_at)
         bad_rows.check_known(bad, known, happened)
-        lists = {each.name: found for each, found in zip(layout.lists, packed.lists, strict=True)}
+        lists = {each.name: found for each, found in zip(layout.lists, encoded.lists, strict=True)}
         bad_rows.check_lists(bad, lists)
-        if packed.may_hold(codes.NOT_ENCODED_FINITE):
-            self._check_encoded(bad, batch, packed)
+        if encoded.may_hold(codes.NOT_ENCODED_FINITE):
+            self._check_encoded(bad, batch, encoded)
         columns = [
             pa.array(row_ids),
             event_ids(identity),
             pa.array(label),
             *(pa.array(values) for values in self._served_times(happened, known, published)),
-            *([packed.dense] if layout.dense else []),
-            *([packed.ids] if layout.ids else []),
-            *packed.lists,
+            *([encoded.dense] if layout.dense else []),
+            *([encoded.ids] if layout.ids else []),
+            *encoded.lists,
         ]
         served = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         not_known = None
@@ -131,8 +131,8 @@ class Encoder:
             not_known = ~unknown(known) & (known >= window_end)
         return Encoded(served, np.isnan(label), bad.reasons, not_known)
 
-    def _check_encoded(self, bad: BadRows, batch: pa.RecordBatch, packed: Packed) -> None:
-        values = packed.dense.values.to_numpy().reshape(batch.num_rows, -1)
+    def _check_encoded(self, bad: BadRows, batch: pa.RecordBatch, encoded: FeatureRows) -> None:
+        values = encoded.dense.values.to_numpy().reshape(batch.num_rows, -1)
         for place, feature in enumerate(self._layout.dense):
             column = self._layout.columns_of(feature)[0]
             bad_rows.check_encoded(bad, feature, column, values[:, place], batch.column(column))

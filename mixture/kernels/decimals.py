@@ -5,7 +5,7 @@ Texts of up to 16 characters are hashed in registers and never written.
 
 from __future__ import annotations
 
-from forebay.mixture.kernels.fingerprint64 import (
+from forebay.mixture.kernels.fingerprint import (
     fingerprint64,
     of_1_to_3,
     of_4_to_7,

@@ -10,7 +10,7 @@ from forebay.mixture.kernels.decimals import (
     fingerprint64_of_small,
     write_decimal,
 )
-from forebay.mixture.kernels.fingerprint64 import fingerprint64, high_product
+from forebay.mixture.kernels.fingerprint import fingerprint64, high_product
 from forebay.mixture.kernels.memory import (
     inlined,
     kernel,

@@ -22,7 +22,7 @@ _INT_TEXT = 24
 
 
 @dataclass(frozen=True)
-class Packed:
+class FeatureRows:
     """What the kernels made of one batch of N rows.
 
     dense: list of float32[D] for each row; ids: of int64[C]. lists: one for
@@ -42,7 +42,7 @@ class Packed:
         return any((flags & flag).any() for flags in every)
 
 
-def pack(kernels: Kernels, views: Views, plans: Plans) -> Packed:
+def encode_rows(kernels: Kernels, views: Views, plans: Plans) -> FeatureRows:
     """Encode all features."""
     dense, dense_flags = _dense(kernels, views, plans)
     ids, ids_flags = id_rows(kernels, views, plans.ids)
@@ -51,7 +51,7 @@ def pack(kernels: Kernels, views: Views, plans: Plans) -> Packed:
         _list(kernels, views, plans.lists[place], lists_flags[place:])
         for place in range(len(plans.lists))
     ]
-    return Packed(
+    return FeatureRows(
         dense=_side_by_side(dense, len(plans.dense), pa.float32()),
         ids=_side_by_side(ids, len(plans.ids), pa.int64()),
         lists=lists,
