@@ -1,10 +1,15 @@
-"""Generated Criteo-like rows: a label, 13 floats, 26 ids, one list of ids; and their YAML."""
+"""Generated rows and their YAML, in three shapes.
+
+- `criteo`: a label, 13 floats, 26 ids, one list of ids.
+- `numeric`: the label and the floats of these alone.
+- `wide`: a label and 3,200 floats.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +26,24 @@ CARDINALITIES = [
 IDS = [f"c{number}" for number in range(len(CARDINALITIES))]
 
 
-def rows(count: int, seed: int) -> pa.Table:
+class Shape(NamedTuple):
+    """Which columns there are, and how many rows a row group and a minibatch have."""
+
+    floats: list[str]
+    ids: list[str]
+    lists: list[str]
+    group_rows: int = 32_768
+    minibatch_rows: int = 8192
+
+
+SHAPES = {
+    "criteo": Shape(FLOATS, IDS, ["history"]),
+    "numeric": Shape(FLOATS, [], []),
+    "wide": Shape([f"f{number}" for number in range(3200)], [], [], 1024, 1024),
+}
+
+
+def rows(count: int, seed: int, shape: Shape = SHAPES["criteo"]) -> pa.Table:
     """`count` rows spread over one day, sorted by time."""
     random = np.random.default_rng(seed)
     at = np.sort(random.integers(0, 86_400_000_000, count)) + np.datetime64("2026-03-01", "us")
@@ -30,23 +52,26 @@ def rows(count: int, seed: int) -> pa.Table:
         "at": pa.array(at, pa.timestamp("us", tz="UTC")),
         "label": (random.random(count) < 0.03).astype(np.int8),
     }
-    for name in FLOATS:
+    for name in shape.floats:
         columns[name] = random.lognormal(0.0, 1.0, count).astype(np.float32)
-    for name, cardinality in zip(IDS, CARDINALITIES, strict=True):
+    for name, cardinality in zip(shape.ids, CARDINALITIES, strict=False):
         columns[name] = np.exp(random.random(count) * np.log(cardinality)).astype(np.int64)
-    lengths = random.integers(1, 32, count)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    values = np.exp(random.random(int(offsets[-1])) * np.log(100_000)).astype(np.int64)
-    columns["history"] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+    for name in shape.lists:
+        lengths = random.integers(1, 32, count)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        values = np.exp(random.random(int(offsets[-1])) * np.log(100_000)).astype(np.int64)
+        columns[name] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
     return pa.table(columns)
 
 
-def write(root: Path, row_count: int, windows: int, files: int = 4) -> None:
+def write(
+    root: Path, row_count: int, windows: int, files: int = 4, shape: Shape = SHAPES["criteo"]
+) -> None:
     """Write `windows` equal days below root/data and the project that reads them."""
     for window in range(windows):
         folder = root / "data" / f"date={DAY.replace(day=1 + window):%Y-%m-%d}"
         folder.mkdir(parents=True)
-        table = rows(row_count, seed=window)
+        table = rows(row_count, window, shape)
         shift = pa.scalar(window * 86_400_000_000, pa.duration("us"))
         moved = pa.compute.add(table.column("at"), shift)
         table = table.set_column(table.schema.get_field_index("at"), "at", moved)
@@ -56,18 +81,18 @@ def write(root: Path, row_count: int, windows: int, files: int = 4) -> None:
                 table.slice(number * step, step),
                 folder / f"part-{number}.parquet",
                 compression="snappy",
-                row_group_size=32_768,
+                row_group_size=shape.group_rows,
             )
     for kind, name, value in (
-        ("sources", "impressions", _source()),
-        ("pipelines", "criteo", _pipeline()),
+        ("sources", "impressions", _source(shape)),
+        ("pipelines", "criteo", _pipeline(shape)),
     ):
         path = root / "config" / kind / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(value, sort_keys=False))
 
 
-def _source() -> dict[str, Any]:
+def _source(shape: Shape) -> dict[str, Any]:
     return {
         "kind": "parquet",
         "options": {"path": "data", "window_path": "date={date}/*.parquet"},
@@ -75,22 +100,23 @@ def _source() -> dict[str, Any]:
             "event": "int",
             "at": "timestamp",
             "label": "int",
-            **dict.fromkeys(FLOATS, "float"),
-            **dict.fromkeys(IDS, "int"),
-            "history": "list<int>",
+            **dict.fromkeys(shape.floats, "float"),
+            **dict.fromkeys(shape.ids, "int"),
+            **dict.fromkeys(shape.lists, "list<int>"),
         },
         "event_time": "at",
     }
 
 
-def _pipeline() -> dict[str, Any]:
+def _pipeline(shape: Shape) -> dict[str, Any]:
     features: dict[str, Any] = {
-        name: {"encode": "numeric", "transform": "log1p"} for name in FLOATS
+        name: {"encode": "numeric", "transform": "log1p"} for name in shape.floats
     }
-    for name, cardinality in zip(IDS, CARDINALITIES, strict=True):
+    for name, cardinality in zip(shape.ids, CARDINALITIES, strict=False):
         buckets = min(cardinality + 2, 100_000)
         features[name] = {"encode": "hash", "buckets": buckets, "dimension": 8}
-    features["history"] = {"encode": "hash", "buckets": 100_000, "dimension": 8}
+    for name in shape.lists:
+        features[name] = {"encode": "hash", "buckets": 100_000, "dimension": 8}
     return {
         "dataset": {
             "start": "2026-03-01",
@@ -100,5 +126,5 @@ def _pipeline() -> dict[str, Any]:
             "features": features,
         },
         "model": {"kind": "count"},
-        "train": {"paradigm": "batch", "minibatch_rows": 8192},
+        "train": {"paradigm": "batch", "minibatch_rows": shape.minibatch_rows},
     }

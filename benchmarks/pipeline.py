@@ -4,7 +4,10 @@ Three variants on the same generated rows, interleaved in every round:
 
 - `decode`: pyarrow alone reads all columns of the window's files, one thread.
 - `transfer`: driver + data executor -> this process, which counts rows (a trivial step).
-- `training`: the same path, and every minibatch trains the towers (TensorFlow).
+- `training`: the same path, and every minibatch trains the towers (TensorFlow); not with
+  `--no-training`.
+
+`--shape` says which rows: `criteo.py` has the shapes.
 
 CPU is what the kernel charged to each process id between the first and the last row; imports,
 process starts and graph tracing are outside. Run it alone: `python benchmarks/pipeline.py`.
@@ -62,11 +65,11 @@ def cpu_seconds(pid: int) -> float:
     return times.user + times.system
 
 
-def decode(files: list[Path]) -> int:
+def decode(files: list[Path], batch_rows: int) -> int:
     rows = 0
     for path in files:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            for batch in file.iter_batches(8192, use_threads=False):
+            for batch in file.iter_batches(batch_rows, use_threads=False):
                 rows += batch.num_rows
     return rows
 
@@ -153,31 +156,40 @@ def show(name: str, measure: Measure) -> None:
         print(f"{'':<10} CPU us/row  {process:<9} {spread(values, '.3f')}")
 
 
+def towers(roles: Roles) -> Learner:
+    """What learns from the rows, in the place of what counts them."""
+    kind = roles.pipeline.model.model_copy(update={"kind": "towers"})
+    pipeline = roles.pipeline.model_copy(update={"model": kind})
+    return make_learner(pipeline, roles.columns, 1, threads=2)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000, help="rows in one window")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--shape", choices=criteo.SHAPES, default="criteo")
+    parser.add_argument("--no-training", action="store_true")
     options = parser.parse_args()
     print(f"load at start: {os.getloadavg()}; {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
+        shape = criteo.SHAPES[options.shape]
         windows = 2 * (options.rounds + 1)
-        criteo.write(root, options.rows, windows)
+        criteo.write(root, options.rows, windows, shape=shape)
         roles = Roles(root, Home(root / "home"), windows)
-        towers = roles.pipeline.model_copy(
-            update={"model": roles.pipeline.model.model_copy(update={"kind": "towers"})}
-        )
-        learner = make_learner(towers, roles.columns, 1, threads=2)
+        learner = None if options.no_training else towers(roles)
         counter = CountingLearner(1)
-        measures = {name: Measure() for name in ("decode", "transfer", "training")}
+        names = ["decode", "transfer", *([] if learner is None else ["training"])]
+        measures = {name: Measure() for name in names}
         try:
             for number in range(options.rounds + 1):
                 files = sorted((root / "data").glob(f"date=2026-03-{2 * number + 1:02d}/*"))
                 results = {
-                    "decode": timed(lambda files=files: decode(files)),
+                    "decode": timed(lambda files=files: decode(files, shape.minibatch_rows)),
                     "transfer": roles.consume(2 * number, counter),
-                    "training": roles.consume(2 * number + 1, learner),
                 }
+                if learner is not None:
+                    results["training"] = roles.consume(2 * number + 1, learner)
                 if number:  # the first round warms caches and traces graphs
                     for name, result in results.items():
                         measures[name].add(*result)
@@ -190,6 +202,10 @@ def main() -> None:
         measures["decode"].rows_per_second
     )
     print(f"transfer / decode  {ratio:.2f} of the bare rate")
+    bare = statistics.median(measures["decode"].cpu["reader"])
+    for process in ("executor", "trainer"):
+        cpu = statistics.median(measures["transfer"].cpu[process])
+        print(f"{process} / decode  {cpu / bare:.2f} of the bare CPU")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import Phase
-from forebay.mixture.features.encode import Encoder, to_minibatch
+from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import to_minibatch
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
 

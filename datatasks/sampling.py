@@ -214,7 +214,7 @@ def _sample(
     declared = source.spec.columns
     schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
     return Sample(
-        table=pa.Table.from_batches([each.batch for each in found], schema),
+        table=pa.Table.from_batches([each.batch.cast(schema) for each in found], schema),
         times_us=np.concatenate([np.zeros(0, np.int64), *(each.times_us for each in found)]),
         read_rows=sum(each.read_rows for each in found),
         stored_rows=stored,

@@ -185,7 +185,8 @@ class DeadRow(Message):
 class Chunk:
     """Consecutive rows of one task, in reading order.
 
-    batch: the asked columns in declared Arrow types (`ARROW_TYPES`), N rows.
+    batch: the asked columns in declared Arrow types (`ARROW_TYPES`), N rows. A float may also be a
+        float32 as it is stored.
     row_ids: int64[N], the physical identity of each row (docs/guarantees.md).
     parts, rows: int64[N] each, the position of each row itself.
     hours: int32[N], whole hours from data_from to the row's time, never negative (see `hours`).

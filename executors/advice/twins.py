@@ -32,7 +32,7 @@ from forebay.mixture.advice.completeness import (
     FreshRows,
     measure_completeness,
 )
-from forebay.mixture.features.fingerprint import event_ids
+from forebay.mixture.features.event_ids import event_ids
 from forebay.mixture.features.labels import labels
 from forebay.system.instants import from_us, to_us
 
@@ -176,7 +176,8 @@ def _delays(dataset: DatasetSpec, rows: Rows, label: str) -> Floats:
 
 def _ids(dataset: DatasetSpec, rows: Rows) -> npt.NDArray[np.int64]:
     columns = dataset.event_id_columns
-    return event_ids([(_column(rows, name), rows.spec.columns[name]) for name in columns])
+    found = event_ids([(_column(rows, name), rows.spec.columns[name]) for name in columns])
+    return np.asarray(found.to_numpy())
 
 
 def _labels(dataset: DatasetSpec, rows: Rows, label: str) -> Floats:

@@ -37,7 +37,8 @@ from forebay.executors.wire.messages import (
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.home.paths import Home
-from forebay.mixture.features.encode import served_schema
+from forebay.mixture.features.served import served_schema
+from forebay.mixture.kernels.library import start_kernels
 from forebay.mixture.queue.queue import PrioritisedQueue
 from forebay.system.activities import progressed
 from forebay.system.error_report import ErrorReport
@@ -85,6 +86,7 @@ class DataExecutor:
             InfrastructureError: when no driver answers any more.
         """
         start_arrow(self._kinds)
+        threading.Thread(target=start_kernels, name="kernels", daemon=True).start()
         self._server.start()
         self._register()
         self._beats.start()

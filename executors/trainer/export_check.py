@@ -28,8 +28,9 @@ from forebay.config.features import (
 from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.errors import ExportError, TrainingError
-from forebay.mixture.features.encode import Encoder, scaled, to_minibatch
+from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import to_minibatch
 from forebay.mixture.features.values import HOUR
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
@@ -216,7 +217,8 @@ def _typed(value: str | float, kind: ColumnType) -> _Value | None:
 def _moderate(value: _Value | None, spec: NumericFeature) -> bool:
     if value is None:
         return True
-    return bool(abs(scaled(np.array([float(value)]), spec)[0]) <= _NUMBER_MAX)
+    number = math.log1p(max(float(value), 0.0)) if spec.transform == "log1p" else float(value)
+    return abs(number - spec.mean) <= _NUMBER_MAX * abs(spec.scale)
 
 
 def _drawn(random: np.random.Generator, kind: ColumnType, values: Iterator[object]) -> object:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from forebay.config.datasets import Feed
 from forebay.datatasks.tasks import TaskProgress, further
-from forebay.mixture.features.encode import to_minibatch
+from forebay.mixture.features.served import to_minibatch
 from forebay.mixture.minibatch import Minibatch
 
 if TYPE_CHECKING:

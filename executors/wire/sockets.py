@@ -15,7 +15,6 @@ import os
 import re
 import secrets
 import socket
-import stat
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,11 +22,12 @@ from tempfile import TemporaryDirectory
 from forebay.errors import InfrastructureError
 from forebay.executors.wire.tokens import new_token, read_token, write_token
 from forebay.system.files import writing
+from forebay.system.private_folder import open_private
 
 FOLDER = "sockets"
 _SCHEME = "unix:"
 _NAME = re.compile(r"[a-z]+-[0-9]+\.[0-9a-f]{16}")
-_PRIVATE, _OTHERS = 0o700, 0o077
+_PRIVATE = 0o700
 
 
 class JobSocket:
@@ -71,7 +71,7 @@ def listen(job_dir: Path, role: str, index: int) -> JobSocket:
     name = f"{role}-{index}.{secrets.token_hex(8)}"
     with writing(folder):
         folder.mkdir(mode=_PRIVATE, exist_ok=True)
-        descriptor = _opened(folder)
+        descriptor = open_private(folder)
         try:
             for old in folder.glob(f"{role}-{index}.*"):
                 os.unlink(old.name, dir_fd=descriptor)
@@ -94,7 +94,7 @@ def dial(job_dir: Path, address: str) -> JobSocket:
     name = address.removeprefix(_SCHEME)
     if not address.startswith(_SCHEME) or not _NAME.fullmatch(name):
         raise InfrastructureError(f"{address!r} is no address of a job's process")
-    descriptor = _opened(job_dir / FOLDER)
+    descriptor = open_private(job_dir / FOLDER)
     try:
         return JobSocket(descriptor, name, read_token(descriptor, name))
     except BaseException:
@@ -109,7 +109,7 @@ def sockets_problem(folder: Path) -> str:
     """
     try:
         with TemporaryDirectory(prefix=".forebay-", dir=folder) as made:
-            descriptor = _opened(Path(made))
+            descriptor = open_private(Path(made))
             try:
                 _require_sockets(folder, descriptor, "probe")
             finally:
@@ -117,22 +117,6 @@ def sockets_problem(folder: Path) -> str:
     except (OSError, InfrastructureError) as error:
         return str(error)
     return ""
-
-
-def _opened(folder: Path) -> int:
-    """A descriptor of a folder that this user owns, and that no other user may enter.
-
-    Never of what a link leads to.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    found = os.fstat(descriptor)
-    if found.st_uid == os.geteuid() and not found.st_mode & _OTHERS:
-        return descriptor
-    os.close(descriptor)
-    raise InfrastructureError(
-        f"{folder} belongs to user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}, and "
-        f"only user {os.geteuid()} may enter it: remove it and run again"
-    )
 
 
 def _require_sockets(folder: Path, descriptor: int, name: str) -> None:

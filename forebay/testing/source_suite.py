@@ -28,7 +28,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sampling import SampleLimits, sample_rows
-from forebay.datatasks.sources.common.base import ARROW_TYPES, Scan, Source
+from forebay.datatasks.sources.common.base import Scan, Source, is_held
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
 from forebay.testing.source_data import (
@@ -108,7 +108,7 @@ class SourceBase(ABC):
         for chunk in chunks:
             assert chunk.batch.schema.names == list(columns)
             for name in columns:
-                assert chunk.batch.schema.field(name).type == ARROW_TYPES[COLUMNS[name]]
+                assert is_held(chunk.batch.schema.field(name).type, COLUMNS[name])
             sizes = {len(chunk.row_ids), len(chunk.parts), len(chunk.rows), len(chunk.hours)}
             if chunk.published is not None:
                 sizes.add(len(chunk.published))

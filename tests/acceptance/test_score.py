@@ -13,7 +13,8 @@ import pytest
 from support.learning import dataset, layout_of, make_towers, record_batch, source
 
 from forebay.cli import run
-from forebay.mixture.features.encode import Encoder, to_minibatch
+from forebay.mixture.features.encode import Encoder
+from forebay.mixture.features.served import to_minibatch
 
 COLUMNS = {
     "user": "string",

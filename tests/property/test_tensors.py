@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.learning import dataset, record_batch, source
 
-from forebay.mixture.features.encode import Encoder, to_minibatch
+from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import to_minibatch
 from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.served_features import ServedFeatures
 from forebay.mixture.tensorflow_start import start_tensorflow

@@ -33,6 +33,19 @@ ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
 }
 
 
+def is_held(stored: pa.DataType, declared: ColumnType) -> bool:
+    """Whether the column of a chunk may have this type: the declared one, or float32 for float.
+
+    Every float32 is the same value as a double.
+    """
+    if declared is ColumnType.FLOAT:
+        return stored.id in _FLOATS
+    return bool(stored.equals(ARROW_TYPES[declared]))
+
+
+_FLOATS = {pa.float32().id, pa.float64().id}
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something wrong between declaration and storage. `path` is the key in the source's YAML."""

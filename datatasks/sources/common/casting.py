@@ -14,7 +14,7 @@ import pyarrow.types as pat
 
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.spelling import nearest
-from forebay.datatasks.sources.common.base import ARROW_TYPES, Finding
+from forebay.datatasks.sources.common.base import ARROW_TYPES, Finding, is_held
 from forebay.datatasks.sources.common.odd_values import odd_values
 from forebay.datatasks.sources.common.times import as_utc
 
@@ -33,22 +33,25 @@ class Fitted:
 
 
 def fit(
-    batch: pa.RecordBatch, columns: Sequence[str], declared: Mapping[str, ColumnType]
+    batch: pa.RecordBatch,
+    columns: Sequence[str],
+    declared: Mapping[str, ColumnType],
+    *,
+    as_held: bool = False,
 ) -> Fitted:
     """Cast `columns` of a stored batch. Bad rows hold nulls in the columns that did not fit.
 
-    The batch has every column, of a type that `castable` allows (see `column_problem`).
+    The batch has every column, of a type that `castable` allows (see `column_problem`). as_held:
+    leave alone what a chunk may hold as it is stored (`is_held`).
     """
-    arrays: list[pa.Array] = []
+    fitted = batch.select(list(columns)).replace_schema_metadata()
     bad: dict[int, str] = {}
-    for name in columns:
-        array, reasons = _fit_array(batch.column(name), name, declared[name])
-        arrays.append(array)
-        bad = reasons | bad
-    schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
-    if not arrays:
-        return Fitted(batch.select([]), bad)
-    return Fitted(pa.RecordBatch.from_arrays(arrays, schema=schema), bad)
+    for place, (name, stored) in enumerate(zip(columns, fitted.schema.types, strict=True)):
+        if not (as_held and is_held(stored, declared[name])):
+            array, reasons = _fit_array(fitted.column(place), name, declared[name])
+            fitted = fitted.set_column(place, name, array)
+            bad = reasons | bad
+    return Fitted(fitted, bad)
 
 
 def castable(stored: pa.DataType, declared: ColumnType) -> bool:
@@ -64,6 +67,12 @@ def castable(stored: pa.DataType, declared: ColumnType) -> bool:
 
 def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
     """What is wrong with a declared column in a stored schema; an empty text when nothing is."""
+    index = schema.get_field_index(name)
+    if index >= 0:  # no list of all names for each of many columns
+        stored = schema.field(index).type
+        if castable(stored, declared):
+            return ""
+        return f"column {name!r} is stored as {stored}, which cannot be read as {declared.value}"
     try:
         names = schema.names
     except UnicodeDecodeError as error:
@@ -72,13 +81,7 @@ def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
         guess = nearest(name, names)
         way_out = f"did you mean {guess!r}?" if guess else f"it has {_some(names)}"
         return f"there is no column {name!r}: {way_out}"
-    index = schema.get_field_index(name)
-    if index < 0:
-        return f"column {name!r} stands there twice"
-    stored = schema.field(index).type
-    if castable(stored, declared):
-        return ""
-    return f"column {name!r} is stored as {stored}, which cannot be read as {declared.value}"
+    return f"column {name!r} stands there twice"
 
 
 def column_findings(

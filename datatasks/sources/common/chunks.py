@@ -60,7 +60,7 @@ def to_chunk(
     Raises:
         DataError: for the first bad row, when the policy is `fail`.
     """
-    fitted = fit(stored.batch, columns, declared)
+    fitted = fit(stored.batch, columns, declared, as_held=True)
     bad = {**fitted.bad, **stored.bad}
     parts = np.full(len(stored.rows), stored.part, np.int64)
     chunk = Chunk(
@@ -251,7 +251,12 @@ def _joined_published(chunks: list[Chunk]) -> Ints | None:
 
 def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if batches[0].num_columns:
-        return pa.concat_batches(batches)
+        first, *others = [each.schema for each in batches]
+        if all(first.equals(other) for other in others):
+            return pa.concat_batches(batches)
+        # Some files have float32 where others have float64.
+        wider = pa.unify_schemas([first, *others], promote_options="permissive")
+        return pa.concat_batches([each.cast(wider) for each in batches])
     return without_columns(sum(batch.num_rows for batch in batches))
 
 

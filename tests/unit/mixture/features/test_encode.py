@@ -13,17 +13,12 @@ import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
 
 from forebay.config.datasets import DatasetSpec
-from forebay.config.features import NumericFeature
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.sources import SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features.bad_rows import LIST_ITEMS_MAX
-from forebay.mixture.features.encode import (
-    Encoder,
-    ids,
-    served_schema,
-    to_minibatch,
-)
+from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import served_schema, to_minibatch
 from forebay.mixture.features.served_times import ServedTimes
 
 MICROSECOND_BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -32,7 +27,14 @@ MICROSECOND_BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC
 def column(encode_as: dict[str, Any], kind: str, values: list[Any]) -> list[Any]:
     found, layout = encode({"f": encode_as}, {"c": kind}, {"c": values})
     assert found.batch.schema == served_schema(layout)
-    return found.batch.column(3).to_pylist()
+    return values_of(found.batch)
+
+
+def values_of(batch: pa.RecordBatch) -> list[Any]:
+    """Of a feature that is alone in its layout."""
+    values = batch.column(3).to_pylist()
+    is_single = pa.types.is_fixed_size_list(batch.column(3).type)
+    return [one for (one,) in values] if is_single else values
 
 
 def bucket(text: str, buckets: int) -> int:
@@ -65,11 +67,6 @@ def test_vocabulary_knows_null_and_unknown() -> None:
     assert column(feature, "string", ["x", "5", "y", None, ""]) == [2, 3, 1, 0, 0]
     whole = {"encode": "vocabulary", "column": "c", "values": [4, 5]}
     assert column(whole, "int", [5, 6, None]) == [3, 1, 0]
-
-
-def test_a_number_has_no_ids() -> None:
-    with pytest.raises(TypeError, match="numeric makes no ids"):
-        ids(NumericFeature(encode="numeric"), pa.array([1]), ColumnType.INT)
 
 
 def test_bucketise_counts_boundaries_at_or_below() -> None:
@@ -106,7 +103,7 @@ def test_cross_joins_texts_and_takes_null_as_empty() -> None:
     rows = {"a": ["x", None], "b": [3, None]}
     feature = {"encode": "cross", "columns": ["a", "b"], "buckets": 97}
     found, _ = encode({"f": feature}, {"a": "string", "b": "int"}, rows)
-    assert found.batch.column(3).to_pylist() == [bucket("x\x1f3", 97), bucket("\x1f", 97)]
+    assert values_of(found.batch) == [bucket("x\x1f3", 97), bucket("\x1f", 97)]
 
 
 @pytest.mark.parametrize(
@@ -202,6 +199,7 @@ def test_minibatch_from_a_slice_has_only_its_rows() -> None:
 def test_a_feature_may_be_called_like_a_served_column() -> None:
     found, _ = encode({"label": {"encode": "numeric", "column": "n"}}, {"n": "int"}, {"n": [7]})
     assert found.batch.column("label").to_pylist() == [0.0]
+    assert found.batch.column("dense").to_pylist() == [[7.0]]
 
 
 def test_layout_names_every_misfit_at_once() -> None:
@@ -242,7 +240,7 @@ def test_rows_that_are_all_null_or_none_at_all() -> None:
     data = dataset({"n": {"encode": "numeric"}, "s": {"encode": "hash", "buckets": 5}})
     encoder = Encoder(data, spec, FeatureLayout.of(data, spec.columns))
     null = record_batch(spec, {"n": [None, None], "s": [None, None]})
-    assert encoder.encode(null, np.arange(2)).batch.column(4).to_pylist() == [0, 0]
+    assert encoder.encode(null, np.arange(2)).batch.column("ids").to_pylist() == [[0], [0]]
     nothing = encoder.encode(null.slice(0, 0), np.arange(0))
     assert nothing.batch.num_rows == 0
     assert pa.types.is_int64(nothing.batch.schema.field("row_id").type)
@@ -371,9 +369,9 @@ def test_without_times_nothing_of_them_is_read_or_served() -> None:
 def test_an_id_outside_of_its_feature_is_refused() -> None:
     feature = {"f": {"encode": "hash", "column": "c", "buckets": 10}}
     found, layout = encode(feature, {"c": "string"}, {"c": ["a", "b"]})
-    place = found.batch.schema.get_field_index("feature.f")
+    place = found.batch.schema.get_field_index("ids")
     for wrong in (10, -1):
-        ids_of = pa.array([1, wrong], pa.int64())
+        ids_of = pa.array([[1], [wrong]], pa.list_(pa.int64(), 1))
         batch = found.batch.set_column(place, found.batch.schema.field(place), ids_of)
         with pytest.raises(ValueError, match=f"feature 'f': id {wrong} is outside of 0 to 9"):
             to_minibatch(batch, [(0, 2)], "batch", layout)

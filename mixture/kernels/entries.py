@@ -1,0 +1,8 @@
+"""What a kernel's object file offers: names and how many int64 each entry takes. Imports nothing.
+
+Every argument is an int64, most of them addresses; each entry returns an int64.
+"""
+
+from __future__ import annotations
+
+ENTRIES = {"view_columns": 5, "encode_dense": 9, "encode_ids": 9, "encode_list": 8}

@@ -1,0 +1,71 @@
+"""Machine code of kernels: numba stays outside, and only a private folder is trusted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forebay.mixture.kernels import library
+from forebay.mixture.kernels.library import KernelsError, kernels, machine_code, target_machine
+
+LOADED = """
+import json, sys
+{code}
+print(json.dumps(sorted(name for name in ("numba", "llvmlite") if name in sys.modules)))
+"""
+
+
+def loaded_by(code: str) -> list[str]:
+    command = [sys.executable, "-c", LOADED.format(code=code)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: list[str] = json.loads(ran.stdout)
+    return found
+
+
+def test_processes_that_encode_never_import_numba() -> None:
+    kernels()  # or the child would have to build them
+    code = "from forebay.mixture.kernels.library import kernels; kernels()"
+    assert loaded_by(code) == ["llvmlite"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import forebay.mixture.features.encode, forebay.executors.data_executor.executor",
+        "import forebay.mixture.serving.scoring, forebay.mixture.serving.raw_rows",
+        "import forebay.executors.stages.submit, forebay.executors.driver.service",
+    ],
+)
+def test_importing_loads_neither(code: str) -> None:
+    assert loaded_by(code) == []
+
+
+def test_a_folder_that_others_may_enter_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "forebay" / "kernels"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library, "_build", lambda: b"built")
+    assert machine_code(target_machine()) == b"built"
+    assert "the kernels are built for this process alone" in caplog.text
+    assert list(folder.iterdir()) == []
+    folder.chmod(0o700)
+    assert machine_code(target_machine()) == b"built"
+    (stored,) = folder.glob("*.o")
+    monkeypatch.setattr(library, "_build", lambda: b"again")
+    assert machine_code(target_machine()) == b"built"
+    stored.unlink()
+    assert machine_code(target_machine()) == b"again"
+
+
+def test_what_ends_the_build_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library, "_BUILDER", "forebay.no_such_module")
+    with pytest.raises(KernelsError, match=r"ended with 1: .*forebay.no_such_module"):
+        machine_code(target_machine())
