@@ -14,14 +14,12 @@ from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.mixture.features.labels import Value, among
 from forebay.mixture.features.times import unknown
 from forebay.mixture.features.values import Ints, Mask, null_as_null, null_mask
+from forebay.mixture.kernels.codes import NUMBER_MAX
 
 NO_ID = "the event has no id"
 KNOWN_BEFORE = "its label was known before the event"
 # A minibatch holds so many rows, however large each is: of 1,024 these are half a gigabyte.
 LIST_ITEMS_MAX = 65_536
-# Optimisers square what numbers make of gradients, and the square of more is no float32. Towers
-# go on with 1e20 and not with 1e25, which ends a job without a word about the row.
-NUMBER_MAX = 1e19
 
 
 class BadRows:

@@ -121,7 +121,7 @@ class Encoder:
             bad_rows.check_known(bad, each, happened)
         lists = {one.name: found for one, found in zip(layout.lists, encoded.lists, strict=True)}
         bad_rows.check_lists(bad, lists)
-        if encoded.may_hold(codes.NOT_ENCODED_FINITE):
+        if encoded.may_hold(codes.TOO_LARGE):
             self._check_encoded(bad, batch, encoded)
         in_time, not_known = self._in_time(said, known, window_end)
         columns = [

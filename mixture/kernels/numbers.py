@@ -21,7 +21,6 @@ from forebay.mixture.kernels.memory import (
 
 _TINY = float(np.finfo(np.float64).tiny)
 _LARGEST = float(np.finfo(np.float64).max)
-_LARGEST_32 = float(np.finfo(np.float32).max)
 _NAN = float("nan")
 _MICROSECONDS, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000
 _FIRST_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
@@ -122,7 +121,7 @@ def log1p(value: float) -> float:
 
 @kernel
 def _scale_column(plan: int, scaling: int, source: int, count: int, target: int) -> int:
-    """Doubles to floats; how many of these are not finite."""
+    """Doubles to floats; how many of these are beyond `NUMBER_MAX`, or no number."""
     mean, scale, missing = load_f64(scaling, 0), load_f64(scaling, 1), load_f64(scaling, 2)
     odd = 0
     if load_i64(plan, codes.METHOD) == codes.LOG1P:
@@ -133,7 +132,7 @@ def _scale_column(plan: int, scaling: int, source: int, count: int, target: int)
         value = load_f64(source, place)
         scaled = missing if value != value else (value - mean) / scale
         narrow = np.float32(scaled)
-        odd += 0 if abs(narrow) <= _LARGEST_32 else 1
+        odd += 0 if abs(narrow) <= codes.NUMBER_MAX else 1
         store_f32(target, place, narrow)
     return odd
 
@@ -157,7 +156,7 @@ def _encode_tile(
         scaling = scalings + 8 * _SCALING_WIDTH * number
         column = turned + 4 * some * (number - begin)
         if _scale_column(plan, scaling, scratch, some, column) != 0:
-            found |= codes.NOT_ENCODED_FINITE
+            found |= codes.TOO_LARGE
         store_i64(flags, number, found)
     for row in range(some):
         start = target + 4 * ((first + row) * width + begin)

@@ -12,7 +12,7 @@ from support.learning import COLUMNS, FEATURES, make_towers, minibatch
 
 from forebay.errors import ConfigError, TrainingError
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.features.bad_rows import NUMBER_MAX
+from forebay.mixture.kernels.codes import NUMBER_MAX
 
 TWO = ("mixture", "mixed")
 ALL = ("mixture", "batch", "stream", "batch_then_stream", "mixed")
