@@ -140,6 +140,7 @@ def test_exceptions_name_their_package() -> None:
         "forebay.datatasks.sources.iceberg.**",
         "forebay.datatasks.sources.kafka.**",
         "forebay.home.migrations.**",
+        "forebay.mixture.kernels.*",
         "forebay.mixture.models.**",
         "forebay.operators.**",
     }

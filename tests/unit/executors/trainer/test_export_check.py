@@ -143,7 +143,8 @@ def test_each_variant_can_serve_beside_a_guard(tmp_path: Path) -> None:
     towers = make_towers("mixture+head", "batch", "stream")
     for seed in range(4):
         towers.learn(minibatch("stream" if seed % 2 else "batch", seed))
-    towers._seeds[0].guards[0].paused.assign(True)
+    paused = towers._seeds[0].guards[0].paused
+    paused.assign([True] * paused.shape[0])
     data, spec, layout = dataset(PLAIN), source(PLAIN_COLUMNS), layout_of(PLAIN, PLAIN_COLUMNS)
     for name in towers.paradigms:
         towers.export(tmp_path, name)

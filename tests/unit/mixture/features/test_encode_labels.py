@@ -10,8 +10,9 @@ import numpy as np
 from support.learning import dataset, record_batch, source
 
 from forebay.config.datasets import Feed
-from forebay.mixture.features.encode import Encoded, Encoder, to_minibatch
+from forebay.mixture.features.encode import Encoded, Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import to_minibatch
 from forebay.mixture.features.served_times import ServedTimes
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.instants import to_us

@@ -158,7 +158,8 @@ def test_the_head_masks_its_own_label_alone() -> None:
 
 def test_a_guard_holds_its_own_label_alone() -> None:
     one = learner("stream", "batch")
-    one._seeds[0].guards[1].paused.assign(True)
+    paused = one._seeds[0].guards[1].paused
+    paused.assign([True] * paused.shape[0])
     assert set(one.guards()) == {"click:stream", "sale:stream"}
     rows = two("stream", 1)
     scores = dict(zip([each.name for each in one.columns], one.score(rows).T, strict=True))
