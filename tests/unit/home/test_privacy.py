@@ -85,7 +85,7 @@ def test_a_store_of_somebody_else_is_refused(
     monkeypatch.setattr(privacy, "_trusted", lambda: (other,))
     monkeypatch.setattr(privacy.os, "geteuid", lambda: other)
     elsewhere = Home(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match=r"FOREBAY_STORE: .* belongs to .* chown -R "):
+    with pytest.raises(ConfigError, match=r"FOREBAY_STORE: .* belongs to .*[(]chown -R "):
         store_of(elsewhere)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tracemalloc
 
 import pyarrow as pa
 import pytest
@@ -70,3 +71,21 @@ def test_a_codec_that_is_not_there_yet() -> None:
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 255, 16_383, 16_385, len(BODY) - 1])
 def test_bare_snappy_blocks_of_any_size(size: int) -> None:
     assert decompress(SNAPPY, snappy(BODY[:size]), MOST) == BODY[:size]
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_what_does_not_decompress_leaves_nothing_in_memory(codec: int) -> None:
+    """A topic full of such batches took all memory of whoever read it."""
+
+    def fail(times: int) -> int:
+        for _ in range(times):
+            with pytest.raises(CodecError):
+                decompress(codec, b"garbage, and no body of any codec", MOST)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = fail(20)
+        assert fail(200) - before < 1 << 20
+    finally:
+        tracemalloc.stop()
