@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _HEAD = "| variant | AUC | against the best | better | NE | NE against the best | calibration |"
+WIDTH = 110
 _RULE = "|---|---|---|---|---|---|---|"
 
 
@@ -46,11 +48,12 @@ def _market(market: dict[str, Any]) -> Iterator[str]:
     yield ""
     seeds, baselines = ", ".join(map(str, market["seeds"])), ", ".join(market["baselines"])
     known = f"{low:.0f}-{high:.0f}%" if round(low) != round(high) else f"{low:.0f}%"
-    yield (
+    facts = (
         f"{known} of the stream's conversions are known at publication; {market['events']:,} events"
         f" judged a seed. The best uncorrected tower of seeds {seeds}: {baselines}. All variants"
         f" together take {market['cpu_seconds']:.0f} CPU-s a seed."
     )
+    yield textwrap.fill(facts, WIDTH)
     yield ""
     yield _HEAD
     yield _RULE

@@ -48,7 +48,9 @@ def regime_of(found: dict[str, Any]) -> Regime:
         crowded=market.user_buckets < USERS,
         seeds=len(found["seeds"]),
         variants=tuple(
-            _variant(name, figures) for name, figures in sorted(found["variants"].items())
+            _variant(name, figures)
+            for name, figures in sorted(found["variants"].items())
+            if "/" not in name  # a tower that does not answer can not be declared
         ),
     )
 

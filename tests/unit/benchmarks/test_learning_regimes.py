@@ -40,6 +40,7 @@ FIGURES = {
             {
                 "mixed": variant(0.76, [0.0, 0.0, 0.0]),
                 "mixture+head": variant(0.77, [0.02, 0.01, 0.0]),
+                "mixture+head/memory": variant(0.74, [0.0, 0.0, 0.0]),
             },
         ),
         market("incident", False, {"stream": variant(0.7, [0.0, 0.0, 0.0])}),

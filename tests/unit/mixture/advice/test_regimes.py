@@ -52,8 +52,10 @@ def test_a_variant_is_measured_once_over_all_seeds(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="names one variant with the same options twice"):
         read_table(written(tmp_path, wrong))
     wrong = document()
-    wrong["regimes"][0]["variants"][0]["auc_by_seed"] = [0.7]
-    with pytest.raises(DataError, match="'late conversions', mixed: 1 seeds, not 5"):
+    first = wrong["regimes"][0]
+    first["variants"][0]["auc_by_seed"] = [0.7]
+    name, seeds = first["variants"][0]["variant"], first["seeds"]
+    with pytest.raises(DataError, match=f"'late conversions', {name}: 1 seeds, not {seeds}"):
         read_table(written(tmp_path, wrong))
 
 
