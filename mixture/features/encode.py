@@ -15,13 +15,13 @@ from forebay.config.labels import LabelSpec
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features import bad_rows
-from forebay.mixture.features.compiled.arrow_columns import ColumnTable
+from forebay.mixture.features.arrow_columns import ColumnTable
 from forebay.mixture.features.bad_rows import BadRows
-from forebay.mixture.features.compiled.event_ids import event_ids
-from forebay.mixture.features.compiled.feature_rows import FeatureRows, encode_rows
+from forebay.mixture.features.event_ids import event_ids
+from forebay.mixture.features.feature_rows import FeatureRows, encode_rows
 from forebay.mixture.features.labels import labels
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.features.compiled.plans import Plans
+from forebay.mixture.features.plans import Plans
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.features.served_times import NO_TIMES, ServedTimes
 from forebay.mixture.features.times import (

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from support.learning import dataset, source
 
 from forebay.mixture.features.encode import Encoder
-from forebay.mixture.features.compiled.event_ids import event_ids
+from forebay.mixture.features.event_ids import event_ids
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.features.compiled.plans import slots_of
+from forebay.mixture.features.plans import slots_of
 
 INT_NULL = -(2**63)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.sources import ColumnType
-from forebay.mixture.features.compiled.arrow_columns import ColumnTable
-from forebay.mixture.features.compiled.feature_rows import id_rows
+from forebay.mixture.features.arrow_columns import ColumnTable
+from forebay.mixture.features.feature_rows import id_rows
 from forebay.mixture.features.values import Ints, texts
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.library import kernels

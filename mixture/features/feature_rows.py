@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from forebay.mixture.features.compiled.arrow_columns import Views
-from forebay.mixture.features.compiled.plans import Plans
+from forebay.mixture.features.arrow_columns import Views
+from forebay.mixture.features.plans import Plans
 from forebay.mixture.features.values import Ints
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.library import Kernels

@@ -1,1 +1,0 @@
-"""What the compiled kernels are called with: Arrow columns by their addresses, plans of features."""
