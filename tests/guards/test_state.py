@@ -30,6 +30,7 @@ MODULES = (
     "executors/retention/job_folders.py",
     "executors/retention/training_folders.py",
     "executors/stages/lost_jobs.py",
+    "mixture/kernels/library.py",  # its own sources: machine code is of them
 )
 
 
