@@ -32,7 +32,7 @@ from forebay.mixture.advice.completeness import (
     FreshRows,
     measure_completeness,
 )
-from forebay.mixture.features.event_ids import event_ids
+from forebay.mixture.features.feature_rows import event_ids
 from forebay.mixture.features.labels import labels
 from forebay.system.instants import from_us, to_us
 

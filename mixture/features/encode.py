@@ -15,10 +15,8 @@ from forebay.config.labels import LabelSpec
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features import bad_rows
-from forebay.mixture.features.arrow_columns import ColumnTable
 from forebay.mixture.features.bad_rows import BadRows
-from forebay.mixture.features.event_ids import event_ids
-from forebay.mixture.features.feature_rows import FeatureRows, encode_rows
+from forebay.mixture.features.feature_rows import FeatureRows, encode_rows, event_ids
 from forebay.mixture.features.labels import labels
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.plans import Plans
@@ -33,6 +31,7 @@ from forebay.mixture.features.times import (
 )
 from forebay.mixture.features.values import INT_NULL, Ints, Mask
 from forebay.mixture.kernels import codes
+from forebay.mixture.kernels.arrow_columns import ColumnTable
 from forebay.mixture.kernels.library import kernels
 
 Labels = npt.NDArray[np.float32]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.learning import dataset, source
 
 from forebay.mixture.features.encode import Encoder
-from forebay.mixture.features.event_ids import event_ids
+from forebay.mixture.features.feature_rows import event_ids
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.plans import slots_of
 

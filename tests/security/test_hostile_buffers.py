@@ -11,7 +11,7 @@ from support.learning import dataset, source
 
 from forebay.errors import DataError
 from forebay.mixture.features.encode import Encoder
-from forebay.mixture.features.event_ids import event_ids
+from forebay.mixture.features.feature_rows import event_ids
 from forebay.mixture.features.layout import FeatureLayout
 
 ROWS = 4

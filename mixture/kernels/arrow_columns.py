@@ -18,7 +18,6 @@ import pyarrow.types as pat
 
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.errors import DataError
-from forebay.mixture.features.values import Ints
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.library import Kernels
 
@@ -68,7 +67,7 @@ class ColumnTable:
     def __init__(self, columns: Sequence[tuple[str, ColumnType]]) -> None:
         """columns: name and declared type of each."""
         self.columns = tuple(columns)
-        self._known: tuple[pa.Schema, Ints] | None = None
+        self._known: tuple[pa.Schema, npt.NDArray[np.int64]] | None = None
 
     def views(self, kernels: Kernels, batch: pa.RecordBatch) -> Views:
         """Validate a batch and look where its columns are.
@@ -92,7 +91,7 @@ class ColumnTable:
         )
         return Views(views, batch.num_rows, capsules)
 
-    def _table(self, schema: pa.Schema) -> Ints:
+    def _table(self, schema: pa.Schema) -> npt.NDArray[np.int64]:
         known = self._known
         if known is None or not known[0].equals(schema):
             rows = [_column(schema, name, kind) for name, kind in self.columns]
