@@ -15,7 +15,7 @@ OURS := config dags datatasks executors mixture operators forebay tests benchmar
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test test-embedded chaos mutants lint counts lock clean
+.PHONY: help setup demo test test-embedded chaos mutants pages lint counts lock clean
 
 help:  ## What there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,6 +63,9 @@ chaos: $(READY)  ## Long kills, each extra alone, a stock Airflow, the demo: mor
 
 mutants: $(READY)  ## Plant 40 small faults in pure rules, see the tests find them; SEED=7
 	@$(BIN)/python tests/mutants.py $(if $(SEED),--seed $(SEED)) --count $(or $(COUNT),40)
+
+pages: $(READY)  ## Write docs/reference.md and docs/cli.md from the code
+	@$(BIN)/python tests/pages.py
 
 lint: $(READY) counts  ## Style, types and layers
 	@$(BIN)/ruff check .

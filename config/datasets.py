@@ -34,22 +34,52 @@ class StreamSpec(Spec):
     `weight` is w in Primus Eq. 4; `floor` is the least share of rows that the stream gets.
     """
 
-    sources: list[str] = Field(min_length=1)
-    offset: Duration = timedelta(0)
-    feed: Feed | None = None
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    floor: float = Field(default=0.0, ge=0, lt=1)
+    sources: list[str] = Field(
+        min_length=1,
+        description="Sources that are read together",
+    )
+    offset: Duration = Field(
+        default=timedelta(0),
+        description="How much older the rows are than the window that reads them: `24h` reads "
+        "the day before",
+    )
+    feed: Feed | None = Field(
+        default=None,
+        description="Which tower the rows train. By default bounded sources feed `batch`, "
+        "unbounded ones `stream`",
+    )
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Weight w of the stream in the queue (Primus Eq. 4)",
+    )
+    floor: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Smallest share of rows that the stream gets while it has any",
+    )
 
 
 class DatasetSpec(Spec):
     """Streams of one dataset, cut by the same window."""
 
-    window: WindowSize = WindowSize.DAY
-    timezone: str = "UTC"
+    window: WindowSize = Field(
+        default=WindowSize.DAY,
+        description="Length of a window: an hour or a day",
+    )
+    timezone: str = Field(
+        default="UTC",
+        description="Time zone whose hours and days the windows are",
+    )
     start: Instant = Field(description="The first window that may run holds this instant")
     end: Instant | None = Field(default=None, description="No window starts at or after this")
     event_id: str | list[str] = Field(description="Column or columns that identify one event")
-    label: LabelSpec | None = None
+    label: LabelSpec | None = Field(
+        default=None,
+        description="Which rows are positive",
+    )
     named_labels: dict[str, NamedLabelSpec] = Field(
         default={},
         max_length=LABELS_MAX,
@@ -64,8 +94,14 @@ class DatasetSpec(Spec):
         "where batch rows are filed by another time than that of their event. Of several labels "
         "each may have its own",
     )
-    streams: dict[str, StreamSpec] = Field(min_length=1)
-    features: dict[str, Annotated[FeatureSpec, Field(discriminator="encode")]] = Field(min_length=1)
+    streams: dict[str, StreamSpec] = Field(
+        min_length=1,
+        description="Groups of sources, by a name of your choice",
+    )
+    features: dict[str, Annotated[FeatureSpec, Field(discriminator="encode")]] = Field(
+        min_length=1,
+        description="What the model reads, by a name of your choice",
+    )
     slices: list[str] = Field(
         default=[],
         max_length=8,

@@ -19,7 +19,10 @@ _RESERVED_IDS = 2  # ids of null and of a value outside the vocabulary or the bo
 class _Column(Spec):
     """A feature of one column; without `column` the feature's name is the column."""
 
-    column: str | None = None
+    column: str | None = Field(
+        default=None,
+        description="Column to read; by default the feature's own name",
+    )
     part: TimePart | None = Field(
         default=None, description="Of a timestamp in UTC: hour 0-23, or weekday 0 (Monday) to 6"
     )
@@ -28,17 +31,36 @@ class _Column(Spec):
 class HashFeature(_Column):
     """Fingerprint64 of the value's text modulo `buckets` - 1, plus 1; 0 is null. Lists allowed."""
 
-    encode: Literal["hash"]
-    buckets: int = Field(ge=2, le=2**31 - 1)
-    dimension: Dimension = 8
+    encode: Literal["hash"] = Field(
+        description="Fingerprint64 of the value's text, modulo `buckets` - 1, plus 1; 0 is null. "
+        "Lists are allowed",
+    )
+    buckets: int = Field(
+        ge=2,
+        le=2**31 - 1,
+        description="Number of ids, including the one for null",
+    )
+    dimension: Dimension = Field(
+        default=8,
+        description="Length of each id's embedding",
+    )
 
 
 class VocabularyFeature(_Column):
     """2 + position in `values`; 1 for any other value, 0 for null. Lists allowed."""
 
-    encode: Literal["vocabulary"]
-    values: list[str | int] = Field(min_length=1)
-    dimension: Dimension = 8
+    encode: Literal["vocabulary"] = Field(
+        description="2 + the value's position in `values`; 1 for any other value, 0 for null. "
+        "Lists are allowed",
+    )
+    values: list[str | int] = Field(
+        min_length=1,
+        description="The values that get ids of their own",
+    )
+    dimension: Dimension = Field(
+        default=8,
+        description="Length of each id's embedding",
+    )
 
     @field_validator("values")
     @classmethod
@@ -53,9 +75,17 @@ class VocabularyFeature(_Column):
 class BucketiseFeature(_Column):
     """1 + number of `boundaries` at or below the value; 0 for null."""
 
-    encode: Literal["bucketise"]
-    boundaries: list[float] = Field(min_length=1)
-    dimension: Dimension = 8
+    encode: Literal["bucketise"] = Field(
+        description="1 + the number of `boundaries` at or below the value; 0 for null",
+    )
+    boundaries: list[float] = Field(
+        min_length=1,
+        description="Ascending borders between buckets",
+    )
+    dimension: Dimension = Field(
+        default=8,
+        description="Length of each bucket's embedding",
+    )
 
     @field_validator("boundaries")
     @classmethod
@@ -68,20 +98,45 @@ class BucketiseFeature(_Column):
 class NumericFeature(_Column):
     """(f(value) - `mean`) / `scale` as a float, f the `transform`; null becomes `missing`."""
 
-    encode: Literal["numeric"]
-    transform: Literal["none", "log1p"] = "none"
-    mean: float = 0.0
-    scale: float = Field(default=1.0, gt=0)
+    encode: Literal["numeric"] = Field(
+        description="(f(value) - `mean`) / `scale` as a float, where f is `transform`",
+    )
+    transform: Literal["none", "log1p"] = Field(
+        default="none",
+        description="Applied first: `log1p` for counts and amounts that span several orders of "
+        "magnitude",
+    )
+    mean: float = Field(
+        default=0.0,
+        description="Subtracted after the transform",
+    )
+    scale: float = Field(
+        default=1.0,
+        gt=0,
+        description="Divides the result: usually the standard deviation",
+    )
     missing: float = Field(default=0.0, description="The encoded value of a null")
 
 
 class CrossFeature(Spec):
     """Hash of the texts of several columns joined with U+001F, as `hash` does it."""
 
-    encode: Literal["cross"]
-    columns: list[str] = Field(min_length=2)
-    buckets: int = Field(ge=2, le=2**31 - 1)
-    dimension: Dimension = 8
+    encode: Literal["cross"] = Field(
+        description="Hash of the texts of several columns, joined with U+001F; otherwise as `hash`",
+    )
+    columns: list[str] = Field(
+        min_length=2,
+        description="Columns to combine, at least two",
+    )
+    buckets: int = Field(
+        ge=2,
+        le=2**31 - 1,
+        description="Number of ids, including the one for null",
+    )
+    dimension: Dimension = Field(
+        default=8,
+        description="Length of each id's embedding",
+    )
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -36,7 +36,10 @@ class RuntimeSpec(Spec):
     they inherit beside those that Forebay knows they need.
     """
 
-    python: str | None = None
+    python: str | None = Field(
+        default=None,
+        description="Path of the Python interpreter; by default the one that submits the job",
+    )
     environment: tuple[Annotated[str, AfterValidator(_variable)], ...] = Field(
         default=(),
         description="Further variables that are inherited: names, or prefixes such as ACME_*",
@@ -46,16 +49,30 @@ class RuntimeSpec(Spec):
 class RoleSpec(Spec):
     """Processes of one role."""
 
-    count: int = Field(default=1, ge=1, le=1024)
-    runtime: RuntimeSpec = RuntimeSpec()
+    count: int = Field(
+        default=1,
+        ge=1,
+        le=1024,
+        description="Number of processes",
+    )
+    runtime: RuntimeSpec = Field(
+        default=RuntimeSpec(),
+        description="Interpreter and environment of the processes",
+    )
     threads: int = Field(default=2, ge=1, le=256, description="Decode or TensorFlow threads")
 
 
 class RolesSpec(Spec):
     """All roles of a job."""
 
-    data: RoleSpec = RoleSpec()
-    trainer: RoleSpec = RoleSpec()
+    data: RoleSpec = Field(
+        default=RoleSpec(),
+        description="Data executors: they read, decode and serve rows",
+    )
+    trainer: RoleSpec = Field(
+        default=RoleSpec(),
+        description="The trainer: always one process",
+    )
 
     @field_validator("trainer")
     @classmethod
@@ -86,11 +103,17 @@ class ProgressDeadlinesSpec(Spec):
     Waiting for others is no hang: for rows, for room, for the database. Nor is it to compute.
     """
 
-    driver: Duration = timedelta(minutes=5)
+    driver: Duration = Field(
+        default=timedelta(minutes=5),
+        description="For the driver, which hands out data tasks",
+    )
     data: Duration = Field(
         default=timedelta(minutes=5), description="Longer than any single read of a storage"
     )
-    trainer: Duration = timedelta(minutes=5)
+    trainer: Duration = Field(
+        default=timedelta(minutes=5),
+        description="For the trainer: longer than its slowest step, checkpoint and export",
+    )
 
     @field_validator("*")
     @classmethod
@@ -104,10 +127,24 @@ class ProgressDeadlinesSpec(Spec):
 class FailoverSpec(Spec):
     """How often a role may be started again, and when a silent process counts as dead."""
 
-    restarts_max: int = Field(default=8, ge=0)
-    heartbeat_timeout: Duration = timedelta(seconds=10)
-    progress_deadlines: ProgressDeadlinesSpec = ProgressDeadlinesSpec()
-    task_attempts_max: int = Field(default=3, ge=1)
+    restarts_max: int = Field(
+        default=8,
+        ge=0,
+        description="Most restarts of one role in a job",
+    )
+    heartbeat_timeout: Duration = Field(
+        default=timedelta(seconds=10),
+        description="A process that has been silent for this long counts as dead",
+    )
+    progress_deadlines: ProgressDeadlinesSpec = Field(
+        default=ProgressDeadlinesSpec(),
+        description="How long a process may be alive without making progress",
+    )
+    task_attempts_max: int = Field(
+        default=3,
+        ge=1,
+        description="Most attempts to read one data task before the run fails",
+    )
 
     @field_validator("heartbeat_timeout")
     @classmethod
@@ -120,7 +157,11 @@ class FailoverSpec(Spec):
 class CheckpointSpec(Spec):
     """When the model and its data positions are sealed together."""
 
-    every_steps: int = Field(default=200, ge=1)
+    every_steps: int = Field(
+        default=200,
+        ge=1,
+        description="Training steps between two checkpoints",
+    )
     windows_kept: int | None = Field(
         default=None,
         ge=1,
@@ -144,9 +185,20 @@ class PublishSpec(Spec):
     the seldomer it changes its mind: docs/learning.md says how often.
     """
 
-    when: Literal["always", "never", "gate"] = "always"
-    metric: GateMetric = "auc"
-    against: Literal["best_paradigm", "served"] = "best_paradigm"
+    when: Literal["always", "never", "gate"] = Field(
+        default="always",
+        description="`always` or `never` publish a finished window's model, or let the `gate` "
+        "decide which paradigm serves",
+    )
+    metric: GateMetric = Field(
+        default="auc",
+        description="What the gate compares, measured on event scores",
+    )
+    against: Literal["best_paradigm", "served"] = Field(
+        default="best_paradigm",
+        description="What the gate compares with: the best trained paradigm, or the model that "
+        "serves now",
+    )
     min_rows: int = Field(
         default=30_000, ge=2, description="Judged rows of the newest windows that decide"
     )
@@ -171,12 +223,30 @@ class JobSpec(Spec):
     ended jobs, plans that were replaced. What is as big as the model has bounds of its own.
     """
 
-    plane: Literal["local"] = "local"
-    roles: RolesSpec = RolesSpec()
-    buffers: BuffersSpec = BuffersSpec()
-    failover: FailoverSpec = FailoverSpec()
-    checkpoint: CheckpointSpec = CheckpointSpec()
-    publish: PublishSpec = PublishSpec()
+    plane: Literal["local"] = Field(
+        default="local",
+        description="Where the processes run: on this machine",
+    )
+    roles: RolesSpec = Field(
+        default=RolesSpec(),
+        description="Processes of the job",
+    )
+    buffers: BuffersSpec = Field(
+        default=BuffersSpec(),
+        description="Bounds of the data path",
+    )
+    failover: FailoverSpec = Field(
+        default=FailoverSpec(),
+        description="What happens when processes die or hang",
+    )
+    checkpoint: CheckpointSpec = Field(
+        default=CheckpointSpec(),
+        description="When the model and its data positions are saved together",
+    )
+    publish: PublishSpec = Field(
+        default=PublishSpec(),
+        description="Which model serves after a window is trained",
+    )
     judge_rows_max: int = Field(
         default=50_000,
         ge=0,

@@ -19,15 +19,27 @@ class LabelSpec(Spec):
     Without any of the three, true or any number other than 0 is positive.
     """
 
-    column: str
-    positive: LabelValues | None = None
+    column: str = Field(
+        description="Column that holds the label",
+    )
+    positive: LabelValues | None = Field(
+        default=None,
+        description="A row with this value, or one of these values, is positive. By default true "
+        "and any number but 0",
+    )
     negative: LabelValues | None = Field(
         default=None,
         description="Beside `positive`: the other values that a label has. A row with any further "
         "one is bad (`bad_rows` of its source); without it, any further one is negative",
     )
-    greater_than: float | None = None
-    less_than: float | None = None
+    greater_than: float | None = Field(
+        default=None,
+        description="A row with a larger number is positive",
+    )
+    less_than: float | None = Field(
+        default=None,
+        description="A row with a smaller number is positive",
+    )
     known_at: str | None = Field(
         default=None,
         description="Timestamp column of the sources that feed batch: when the row's label became "
@@ -65,7 +77,11 @@ class NamedLabelSpec(LabelSpec):
     one: `none` where it is known at once; `head` and `fnw` in place of the variant's own method.
     """
 
-    delay: Delay | None = None
+    delay: Delay | None = Field(
+        default=None,
+        description="How variants that correct late labels do so for this one; by default as the "
+        "variant says",
+    )
     weight: float = Field(
         default=1.0,
         gt=0,

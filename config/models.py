@@ -36,7 +36,10 @@ class Variant(NamedTuple):
 class TowerSpec(Spec):
     """Hidden layers of one tower, each followed by ReLU; the output is one logit."""
 
-    hidden: tuple[Units, ...] = (64, 32)
+    hidden: tuple[Units, ...] = Field(
+        default=(64, 32),
+        description="Units of each hidden layer, from input to output",
+    )
 
 
 def _embeddings(known: dict[str, Any]) -> Embeddings:
@@ -78,22 +81,62 @@ class MixtureSpec(Spec):
     separate: up to 0.002 better where the stream is complete, 0.003 worse where labels are late.
     """
 
-    mode: Literal["measured", "paper"] = "measured"
-    memory_tower: TowerSpec = TowerSpec(hidden=(32, 16))
-    adapt_tower: TowerSpec = TowerSpec()
-    gain: float = Field(default=0.05, ge=0, allow_inf_nan=False)
-    memory_output: Literal["logit", "hidden", "both"] = "logit"
-    embeddings: Embeddings = Field(
-        default_factory=_embeddings, json_schema_extra={"default": "separate"}
+    mode: Literal["measured", "paper"] = Field(
+        default="measured",
+        description="`measured` follows our measurements: in the warm start the adapt tower "
+        "learns batch rows with its memory inputs off, and stream rows afterwards. `paper` is "
+        "Primus Algorithm 1 to the letter: batch rows never change the adapt tower. It also "
+        "changes the defaults of `embeddings`, `memory_inputs` and `adapt_learns`",
     )
-    stop_gradient: Literal["output", "theta_only"] = "output"
+    memory_tower: TowerSpec = Field(
+        default=TowerSpec(hidden=(32, 16)),
+        description="Learns from batch rows",
+    )
+    adapt_tower: TowerSpec = Field(
+        default=TowerSpec(),
+        description="Learns from stream rows, reads the memory tower's output, and answers",
+    )
+    gain: float = Field(
+        default=0.05,
+        ge=0,
+        allow_inf_nan=False,
+        description="Factor on the memory tower's output before the adapt tower reads it",
+    )
+    memory_output: Literal["logit", "hidden", "both"] = Field(
+        default="logit",
+        description="What the adapt tower reads of the memory tower: the logit, the last hidden "
+        "layer, or both",
+    )
+    embeddings: Embeddings = Field(
+        default_factory=_embeddings,
+        json_schema_extra={"default": "separate"},
+        description="Who updates the embedding tables: both towers (`shared`), each its own "
+        "(`separate`), or only one. In mode `paper` the default is `shared`",
+    )
+    stop_gradient: Literal["output", "theta_only"] = Field(
+        default="output",
+        description="Where the stream's gradient ends: at the memory tower's `output`, or, with "
+        "`theta_only`, at the shared embeddings, through frozen memory weights",
+    )
     memory_inputs: MemoryInputs = Field(
-        default_factory=_memory_inputs, json_schema_extra={"default": "zero"}
+        default_factory=_memory_inputs,
+        json_schema_extra={"default": "zero"},
+        description="How the adapt tower's weights on the memory output begin: at `zero`, so "
+        "that it begins as a tower of its own, or at `random` as all others. In mode `paper` the "
+        "default is `random`",
     )
     adapt_learns: AdaptLearns = Field(
-        default_factory=_adapt_learns, json_schema_extra={"default": "auto"}
+        default_factory=_adapt_learns,
+        json_schema_extra={"default": "auto"},
+        description="What the adapt tower learns after the warm start: `stream` rows, `both` "
+        "feeds, or `auto`: both with `delay: head`, otherwise the stream. In mode `paper` the "
+        "default is `stream`",
     )
-    memory_embeddings: bool = False
+    memory_embeddings: bool = Field(
+        default=False,
+        description="The adapt tower also reads the memory tower's embeddings, where they are "
+        "separate",
+    )
 
     def adapt_learns_both(self, delay: Delay) -> bool:
         """Whether the adapt tower of a variant goes on with batch rows after the warm start."""
@@ -106,17 +149,44 @@ class DelayHeadSpec(Spec):
     q_min: stream rows of which it says less take no part in learning: their label says little.
     """
 
-    hidden: tuple[Units, ...] = (16,)
-    q_min: float = Field(default=0.2, ge=0, lt=1)
+    hidden: tuple[Units, ...] = Field(
+        default=(16,),
+        description="Units of each hidden layer",
+    )
+    q_min: float = Field(
+        default=0.2,
+        ge=0,
+        lt=1,
+        description="Stream rows whose label is known with a smaller probability do not take "
+        "part in learning",
+    )
 
 
 class ModelSpec(Spec):
     """`kind: towers` trains with TensorFlow; `kind: count` only counts rows (a dry run)."""
 
-    kind: Literal["towers", "count"] = "towers"
+    kind: Literal["towers", "count"] = Field(
+        default="towers",
+        description="`towers` trains with TensorFlow; `count` only counts rows (a dry run)",
+    )
     tower: TowerSpec = Field(default=TowerSpec(), description="Tower of the other paradigms")
-    mixture: MixtureSpec = MixtureSpec()
-    delay_head: DelayHeadSpec = DelayHeadSpec()
-    embedding_learning_rate: Rate = 0.1
-    dense_learning_rate: Rate = 0.003
-    seed: int = 17
+    mixture: MixtureSpec = Field(
+        default=MixtureSpec(),
+        description="What `paradigm: mixture` adds",
+    )
+    delay_head: DelayHeadSpec = Field(
+        default=DelayHeadSpec(),
+        description="The model behind `delay: head`",
+    )
+    embedding_learning_rate: Rate = Field(
+        default=0.1,
+        description="Learning rate of embeddings (Adagrad)",
+    )
+    dense_learning_rate: Rate = Field(
+        default=0.003,
+        description="Learning rate of all other weights (Adam)",
+    )
+    seed: int = Field(
+        default=17,
+        description="Seed of the initial weights",
+    )

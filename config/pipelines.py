@@ -18,8 +18,13 @@ Accepted = Literal["incomplete_labels", "no_positives"]
 class ComparedSpec(Spec):
     """A paradigm that is trained beside the declared one, and its correction of late labels."""
 
-    paradigm: Paradigm
-    delay: Delay = "none"
+    paradigm: Paradigm = Field(
+        description="What to train beside the declared paradigm",
+    )
+    delay: Delay = Field(
+        default="none",
+        description="How it corrects labels that are late",
+    )
 
 
 def _spelled_out(value: object) -> object:
@@ -48,13 +53,46 @@ class TrainSpec(Spec):
     from a stream whose labels stop coming, by what a tower expects that batch rows train.
     """
 
-    paradigm: Paradigm = "mixture"
-    delay: Delay = "none"
-    compare: tuple[Compared, ...] = ()
-    seeds: int = Field(default=1, ge=1, le=16)
-    guard: bool = True
-    minibatch_rows: int = Field(default=512, ge=1, le=65536)
-    warm_start: Instant | None = None
+    paradigm: Paradigm = Field(
+        default="mixture",
+        description="What serves: `batch` or `stream` rows alone, `batch_then_stream` (batch in "
+        "the warm start, stream afterwards), `mixed` (both in one tower), or `mixture` (a memory "
+        "tower and an adapt tower)",
+    )
+    delay: Delay = Field(
+        default="none",
+        description="How the paradigm corrects stream labels that are late: not at all, with a "
+        "delay `head` that estimates which share of labels is known, or by `fnw` (late positives "
+        "from batch rows)",
+    )
+    compare: tuple[Compared, ...] = Field(
+        default=(),
+        description="Further paradigms, trained in the same process on the same minibatches in "
+        "the same order. A name, or a mapping with `paradigm` and `delay`",
+    )
+    seeds: int = Field(
+        default=1,
+        ge=1,
+        le=16,
+        description="Number of models of each paradigm that learn side by side, with seeds "
+        "counted up from `model.seed`. The first one serves; three or more give intervals that "
+        "include training noise",
+    )
+    guard: bool = Field(
+        default=True,
+        description="Pause learning from a stream whose labels stop coming, judged by what a "
+        "tower trained on batch rows expects",
+    )
+    minibatch_rows: int = Field(
+        default=512,
+        ge=1,
+        le=65536,
+        description="Rows of one training step",
+    )
+    warm_start: Instant | None = Field(
+        default=None,
+        description="Train on history from this instant before the first window",
+    )
     accept: tuple[Accepted, ...] = Field(
         default=(),
         description="What `forebay check --connect` finds in the data and you mean to train on: "
@@ -88,12 +126,29 @@ class PipelineSpec(Spec):
     """One pipeline: `config/pipelines/NAME.yaml`. The file's name is the pipeline's name."""
 
     name: str = Field(exclude=True, json_schema_extra={"from_file_name": True})
-    description: str = ""
-    dataset: DatasetSpec
-    model: ModelSpec = ModelSpec()
-    train: TrainSpec = TrainSpec()
-    job: JobSpec = JobSpec()
-    schedule: ScheduleSpec = ScheduleSpec()
+    description: str = Field(
+        default="",
+        description="Free text for people",
+    )
+    dataset: DatasetSpec = Field(
+        description="Which rows are read, and how they become features and labels",
+    )
+    model: ModelSpec = Field(
+        default=ModelSpec(),
+        description="What learns",
+    )
+    train: TrainSpec = Field(
+        default=TrainSpec(),
+        description="How it learns",
+    )
+    job: JobSpec = Field(
+        default=JobSpec(),
+        description="How the processes run",
+    )
+    schedule: ScheduleSpec = Field(
+        default=ScheduleSpec(),
+        description="When Airflow runs it",
+    )
 
     @property
     def source_names(self) -> list[str]:

@@ -28,7 +28,10 @@ class ScheduleSpec(Spec):
     retries: int = Field(
         default=3, ge=2, le=1_000, description="Further attempts when infrastructure broke"
     )
-    retry_delay: Duration = timedelta(seconds=10)
+    retry_delay: Duration = Field(
+        default=timedelta(seconds=10),
+        description="Time between two attempts",
+    )
     turn_wait: Duration = Field(
         default=timedelta(hours=24), description="Longest wait for the window before"
     )
@@ -39,10 +42,18 @@ class ScheduleSpec(Spec):
         default=timedelta(hours=24), description="Longest one window may train"
     )
     # What Airflow's database takes: with more, its scheduler would fail for all pipelines.
-    pool: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "default_pool"
-    owner: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "forebay"
+    pool: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
+        default="default_pool",
+        description="Airflow pool that limits the tasks of this pipeline",
+    )
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=500)] = Field(
+        default="forebay",
+        description="Owner shown in Airflow",
+    )
     tags: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
-        default_factory=list, max_length=100
+        default_factory=list,
+        max_length=100,
+        description="Tags of the DAG in Airflow",
     )
 
     @field_validator("plan_timeout", "train_timeout")

@@ -50,9 +50,17 @@ class ReadySpec(Spec):
     for longer than `silent_max`.
     """
 
-    marker: str | None = None
+    marker: str | None = Field(
+        default=None,
+        description="Name of a file, such as _SUCCESS, that must exist beside a window's files "
+        "before the window is read. Without it, a window is ready when its time is over",
+    )
     wait: Duration = Field(default=timedelta(0), description="How long a run waits for this source")
-    late: Literal["fail", "skip"] = "fail"
+    late: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="What happens when the source is still not ready after `wait`: `fail` the "
+        "run, or `skip` the source for this window (0 rows, recorded with the reason)",
+    )
     silent_max: Duration = Field(
         default=timedelta(hours=24), description="Longest time without rows that is not late"
     )
@@ -69,22 +77,41 @@ class SourceSpec(Spec):
     """One source: `config/sources/NAME.yaml`. The file's name is the source's name."""
 
     name: str = Field(exclude=True, json_schema_extra={"from_file_name": True})
-    description: str = ""
+    description: str = Field(
+        default="",
+        description="Free text for people",
+    )
     kind: str = Field(description="Storage system: an installed kind (forebay sources lists them)")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the kind")
-    columns: dict[ColumnName, ColumnType] = Field(min_length=1)
+    columns: dict[ColumnName, ColumnType] = Field(
+        min_length=1,
+        description="Columns to read, each with its type. Columns that are not listed are never "
+        "decoded",
+    )
     event_time: str | None = Field(
         default=None, description="Timestamp column that says when a row happened"
     )
     starts: Instant | None = Field(default=None, description="No row lies before this instant")
     ends: Instant | None = Field(default=None, description="No row lies at or after this instant")
-    ready: ReadySpec = ReadySpec()
+    ready: ReadySpec = Field(
+        default=ReadySpec(),
+        description="When a window of this source is complete, and what to do if it is not",
+    )
     label_null: Literal["fail", "dead_letter"] = Field(
         default="fail",
         description="What happens to a row without a label; of several labels, without any",
     )
-    bad_rows: Literal["fail", "dead_letter"] = "fail"
-    dead_letter_rows_max: int | None = Field(default=None, ge=0)
+    bad_rows: Literal["fail", "dead_letter"] = Field(
+        default="fail",
+        description="What happens to a row or file that cannot be read: `fail` the run with its "
+        "place, or write it to the `dead_letter` file and count it",
+    )
+    dead_letter_rows_max: int | None = Field(
+        default=None,
+        ge=0,
+        description="Most dead letters of one window; more fail the run. Without it there is no "
+        "such limit",
+    )
     dead_letter_bytes_max: int = Field(
         default=DEAD_LETTER_BYTES_MAX,
         ge=0,

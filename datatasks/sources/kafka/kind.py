@@ -27,7 +27,9 @@ class KafkaKind(SourceKind):
         """One Kafka topic. Rows are cut by the timestamp of their record."""
 
         bootstrap: Text = Field(description="Brokers: host:port, several separated by commas")
-        topic: Text
+        topic: Text = Field(
+            description="Name of the topic",
+        )
         format: Literal["arrow-ipc", "json"] = Field(
             default="arrow-ipc",
             description="arrow-ipc: a micro-batch in each message; json: one row",

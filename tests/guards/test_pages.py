@@ -1,0 +1,37 @@
+"""The pages that are made from the code say what the code says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pages import pages
+from support.reference import keys_without_meaning, reference_page
+
+from forebay.config.registry import installed_kinds
+from forebay.config.schema import json_schema
+
+
+@pytest.fixture
+def schema() -> dict[str, Any]:
+    return json_schema(installed_kinds())
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.name))
+def test_a_page_is_what_the_code_says(path: Any) -> None:
+    assert path.read_text(encoding="utf-8") == pages()[path], "run `make pages`"
+
+
+def test_every_key_has_a_meaning(schema: dict[str, Any]) -> None:
+    assert keys_without_meaning(schema) == []
+
+
+def test_a_key_without_a_meaning_is_found(schema: dict[str, Any]) -> None:
+    del schema["$defs"]["KafkaOptions"]["properties"]["topic"]["description"]
+    assert keys_without_meaning(schema) == ["KafkaOptions.topic"]
+
+
+def test_defaults_are_those_of_the_place(schema: dict[str, Any]) -> None:
+    page = reference_page(schema)
+    assert "`model.mixture.memory_tower.hidden` | list of integer, 1 to 65,536 | `[32, 16]`" in page
+    assert "`model.mixture.adapt_tower.hidden` | list of integer, 1 to 65,536 | `[64, 32]`" in page

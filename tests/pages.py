@@ -1,0 +1,31 @@
+"""Writes the pages of docs/ that are made from the code: `make pages`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.manual import manual_page
+from support.reference import reference_page
+
+from forebay.config.registry import installed_kinds
+from forebay.config.schema import json_schema
+
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def pages() -> dict[Path, str]:
+    """The text of each page, by its file."""
+    return {
+        _DOCS / "reference.md": reference_page(json_schema(installed_kinds())),
+        _DOCS / "cli.md": manual_page(),
+    }
+
+
+def main() -> None:
+    """Write them."""
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""docs/cli.md: every command with its arguments and options, from the command line itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from forebay.cli import COMMANDS, build_app
+
+# Of the library inside typer, which has no public name for them.
+Command = Any
+Parameter = Any
+BAR = "\\|"
+HEAD = """# Reference: the command line
+
+Generated from the commands by `make pages`. Every option can also be set by the environment
+variable beside it. `forebay --debug COMMAND` shows the whole error where something went wrong.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | change your YAML or the command |
+| 2 | the data is not ready |
+| 3 | the data is bad |
+| 4 | infrastructure failed: the same command can be run again |
+"""
+
+
+def manual_page() -> str:
+    """The page in Markdown."""
+    root = typer.main.get_command(build_app(COMMANDS))
+    context = typer.Context(root, info_name="forebay")
+    parts = [HEAD, "## Options before the command\n", _options(root, context)]
+    for command, inside in _commands(root, context):
+        parts += [f"## `{inside.command_path}`\n", _help(command), _usage(command, inside)]
+        parts.append(_options(command, inside))
+    return "\n".join(part for part in parts if part)
+
+
+def _commands(group: Command, context: typer.Context) -> Iterator[tuple[Command, typer.Context]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command.hidden:
+            continue
+        inside = typer.Context(command, info_name=name, parent=context)
+        if hasattr(command, "list_commands"):
+            yield from _commands(command, inside)
+        else:
+            yield command, inside
+
+
+def _help(command: Command) -> str:
+    return (command.help or "").replace("\f", "").strip() + "\n"
+
+
+def _usage(command: Command, context: typer.Context) -> str:
+    pieces = " ".join(command.collect_usage_pieces(context))
+    return f"```text\n{context.command_path} {pieces}\n```\n"
+
+
+def _options(command: Command, context: typer.Context) -> str:
+    rows = [_option(each, context) for each in command.params if not getattr(each, "hidden", False)]
+    if not rows:
+        return ""
+    return "| option | meaning | default | variable |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _option(parameter: Parameter, context: typer.Context) -> str:
+    """A row of the table, from the line that `--help` shows."""
+    names, text = parameter.get_help_record(context)
+    meaning, _, rest = text.partition("  [")
+    facts = dict(each.partition(": ")[::2] for each in rest.rstrip("]").split("; ") if each)
+    default = "**required**" if "required" in facts else _code(facts.get("default", ""))
+    variable = _code(facts.get("env var", ""))
+    return f"| {_code(names)} | {meaning.replace('|', BAR)} | {default} | {variable} |"
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('|', BAR)}`" if text else ""
