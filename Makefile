@@ -11,8 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OURS := config dags datatasks executors mixture operators forebay tests benchmarks
-# Two at a time, file by file (tests of a file share what they started), the slow folders first.
-WORKERS ?= 2
+# Three at a time, since many of them wait, file by file (tests of a file share what they started),
+# the slow folders first.
+WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo test test-embedded chaos mutants pages lint counts lock clean

@@ -51,11 +51,15 @@ def _unsaid_notes(windows: Collection[Json]) -> list[str]:
     rows: dict[str, int] = {}
     for window in windows:
         for name, source in window["sources"].items():
-            rows[name] = rows.get(name, 0) + source["trained_rows"]
-            for counted, count in source["learnt_rows"].items():
-                if counted.endswith(NOT_KNOWN):
-                    key = name, counted.removesuffix(NOT_KNOWN)
-                    unsaid[key] = unsaid.get(key, 0) + count
+            found = {
+                counted.removesuffix(NOT_KNOWN): count
+                for counted, count in source["learnt_rows"].items()
+                if counted.endswith(NOT_KNOWN)
+            }
+            for label, count in found.items():
+                unsaid[name, label] = unsaid.get((name, label), 0) + count
+            if found:
+                rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
         f"source {name}: label {label} was null, or not known when the window ended, in {count:,} "
         f"of {rows[name]:,} rows: these were learnt for other labels alone"

@@ -118,7 +118,8 @@ def test_corrected_and_paused_models_serve_what_the_trainer_answers(
     folder.mkdir(parents=True)
     learner = make_towers(*names, features=FEATURES, columns=COLUMNS)
     first = learner._seeds[0]
-    first.guards[0].paused.assign(paused)
+    sources = first.guards[0].paused
+    sources.assign([paused] * sources.shape[0])
     rng = np.random.default_rng(1)
     for variable in first.variables.values():
         if variable.dtype.is_floating and variable.shape.rank:

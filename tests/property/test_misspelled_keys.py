@@ -101,8 +101,12 @@ def test_letters_left_out_or_swapped() -> None:
 
 
 def required(key: Key) -> set[str]:
-    """Keys without which the model's file is not valid; each kind in use has options."""
-    extra = {"options"} if key.definition == "SourceSpec" else set()
+    """Keys without which the model's file is not valid; each kind in use has options.
+
+    A dataset has one label or several.
+    """
+    either = {"SourceSpec": {"options"}, "DatasetSpec": {"label", "named_labels"}}
+    extra = either.get(key.definition, set())
     return set(schema()["$defs"][key.definition].get("required", [])) | extra
 
 

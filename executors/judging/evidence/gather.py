@@ -157,8 +157,10 @@ class _Gathering:
         if number not in self._tables:
             table = self._trained[number].open().judged()
             if table is not None:
+                # Those that do not say the label count for the sample only.
                 sampled = in_sample(table.column("event_id").to_numpy(), judge_rows_max(table))
-                table = without_slices(table).take(np.flatnonzero(sampled))
+                said = ~np.isnan(table.column("complete").to_numpy())
+                table = without_slices(table).take(np.flatnonzero(sampled & said))
             self._tables[number] = table
         return self._tables[number]
 
