@@ -136,7 +136,9 @@ def _build() -> bytes:
 def _linked(machine: Any, code: bytes) -> Kernels:
     import llvmlite.binding as llvm
 
-    compiler = llvm.create_lljit_compiler(machine)
+    # JITLink puts all sections into one piece of memory. LLVM's older linker takes one for each,
+    # and ends the process where two of them come to lie more than 2 GB apart.
+    compiler = llvm.create_lljit_compiler(machine, use_jit_link=True)
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in ENTRIES:
         builder.export_symbol(name)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from support.projects import Topic
 from support.topic_changes import delete_before, grow, recreate
+from support.toy_roles.jobs import eventually
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
@@ -148,14 +149,24 @@ def test_a_run_of_more_records_is_no_mistake(planner: Planner) -> None:
 
 @contextmanager
 def transactions(planner: Planner) -> Iterator[Any]:
-    """A producer of them."""
-    from kafka import KafkaProducer
+    """A producer of them; in the end all that were committed can be read."""
+    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
     name = f"{planner.topic}-transactions"
     producer = KafkaProducer(bootstrap_servers=planner.bootstrap, transactional_id=name)
     producer.init_transactions()
     yield producer
     producer.close()
+    # A commit is answered before its markers stand in the partitions.
+    levels = ("read_committed", "read_uncommitted")
+    readers = [
+        KafkaConsumer(bootstrap_servers=planner.bootstrap, isolation_level=level)
+        for level in levels
+    ]
+    partition = TopicPartition(planner.topic, 0)
+    eventually(lambda: len({reader.end_offsets([partition])[partition] for reader in readers}) == 1)
+    for reader in readers:
+        reader.close()
 
 
 def send(producer: Any, topic: str, number: int, stamp: datetime) -> None:

@@ -34,15 +34,15 @@ def seconds_between(case: KillCase, first: float, last: float, run: subprocess.P
 
 def test_a_window_trains_on_among_strangers(tmp_path: Path) -> None:
     pipeline = ads_pipeline()
-    pipeline["train"]["minibatch_rows"] = 64  # slow enough to be disturbed
+    pipeline["train"]["minibatch_rows"] = 32  # slow enough to be disturbed
     case = KillCase(ads_project(tmp_path, rows=ROWS, pipeline=pipeline), ROWS)
     with running(case.project, *case.arguments) as run:
-        alone = seconds_between(case, 0.1, 0.3, run)
+        alone = seconds_between(case, 0.1, 0.25, run)
         before = status(case.project)["pids"]
         job_dir = next((case.project.home / "jobs").iterdir())
         memory = MemoryPeak(pid_of(case.project, "driver-0"))
         with Crowd(job_dir) as crowd:
-            among_strangers = seconds_between(case, 0.3, 0.7, run)
+            among_strangers = seconds_between(case, 0.25, 0.55, run)
             grown = memory.growth
         after = status(case.project)["pids"]
         output, _ = run.communicate(timeout=150)

@@ -69,3 +69,32 @@ def test_what_ends_the_build_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(library, "_BUILDER", "forebay.no_such_module")
     with pytest.raises(KernelsError, match=r"ended with 1: .*forebay.no_such_module"):
         machine_code(target_machine())
+
+
+# All memory above 6 GB of addresses is taken but for four pages: what does not fit there comes to
+# lie below, too far away for code that reaches 2 GB.
+CUT_UP = """
+import ctypes
+from forebay.mixture.kernels import library
+machine = library.target_machine()
+code = library.machine_code(machine)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+page, reserved = 4096, 0x4022  # private, anonymous, without memory behind it
+low = libc.mmap(None, 6 << 30, 0, reserved, -1, 0)
+for size in (1 << 20, 1 << 16, 8 * page):
+    while libc.mmap(None, size, 0, reserved, -1, 0) > low:
+        pass
+libc.munmap(low + (6 << 30) - 5 * page, 4 * page)
+library._linked(machine, code).view_columns
+"""
+
+
+def test_kernels_are_linked_where_memory_is_in_pieces() -> None:
+    kernels()
+    ran = subprocess.run(
+        [sys.executable, "-c", CUT_UP], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
