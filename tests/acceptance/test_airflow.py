@@ -3,8 +3,8 @@
 One Airflow serves all tests of this file, in this order. What needs no watching is started before
 the first test, so that windows of several pipelines train side by side; each test then judges its
 own. States are Airflow's own, read by REST; rows are compared with counts that share nothing with
-Forebay. Backfills of other kinds, kills, and 48 windows from one scan are in tests/chaos; that 48
-windows cost one scan is also shown without Airflow, in test_stage_planning.py.
+Forebay. Backfills of other kinds, clears, mended data and kills are in tests/chaos; that 48 windows
+cost one scan is shown without Airflow, in test_stage_planning.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 from support.airflow_cluster import Airflow, now
-from support.airflow_data import MARKED, mark, write_torn_day
+from support.airflow_data import MARKED, mark
 from support.airflow_endings import (
     STAGES,
     all_tasks,
@@ -31,14 +31,6 @@ from support.airflow_endings import (
 )
 from support.airflow_jobs import WindowJob
 from support.airflow_kill_story import HELD_AT_ROWS, TRAINING
-from support.airflow_line_story import (
-    BY_REST,
-    REST_LAST,
-    LineBeginning,
-    backfill_by_rest,
-    clear,
-    files_of,
-)
 from support.airflow_pipelines import (
     ADS,
     BESIDE,
@@ -63,12 +55,10 @@ from support.airflow_processes import gone, modes_of_folders, processes_of, stag
 from support.airflow_truth import (
     assert_exact,
     assert_in_order,
-    generations,
     link,
     plan,
     served,
 )
-from support.file_watch import Reads
 from support.planted import CERTIFICATES, CONNECTION, PLANTED, STORAGE_KEY, planted_in
 
 # Each wait has a deadline of its own.
@@ -204,24 +194,6 @@ def test_a_late_source_holds_its_window_and_no_other(
     mark(airflow.project.root, MARKED, LATE.window(1))
 
 
-@pytest.fixture(scope="module")
-def backfilled(airflow: Airflow) -> Reads:
-    return backfill_by_rest(airflow)
-
-
-class TestOneLine(LineBeginning):
-    """A backfill by REST, and clears of its last window."""
-
-    def test_clears(self, airflow: Airflow, backfilled: Reads, timed: Timed) -> None:
-        kind, last = "clear of data_executors and what is behind it", BY_REST[-1:]
-        reads = clear(airflow, timed, kind, REST_LAST, ["data_executors"], downstream=True)
-        assert set(reads.opened) == files_of(airflow, last), "by the plan that was recorded"
-        reads = clear(airflow, timed, "clear of a whole run", REST_LAST, None)
-        assert set(reads.opened) == files_of(airflow, last)
-        assert reads.folders, "planned anew, too; footers are known"
-        assert served(airflow.project, ADS) == (ADS.key(REST_LAST), 3)
-
-
 # What was started at the beginning has ended meanwhile ------------------------------------------
 
 
@@ -290,20 +262,6 @@ def test_bad_data_is_red_where_it_is_met(airflow: Airflow) -> None:
         assert_last_lines(airflow, runs[number], "data_executors", *words)
     assert served(airflow.project, TORN) == (TORN.key(0), 1)
     assert_exact(airflow.project, TORN, [0])
-
-
-def test_mended_data_and_one_backfill_of_what_failed(airflow: Airflow, timed: Timed) -> None:
-    for number in (1, 2):
-        write_torn_day(airflow.project.root, number)
-    with timed("backfill of 3 windows that had failed, once their data was mended"):
-        since = now()
-        airflow.backfill(TORN, 0, 3, "failed")
-        runs = airflow.ended(TORN, dict.fromkeys(range(1, 4), "success"), WINDOW_SECONDS, since)
-    assert all(airflow.states(run) == done(TORN) for run in runs.values())
-    assert generations(airflow.project, TORN, 0) == [1], "the window that was trained was not to be"
-    assert_exact(airflow.project, TORN, range(4))
-    assert_in_order(airflow.project, TORN, range(4))
-    assert served(airflow.project, TORN)[0] == TORN.key(3)
 
 
 # A person in the way -----------------------------------------------------------------------------

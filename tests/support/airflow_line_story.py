@@ -38,8 +38,8 @@ def backfill_by_rest(airflow: Airflow) -> Reads:
     return reads
 
 
-class LineBeginning:
-    """The first of them; the fixture `backfilled` is `backfill_by_rest`."""
+class LineStory:
+    """In their order; the fixture `backfilled` is `backfill_by_rest`."""
 
     def test_a_backfill_by_rest(
         self, airflow: Airflow, timed: Timed, request: pytest.FixtureRequest
@@ -58,10 +58,6 @@ class LineBeginning:
         assert served(airflow.project, ADS) == (ADS.key(REST_LAST), 1)
         assert files_of(airflow, BY_REST) <= set(reads.opened)
         airflow.facts["calls"] = storage_calls(airflow, BY_REST)
-
-
-class LineStory(LineBeginning):
-    """All of them, in their order."""
 
     def test_a_backfill_from_the_command_line(
         self, airflow: Airflow, backfilled: Reads, timed: Timed
