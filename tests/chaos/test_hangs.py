@@ -54,7 +54,7 @@ def test_a_role_that_is_slow_and_wakes_in_time_is_left_alone(case: KillCase) -> 
 
 def test_storage_that_never_answers(case: KillCase, tmp_path: Path) -> None:
     """A segment is opened, and the call stays in the kernel."""
-    stick(case.project, tmp_path / "stuck", ("data_executor", "pyarrow:memory_map", 2))
+    stick(case.project, tmp_path / "stuck", ("data_executor", "pyarrow.ipc:open_file", 2))
     summary = case.run()
     assert_ended(case, summary, "data", why="no progress for ")
     assert re.search(r"hung: no progress for \d+ s \(reading clicks/", str(summary))
