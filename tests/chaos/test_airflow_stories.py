@@ -34,15 +34,14 @@ class TestOneLine(LineStory):
 
 
 def test_a_loss_that_is_not_a_number_is_red(airflow: Airflow) -> None:
-    """With real towers; prices of the second window are infinite."""
-    runs = airflow.ended(NAN, {0: "success", 1: "failed"}, WINDOW_SECONDS)
-    assert airflow.states(runs[0]) == done(NAN)
-    assert airflow.states(runs[1]) == failed_at(NAN, TRAINING)
-    words = ("the loss of paradigm batch is not finite", NAN.key(1), "logs: ")
-    assert_last_lines(airflow, runs[1], TRAINING, *words)
-    assert served(airflow.project, NAN) == (NAN.key(0), 1)
-    assert generations(airflow.project, NAN, 1) == []
-    assert_exact(airflow.project, NAN, [0])
+    """With real towers; the window behind it is not trained without it."""
+    runs = airflow.ended(NAN, dict.fromkeys((0, 1), "failed"), WINDOW_SECONDS)
+    assert airflow.states(runs[0]) == failed_at(NAN, TRAINING)
+    words = ("the loss of paradigm batch is not finite", NAN.key(0), "logs: ")
+    assert_last_lines(airflow, runs[0], TRAINING, *words)
+    assert airflow.states(runs[1]) == failed_at(NAN, "data_executors")
+    assert_last_lines(airflow, runs[1], "data_executors", "comes before it, failed")
+    assert [generations(airflow.project, NAN, number) for number in (0, 1)] == [[], []]
 
 
 def test_mended_data_and_one_backfill_of_what_failed(airflow: Airflow, timed: Timed) -> None:

@@ -11,12 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from support import independent
-from support.projects import COLUMNS, DAY, FIRST_DAY, rows_of_day, write_history, write_log
+from support.projects import COLUMNS, DAY, FIRST_DAY, write_history, write_log
 
 HOUR = timedelta(hours=1)
 ROWS = 2_000
@@ -90,7 +86,6 @@ MANY_CLICKS = Stored("many_clicks", "log")
 MARKED = Stored("marked", "parquet")
 OPTIONAL = Stored("optional", "parquet")
 NEVER = Stored("never", "parquet")
-POISON = Stored("poison", "parquet")
 TORN = Stored("torn", "parquet")
 
 
@@ -128,19 +123,6 @@ def mark(root: Path, stored: Stored, day: datetime) -> Path:
     marker = root / "data" / stored.folder / f"date={day:%Y-%m-%d}" / MARKER
     marker.touch()
     return marker
-
-
-def write_poison(root: Path) -> None:
-    """Two days; prices of the second are near float32's end, so its loss is not a number."""
-    for number, price in enumerate((None, 3e38)):
-        day = FIRST_DAY + number * DAY
-        table = rows_of_day(day, ROWS, seed=700 + number)
-        if price is not None:
-            at = table.column_names.index("price")
-            table = table.set_column(at, "price", pa.array(np.full(ROWS, price)))
-        target = root / "data" / POISON.folder / f"date={day:%Y-%m-%d}"
-        target.mkdir(parents=True)
-        pq.write_table(table, target / "part-0.parquet")
 
 
 def write_torn(root: Path) -> None:
