@@ -111,7 +111,7 @@ _END = FIRST_DAY + 10 * DAY
 # A trainer that is held by SIGSTOP is silent, not dead; minibatches are small, so that it is there
 # to be held, and seals frequent, so that what follows a SIGKILL goes on from the middle.
 _HELD = {
-    "train": {"minibatch_rows": 32},
+    "train": {"minibatch_rows": 64},
     "job": {"checkpoint": {"every_steps": 50}, "failover": {"heartbeat_timeout": "10m"}},
 }
 
