@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
 import shlex
 from collections.abc import Callable
@@ -130,6 +131,9 @@ def test_each_block_is_executed_and_each_kind_has_one() -> None:
     assert len(blocks()) == PAGE.count("\n```") / 2
     declared = [block.declared for block in blocks() if block.mark == "yaml"]
     assert {each["kind"] for each in declared if "kind" in each} == set(kind_names())
-    called = {command for block in blocks() for command, _ in commands(block.text)}
+    used = {"config", *re.findall(r"--config\W+(\w+)", PAGE)}
+    assert {Path(block.file).parts[0] for block in blocks() if block.mark == "yaml"} == used
+    consoles = [block for block in blocks() if block.mark.startswith("console")]
+    called = {command for block in consoles for command, _ in commands(block.text)}
     scripts = {block.file for block in blocks() if block.mark == "python"} - {"test_clicks.py"}
     assert {f"python {script}" for script in scripts} <= called
