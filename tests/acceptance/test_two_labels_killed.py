@@ -11,11 +11,16 @@ from support.kills import kill_role, running, summary_of
 from support.projects import Project
 from support.same_bytes import (
     DAY_ROWS,
+    HOUR,
+    HOUR_ROWS,
     NULL_EVERY,
+    SILENT_FROM,
+    SILENT_TO,
     WINDOWS,
     Runs,
     arguments,
     delay_heads,
+    held_rows,
     judgements,
     metrics,
     wait_until,
@@ -57,6 +62,17 @@ def test_both_heads_learn_in_each_window_after_the_first(runs: Runs) -> None:
     for learnt, *_ in metrics(runs.unkilled)[-1]:
         assert "click/label_not_known" not in learnt["history"]
         assert learnt["history"]["sale/label_not_known"] > DAY_ROWS // NULL_EVERY
+
+
+def test_a_guard_marks_what_it_holds_of_its_own_label(runs: Runs) -> None:
+    """Killed or not: what the join of the last window leaves out is part of what is compared."""
+    silent = SILENT_TO - SILENT_FROM
+    most = silent // (2 * HOUR) * HOUR_ROWS
+    held = held_rows(runs.unkilled, WINDOWS[1])
+    assert most / 2 < len(held) < most
+    assert held_rows(runs.unkilled, WINDOWS[1], "sale") == []
+    learnt = metrics(runs.unkilled)[-1][1][0]["clicks"]
+    assert learnt["click:mixture+head/paused"] == len(held)
 
 
 def test_scores_rows_and_every_variable_are_those_of_the_run_that_nobody_killed(

@@ -4,7 +4,7 @@ Batch rows happen in even hours and stream rows are published in odd ones, each 
 minibatches, and one thread computes. So two runs have to agree in scores, row sums, and every
 variable, those of the delay heads among them. With `sale` there are two labels: clicks, of which
 only the stream's own copy says whether they were known, and sales, which say when they were known,
-and of some rows nobody knows.
+and of some rows nobody knows. For half a day no click is published, so that its guard holds rows.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ DAY_ROWS = 12 * HOUR_ROWS
 DAYS = 3
 WINDOWS = [f"2026-03-0{number}" for number in range(1, DAYS + 1)]
 NULL_EVERY = 50
+# When the stream of two labels publishes no click: in the middle of the second window.
+SILENT_FROM, SILENT_TO = (FIRST_DAY + DAY + hours * HOUR for hours in (6, 18))
 _US = timedelta(microseconds=1)
 _SALE_COLUMNS = {**COLUMNS, "sold": "int"}
 _LABELS: dict[str, Any] = {
@@ -95,6 +97,8 @@ def publications(day: datetime, *, sale: bool = False) -> Iterator[tuple[pa.Tabl
         commit = day + (2 * number + WAIT_HOURS) * HOUR + HOUR / 2
         rows = table.slice(number * HOUR_ROWS, HOUR_ROWS).drop_columns(["delay"])
         if sale:
+            if SILENT_FROM <= commit < SILENT_TO:
+                rows = _with(rows, "clicked", np.zeros(HOUR_ROWS, np.int64))
             known = rows.column("known").to_numpy() <= np.datetime64(commit.replace(tzinfo=None))
             fresh = np.where(known, rows.column("sold").to_numpy(), 0)
             rows = _with(rows, "sold", fresh).drop_columns(["known"])
@@ -199,6 +203,13 @@ def scores(made: Project, labels: tuple[str, ...] = ("",)) -> dict[str, list[dic
             ):
                 found[f"{window}/{label}/{kind}"] = [] if table is None else table.to_pylist()
     return found
+
+
+def held_rows(made: Project, window: str, label: str = "") -> list[int]:
+    """Events whose rows the guard of a label held, as the segments of a window say."""
+    table = Segments(window, stored_of(made.home, "ads", window, "scores"), label).published()
+    assert table is not None
+    return list(table.filter(table.column("held")).column("event_id").to_pylist())
 
 
 def metrics(made: Project) -> list[Any]:
