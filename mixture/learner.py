@@ -60,6 +60,12 @@ class Learner(Protocol):
     def left_out(self) -> dict[str, LeftOut]:
         """Stream rows that each corrected or guarded variant did not learn from."""
 
+    def held(self) -> npt.NDArray[np.bool_] | None:
+        """Rows of the last minibatch that guards of the first seed held: bool[N, labels].
+
+        None where there is no guard, and before the first minibatch.
+        """
+
     def guards(self) -> dict[str, list[GuardState | None]]:
         """How each guarded variant's guard stands, by source index; None where it saw no row."""
 

@@ -11,6 +11,18 @@ PAUSED = "/paused"
 NOT_KNOWN = "/label_not_known"
 
 
+def unsaid(learnt: Mapping[str, int]) -> dict[str, int]:
+    """Rows of a source that did not say a label in time, by label; those that have some.
+
+    learnt: rows by what became of them, see `learnt_and_left_out`.
+    """
+    return {
+        name.removesuffix(NOT_KNOWN): rows
+        for name, rows in learnt.items()
+        if name.endswith(NOT_KNOWN) and rows
+    }
+
+
 class LeftOut(NamedTuple):
     """By source index. masked: their label says too little yet. paused: the guard held them."""
 

@@ -22,6 +22,7 @@ class LabelRows:
     label_ages: npt.NDArray[np.float32] | None = None
     known: npt.NDArray[np.float32] | None = None
     waits: npt.NDArray[np.float32] | None = None
+    held: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Minibatch:
     where that is not known. None where no source says it.
     known: float32[N], of batch rows: 1 where the stream's copy had the complete label already, 0
     where it had not, NaN where that is not known. None where nothing asks for it.
-    further: labels after the first, each with ages and `known` of its own.
+    held: bool[N], of stream rows that were learnt: which of them the guard held. None where there
+    is no guard, or nothing is learnt yet.
+    further: labels after the first, each with ages, `known` and `held` of its own.
     """
 
     feed: Feed
@@ -55,6 +58,7 @@ class Minibatch:
     waits: npt.NDArray[np.float32] | None = None
     label_ages: npt.NDArray[np.float32] | None = None
     known: npt.NDArray[np.float32] | None = None
+    held: npt.NDArray[np.bool_] | None = None
     further: tuple[LabelRows, ...] = ()
 
     def of_label(self, place: int) -> Minibatch:
@@ -64,8 +68,22 @@ class Minibatch:
         one = self.further[place - 1]
         waits = self.waits if one.waits is None else one.waits
         return replace(
-            self, labels=one.labels, label_ages=one.label_ages, known=one.known, waits=waits
+            self,
+            labels=one.labels,
+            label_ages=one.label_ages,
+            known=one.known,
+            waits=waits,
+            held=one.held,
         )
+
+    def after_guards(self, held: npt.NDArray[np.bool_] | None) -> Minibatch:
+        """The rows with what their guards held, bool[N, labels]; None where there is no guard."""
+        if held is None:
+            return self
+        further = tuple(
+            replace(one, held=own) for one, own in zip(self.further, held.T[1:], strict=True)
+        )
+        return replace(self, held=held[:, 0], further=further)
 
     def __len__(self) -> int:
         """Rows."""

@@ -52,7 +52,7 @@ def _columns(minibatch: Minibatch) -> list[str]:
     return [name for name in names if getattr(minibatch, name) is not None]
 
 
-def _arrays(rows: LabelRows) -> dict[str, npt.NDArray[np.float32]]:
+def _arrays(rows: LabelRows) -> dict[str, npt.NDArray[Any]]:
     """What a label has an entry of for each row; what is None stays out."""
     found = {field.name: getattr(rows, field.name) for field in fields(rows)}
     return {name: each for name, each in found.items() if each is not None}

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from forebay.datatasks.plans import NO_ROWS
-from forebay.mixture.left_out import NOT_KNOWN, PAUSED
+from forebay.mixture.left_out import NOT_KNOWN, PAUSED, unsaid
 
 Json = dict[str, Any]
 
@@ -47,24 +47,19 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
 
 def _unsaid_notes(windows: Collection[Json]) -> list[str]:
     """A note for each source and label with rows that were learnt for other labels alone."""
-    unsaid: dict[tuple[str, str], int] = {}
+    missing: dict[tuple[str, str], int] = {}
     rows: dict[str, int] = {}
     for window in windows:
         for name, source in window["sources"].items():
-            found = {
-                counted.removesuffix(NOT_KNOWN): count
-                for counted, count in source["learnt_rows"].items()
-                if counted.endswith(NOT_KNOWN)
-            }
+            found = unsaid(source["learnt_rows"])
             for label, count in found.items():
-                unsaid[name, label] = unsaid.get((name, label), 0) + count
+                missing[name, label] = missing.get((name, label), 0) + count
             if found:
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
         f"source {name}: label {label} was null, or not known when the window ended, in {count:,} "
         f"of {rows[name]:,} rows: these were learnt for other labels alone"
-        for (name, label), count in unsaid.items()
-        if count
+        for (name, label), count in missing.items()
     ]
 
 

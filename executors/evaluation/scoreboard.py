@@ -30,6 +30,7 @@ from forebay.mixture.score_columns import over_seeds
 Json = dict[str, Any]
 Ids = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
 _Labels = tuple[Ids, Values]
 
 
@@ -40,7 +41,8 @@ class Scored:
     fresh: the label as known when the row was published. complete: NaN where no complete label
     has arrived. scores: float32[N, P]. duplicates: rows left out because their event id had been
     scored before. all_here: whether every window is trained that brings complete labels.
-    waits: seconds from event to publication, NaN where they are not known.
+    waits: seconds from event to publication, NaN where they are not known. held: bool[N], rows that
+    the guard held.
     """
 
     window: str
@@ -52,11 +54,17 @@ class Scored:
     duplicates: int = 0
     all_here: bool = True
     waits: Values | None = None
+    held: Mask | None = None
 
     @property
-    def joined(self) -> npt.NDArray[np.bool_]:
+    def joined(self) -> Mask:
         """Rows whose complete label is known."""
         return ~np.isnan(self.complete)
+
+    @property
+    def late_or_not(self) -> Mask:
+        """Rows that say how complete labels are; of those that the guard held, none had come."""
+        return self.joined if self.held is None else self.joined & ~self.held
 
     @cached_property
     def fresh_auc(self) -> AucEstimate | None:
@@ -128,10 +136,11 @@ def window_metrics(scored: Scored) -> dict[str, Json]:
 def label_completeness(boards: Sequence[Scored]) -> Json:
     """How many of the positives were known at publication, over rows with both labels.
 
-    `share` is None while no complete positive is known.
+    Rows that the guard held are left out: a fault is no delay, and asks for no correction. `share`
+    is None while no complete positive is known.
     """
-    fresh = sum(int((board.fresh[board.joined] > 0.5).sum()) for board in boards)
-    complete = sum(int((board.complete[board.joined] > 0.5).sum()) for board in boards)
+    fresh = sum(int((board.fresh[board.late_or_not] > 0.5).sum()) for board in boards)
+    complete = sum(int((board.complete[board.late_or_not] > 0.5).sum()) for board in boards)
     return {
         "fresh_positives": fresh,
         "complete_positives": complete,
@@ -148,7 +157,7 @@ def label_ages(boards: Sequence[Scored]) -> list[Json]:
     for board in boards:
         if board.waits is None:
             continue
-        here = (board.complete > 0.5) & ~np.isnan(board.waits)
+        here = (board.complete > 0.5) & ~np.isnan(board.waits) & board.late_or_not
         ages = np.searchsorted(AGES_SECONDS, board.waits[here])
         counts[:, 0] += np.bincount(ages[board.fresh[here] > 0.5], minlength=len(counts))
         counts[:, 1] += np.bincount(ages, minlength=len(counts))
@@ -219,6 +228,7 @@ def _join(window: Segments, paradigms: tuple[str, ...], labels: Sequence[_Labels
         complete=_look_up(event_ids, labels),
         scores=score_matrix(table)[first],
         waits=table.column("wait").to_numpy()[first],
+        held=np.asarray(table.column("held"), np.bool_)[first],
         duplicates=len(all_ids) - len(first),
     )
 

@@ -95,44 +95,68 @@ def build_summary(
         facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
             `storage_calls`, `notes` and `published`.
     """
-    stale, store = chain.stale_reasons(), store_of(chain.home)
+    stale = chain.stale_reasons()
+    found = _windows(chain, links, plans, judged, data_changed, evaluation, stale)
+    warm = next((one for key, one in found.items() if is_warm_start(key)), None)
+    windows = {key: one for key, one in found.items() if not is_warm_start(key)}
+    agree, line = rows_verdict(list(found.values()))
+    return {
+        "pipeline": pipeline.name,
+        "line": chain.line,
+        "paradigms": list(pipeline.train.paradigms) if pipeline.model.kind == "towers" else [],
+        "windows": list(windows.values()),
+        "warm_start": warm,
+        "stale_windows": list(stale),
+        **_newest_model(chain, links),
+        "pooled": evaluation.pooled,
+        **_advised(pipeline, evaluation, line_windows(pipeline, chain) | windows),
+        "rows_agree": agree,
+        "rows_line": line,
+        **facts,
+        "notes": [*facts.get("notes", ()), *row_notes(found.values())],
+    }
+
+
+def _windows(
+    chain: ModelChain,
+    links: Sequence[Link],
+    plans: Mapping[str, WindowPlan],
+    judged: Mapping[str, Json],
+    data_changed: Mapping[str, str],
+    evaluation: Evaluation,
+    stale: Mapping[str, str],
+) -> dict[str, Json]:
+    """What is said of each window; stale: those that are, and why."""
+    store = store_of(chain.home)
     found: dict[str, Json] = {}
     for link in links:
         key = link.window
         kept = judged[key] if key in judged else window_facts(plans[key], link)
         now = opinion(key, stale.get(key), data_changed.get(key), evaluation)
         found[key] = {**kept, **now, "series": _series(store, link)}
-    warm = next((one for key, one in found.items() if is_warm_start(key)), None)
-    windows = [one for key, one in found.items() if not is_warm_start(key)]
-    agree, line = rows_verdict(list(found.values()))
-    seen = links[-1].seen if links else {}
-    model = links[-1].files.get("saved_model") if links else None
-    judgements = line_windows(pipeline, chain) | {one["window"]: one for one in windows}
+    return found
+
+
+def _newest_model(chain: ModelChain, links: Sequence[Link]) -> Json:
+    """What the newest link has seen, and where it is."""
+    if not links:
+        return {"seen": {}, "model": ""}
+    newest = links[-1]
+    model = newest.files.get("saved_model")
+    return {
+        "seen": {name: sums.model_dump() for name, sums in newest.seen.items()},
+        "model": store_of(chain.home).url(model) if model is not None else "",
+    }
+
+
+def _advised(pipeline: PipelineSpec, evaluation: Evaluation, windows: Mapping[str, Json]) -> Json:
+    """Advice; of several labels, what is said of each. windows: the newest of the line too."""
     labels = {
-        name: {"pooled": of.pooled, "advice": _advice(pipeline, judgements.values(), name)}
+        name: {"pooled": of.pooled, "advice": _advice(pipeline, windows.values(), name)}
         for name, of in evaluation.labels.items()
     }
-    return {
-        "pipeline": pipeline.name,
-        "line": chain.line,
-        "paradigms": list(pipeline.train.paradigms) if pipeline.model.kind == "towers" else [],
-        "windows": windows,
-        "warm_start": warm,
-        "stale_windows": list(stale),
-        "seen": {name: sums.model_dump() for name, sums in seen.items()},
-        "model": store.url(model) if model is not None else "",
-        "pooled": evaluation.pooled,
-        "advice": _advice(pipeline, judgements.values(), ""),
-        **(
-            {"first_label": next(iter(pipeline.dataset.targets)), "labels": labels}
-            if labels
-            else {}
-        ),
-        "rows_agree": agree,
-        "rows_line": line,
-        **facts,
-        "notes": [*facts.get("notes", ()), *row_notes(found.values())],
-    }
+    several = {"first_label": next(iter(pipeline.dataset.targets)), "labels": labels}
+    return {"advice": _advice(pipeline, windows.values(), ""), **(several if labels else {})}
 
 
 def _advice(pipeline: PipelineSpec, windows: Collection[Json], label: str) -> Json | None:

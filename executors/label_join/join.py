@@ -1,10 +1,13 @@
 """LabelJoin: tells of batch rows whether the stream had their label when it published them.
 
 The rows of a stream are kept by event id: those of earlier windows from the score segments of the
-model line, as far back as `label_join`, and those of this window as they are scored. What a batch
+model line, as far back as `label_join`, and those of this window as they are learnt. What a batch
 row finds does not depend on what was killed meanwhile: of earlier windows all is known before the
 window begins, and of this one only that counts which came long enough before the batch row (see
 `hours_together`). Nothing of it is part of a checkpoint: it is read again from the segments.
+
+Rows that the guard held are no copies. Their labels had stopped coming, and whoever learns delays
+from them takes a fault for late labels, a day after it ended.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from forebay.config.feeds import source_feeds
 from forebay.config.label_join import hours_together
@@ -27,6 +31,7 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.executors.label_join.published import Floats, GrowingRows, Ints, PublishedRows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
+from forebay.executors.window_files.label_columns import HELD
 from forebay.executors.window_files.scores import Segments
 from forebay.home.store import store_of
 from forebay.mixture.minibatch import Minibatch
@@ -101,11 +106,13 @@ class LabelJoin:
             self._this.add(self._of_this(ids, fresh, waits, times, sources))
 
     def add(self, minibatch: Minibatch) -> None:
-        """Rows of the stream that are scored now."""
+        """Rows of the stream that were learnt now."""
         times, waits = minibatch.event_times, minibatch.waits
         if self._together is None or times is None or waits is None:
             return
         ids, fresh = minibatch.event_ids, minibatch.labels
+        if minibatch.held is not None:
+            fresh = np.where(minibatch.held, np.float32(np.nan), fresh)
         rows = self._of_this(ids, fresh, waits, times, minibatch.sources)
         self._this.add(rows)
         self._forget(int(rows.marks.max(initial=0)))
@@ -199,7 +206,8 @@ class LabelJoin:
         return PublishedRows.of(ids[at], fresh[at], waits[at], self._hours(published, sources[at]))
 
     def _published_by(self, window: str, folder: Path | None) -> pa.Table | None:
-        return Segments(window, folder, self._label).published()
+        table = Segments(window, folder, self._label).published()
+        return table if table is None else table.filter(pc.invert(table.column(HELD)))
 
     def _usable(self, fresh: Floats, times: Ints, waits: Floats, sources: Places) -> Ints:
         """Rows of a stream that say the label, and when they were published."""

@@ -44,7 +44,7 @@ class LabelJoins:
             join.resume(plan, scores)
 
     def add(self, minibatch: Minibatch) -> None:
-        """Rows of the stream that are scored now."""
+        """Rows of the stream that were learnt now."""
         for place, join in self._joins.items():
             join.add(minibatch.of_label(place))
 

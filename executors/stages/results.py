@@ -92,7 +92,8 @@ class EvaluateResult(Message):
     """Metrics of one window by paradigm and name.
 
     rows: that were learnt, by source. label_not_known: rows that were left out since their label
-    was not known when the window ended, by source; those that have some.
+    was not known when the window ended, by source; those that have some. labels_not_known: rows
+    that were learnt for other labels alone, by label and source.
     event: event scores of the window by variant or tower and name. completed: those of earlier
     windows whose last complete labels came with this one. words: what is partial, and how partial.
     warnings: about its line, for people.
@@ -102,6 +103,7 @@ class EvaluateResult(Message):
     generation: int
     rows: dict[str, int] = Field(default_factory=dict)
     label_not_known: dict[str, int] = Field(default_factory=dict)
+    labels_not_known: dict[str, dict[str, int]] = Field(default_factory=dict)
     rows_line: str = ""
     metrics: dict[str, dict[str, float]] = Field(default_factory=dict)
     event: dict[str, dict[str, float]] = Field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from forebay.config.windows import first_window_key, is_warm_start
@@ -17,6 +17,7 @@ from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import may_begin_with
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import DEFAULT_LINE
+from forebay.mixture.left_out import unsaid
 from forebay.system.message import Message
 
 State = Literal[
@@ -265,9 +266,19 @@ def _not_known_text(link: Link) -> str:
         for name, read in link.read.items()
         if read.label_not_known
     ]
-    if not left_out:
-        return ""
-    return f"; rows not learnt, their label was not known in time: {', '.join(left_out)}"
+    said = f"; rows not learnt, their label was not known in time: {', '.join(left_out)}"
+    return (said if left_out else "") + "".join(_unsaid_texts(link))
+
+
+def _unsaid_texts(link: Link) -> Iterator[str]:
+    """The same of each of several labels: those rows were learnt for the others."""
+    by_label: dict[str, list[str]] = {}
+    for name, learnt in link.learnt.items():
+        for label, rows in unsaid(learnt).items():
+            text = f"{name} {rows:,} of {link.trained(name).rows:,}"
+            by_label.setdefault(label, []).append(text)
+    for label, shown in by_label.items():
+        yield f"; rows not learnt for label {label}, null or not known in time: {', '.join(shown)}"
 
 
 def _skipped_text(plan: WindowPlan) -> str:

@@ -1,7 +1,8 @@
 """Segments of several labels: which of their columns and rows are those of one label.
 
-The first label has the columns that one alone has: `fresh` or `complete`, and `score:mixture`. Of a
-further one they are `fresh:sale`, `complete:sale` and `score:sale:mixture`.
+The first label has the columns that one alone has: `fresh` and `held`, or `complete`, and
+`score:mixture`. Of a further one they are `fresh:sale`, `held:sale`, `complete:sale` and
+`score:sale:mixture`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import pyarrow.compute as pc
 from forebay.mixture.score_columns import ScoreColumn
 
 SCORE_PREFIX = "score:"
-FRESH, COMPLETE = "fresh", "complete"
+FRESH, COMPLETE, HELD = "fresh", "complete", "held"
 
 
 def label_column(column: str, label: str) -> str:
-    """Where `fresh` or `complete` is kept of a label; "" is the first."""
+    """Where `fresh`, `held` or `complete` is kept of a label; "" is the first."""
     return f"{column}:{label}" if label else column
 
 
@@ -48,6 +49,6 @@ def _name(column: str, label: str) -> str | None:
             return None
         return SCORE_PREFIX + score.name.removeprefix(f"{label}:" if label else "")
     base, _, of = column.partition(":")
-    if base in {FRESH, COMPLETE}:
+    if base in {FRESH, COMPLETE, HELD}:
         return base if of == label else None
     return column

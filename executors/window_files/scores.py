@@ -24,6 +24,7 @@ from forebay.errors import DataError
 from forebay.executors.window_files.label_columns import (
     COMPLETE,
     FRESH,
+    HELD,
     label_column,
     of_label,
 )
@@ -45,10 +46,11 @@ _ROWS_MAX = b"rows_max"
 _TIME: _Columns = {"event_time": (pa.int64(), NO_TIME)}
 _WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
 _SOURCE: _Columns = {"source": (pa.int32(), -1)}
+_HELD: _Columns = {HELD: (pa.bool_(), False)}
 _ADDED = {
-    _SCORES: {**_TIME, **_WAIT, **_SOURCE},
+    _SCORES: {**_TIME, **_WAIT, **_SOURCE, **_HELD},
     _LABELS: {**_TIME, **_SOURCE},
-    _PUBLISHED: {**_TIME, **_WAIT, **_SOURCE},
+    _PUBLISHED: {**_TIME, **_WAIT, **_SOURCE, **_HELD},
 }
 
 
@@ -115,6 +117,7 @@ class ScoreWriter:
                 [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_SCORES)]
                 + [(_PREFIX + name, pa.float32()) for name in paradigms]
                 + _further(FRESH, labels)
+                + _further(HELD, labels)
             ),
             _LABELS: pa.schema(
                 [
@@ -131,6 +134,7 @@ class ScoreWriter:
                     ("fresh", pa.float32()),
                     *_fields(_PUBLISHED),
                     *_further(FRESH, labels),
+                    *_further(HELD, labels),
                 ]
             ),
         }
@@ -160,8 +164,10 @@ class ScoreWriter:
                 times,
                 waits,
                 minibatch.sources,
+                _or_unknown(minibatch.held, len(minibatch), _HELD),
                 *np.ascontiguousarray(scores.T),
                 *_others(minibatch),
+                *_others_held(minibatch),
             ]
         )
 
@@ -206,7 +212,9 @@ class ScoreWriter:
                 times,
                 waits,
                 minibatch.sources,
+                _or_unknown(minibatch.held, len(minibatch), _HELD),
                 *_others(minibatch),
+                *_others_held(minibatch),
             ]
         )
 
@@ -258,7 +266,7 @@ class Segments:
     label: str = ""
 
     def scores(self) -> pa.Table | None:
-        """Event ids, fresh labels, times, waits, sources and scores in the order written.
+        """Event ids, fresh labels, times, waits, sources, what was held, and scores, as written.
 
         None when there are none.
         """
@@ -284,7 +292,7 @@ class Segments:
 
     def _read(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
         tables = [
-            of_label(_read_segment(path, kind), self.label, every_row=kind == _JUDGED)
+            _with_added(of_label(_read_segment(path), self.label, every_row=kind == _JUDGED), kind)
             for path in self._paths(kind)
         ]
         if columns is not None:
@@ -353,12 +361,18 @@ def _judged_schema(
 
 
 def _further(column: str, labels: Sequence[str]) -> list[tuple[str, pa.DataType]]:
-    return [(label_column(column, name), pa.float32()) for name in labels]
+    kind = pa.bool_() if column == HELD else pa.float32()
+    return [(label_column(column, name), kind) for name in labels]
 
 
 def _others(minibatch: Minibatch) -> list[npt.NDArray[Any]]:
     """What the rows say of the labels after the first."""
     return [each.labels for each in minibatch.further]
+
+
+def _others_held(minibatch: Minibatch) -> list[npt.NDArray[Any]]:
+    """Which rows the guards of the labels after the first held."""
+    return [_or_unknown(each.held, len(minibatch), _HELD) for each in minibatch.further]
 
 
 def _fields(kind: str) -> list[tuple[str, pa.DataType]]:
@@ -372,9 +386,13 @@ def _or_unknown(values: npt.NDArray[Any] | None, rows: int, column: _Columns) ->
     return np.full(rows, unknown, stored.to_pandas_dtype())
 
 
-def _read_segment(path: Path, kind: str) -> pa.Table:
+def _read_segment(path: Path) -> pa.Table:
     with _reading(path) as segment:
-        found = segment.read_all()
+        return segment.read_all()
+
+
+def _with_added(found: pa.Table, kind: str) -> pa.Table:
+    """The same with the columns that segments of earlier versions do not have."""
     for place, (name, column) in enumerate(_ADDED.get(kind, {}).items(), start=2):
         if name not in found.column_names:
             values = _or_unknown(None, found.num_rows, {name: column})

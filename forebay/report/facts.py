@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from forebay.config.datasets import Feed
 from forebay.errors import UsageError
+from forebay.mixture.left_out import unsaid
 from forebay.mixture.metrics.estimate import Estimate
 
 Json = dict[str, Any]
@@ -33,7 +34,8 @@ class Series:
 class WindowFacts:
     """One window: rows by feed and by source, dead letters, AUCs by paradigm.
 
-    not_known: rows that were not learnt, as their label was not known in time. event: AUCs of its
+    not_known: rows that were not learnt, as their label was not known in time; of several labels,
+    those that did not say this one. event: AUCs of its
     events, scored when they happened, and `judged` of `events` so far; `partial`: more will be.
     """
 
@@ -169,7 +171,8 @@ def facts_of(summary: Json) -> Facts:
     Raises:
         KeyError: when a key is missing that every summary has.
     """
-    windows = [_window(window) for window in summary["windows"]]
+    label = summary.get("own_label") or summary.get("first_label", "")
+    windows = [_window(window, label) for window in summary["windows"]]
     pooled = summary.get("pooled") or {}
     event = pooled.get("event") or {}
     warm = summary.get("warm_start")
@@ -179,7 +182,7 @@ def facts_of(summary: Json) -> Facts:
             summary.get("paradigms")
             or dict.fromkeys(name for window in windows for name in window.auc_true)
         ),
-        warm_start=_window(warm) if warm else None,
+        warm_start=_window(warm, label) if warm else None,
         windows=windows,
         pooled={
             name: {label: _estimate(block.get(label)) for label in ("auc_true", "auc_fresh")}
@@ -233,11 +236,13 @@ def _of_label(summary: Json, name: str) -> Json:
         "advice": own["advice"],
         "gate": None,
         "first_label": "",
+        "own_label": name,
         "labels": {},
     }
 
 
-def _window(window: Json) -> WindowFacts:
+def _window(window: Json, label: str) -> WindowFacts:
+    """label: whose facts, of several."""
     sources: Json = window["sources"]
     rows: dict[Feed, int] = {"batch": 0, "stream": 0}
     for source in sources.values():
@@ -253,8 +258,7 @@ def _window(window: Json) -> WindowFacts:
         rows=rows,
         source_rows={name: source["trained_rows"] for name, source in sources.items()},
         dead=sum(source["dead_letter_rows"] for source in sources.values()),
-        # Judgements of earlier versions do not have it.
-        not_known=sum(source.get("label_not_known_rows", 0) for source in sources.values()),
+        not_known=sum(_not_known(source, label) for source in sources.values()),
         reasons=[
             f"{name}: {source['reason']}"
             for name, source in sources.items()
@@ -271,6 +275,12 @@ def _window(window: Json) -> WindowFacts:
         positives_known=(window.get("label_completeness") or {}).get("share"),
         series=_series(window.get("series")),
     )
+
+
+def _not_known(source: Json, label: str) -> int:
+    # Judgements of earlier versions do not have these.
+    of_label = unsaid(source.get("learnt_rows", {})).get(label, 0)
+    return int(source.get("label_not_known_rows", 0)) + of_label
 
 
 def _series(value: Json | None) -> Series | None:

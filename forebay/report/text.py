@@ -42,7 +42,10 @@ def plain_lines(facts: Facts) -> Iterator[str]:
         yield from _auc_lines(window)
     yield from _part_lines(facts)
     for label, own in facts.labels.items():
-        yield from (f"label {label}  {line}" for each in own.windows for line in _auc_lines(each))
+        for each in own.windows:
+            if each.not_known:
+                yield f"label {label}  window {each.window}  label not known {each.not_known}"
+            yield from (f"label {label}  {line}" for line in _auc_lines(each))
         yield from (f"label {label}  {line}" for line in _part_lines(own))
     yield from closing_lines(facts)
 

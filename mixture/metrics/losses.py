@@ -49,9 +49,14 @@ def estimate_losses(labels: Labels, scores: Scores) -> LossEstimate | None:
     losses = np.stack([row_losses(truth, column) for column in np.asarray(scores).T], axis=1)
     centred = losses - losses.mean(axis=0)
     covariance = centred.T @ centred / (len(truth) - 1) / len(truth)
-    rate = positives / len(truth)
-    entropy = -(rate * math.log(rate) + (1.0 - rate) * math.log1p(-rate))
+    entropy = entropy_of(positives, len(truth))
     return LossEstimate(losses.mean(axis=0), covariance, len(truth), entropy)
+
+
+def entropy_of(positives: int, rows: int) -> float:
+    """Mean loss, in nats, of always answering the base rate of rows of both classes."""
+    rate = positives / rows
+    return -(rate * math.log(rate) + (1.0 - rate) * math.log1p(-rate))
 
 
 def pool_losses(estimates: Iterable[LossEstimate | None]) -> LossEstimate | None:

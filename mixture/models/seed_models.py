@@ -43,6 +43,19 @@ class Stepped(NamedTuple):
     by_label: tuple[Rows, ...] = ()
 
 
+class SeedStepped(NamedTuple):
+    """What the models of one seed did with a minibatch.
+
+    models: the variants in order, nothing where they have no part. head_loss: float32, the sum of
+    the delay heads' losses, 0 where they learnt nothing. held: bool[N, labels], rows that the
+    guards held; [N, 0] without a guard.
+    """
+
+    models: list[Stepped]
+    head_loss: tf.Tensor
+    held: tf.Tensor
+
+
 class SeedModels:
     """Every model of one seed.
 
@@ -83,22 +96,21 @@ class SeedModels:
     def variables(self) -> dict[str, tf.Variable]:
         """Everything that a checkpoint holds, by name."""
         found = {f"{m.name}_{name}": v for m in self.models for name, v in m.variables.items()}
-        for prefix, head in zip(self._prefixes("delay_head"), self.heads, strict=True):
+        for label, head in zip(self._labels, self.heads, strict=True):
             variables = {} if head is None else head.variables
+            prefix = f"delay_head_{label}_" if label else "delay_head_"
             found |= {f"{prefix}{name}": each for name, each in variables.items()}
         return found | self.resettable
 
     @property
     def resettable(self) -> dict[str, tf.Variable]:
         """Those that a checkpoint need not hold: a guard may be switched on and off."""
+        # No name has a colon: `click` has `usual_observed`, and `click_usual` has `observed`.
         return {
-            f"{prefix}{name}": each
-            for prefix, guard in zip(self._prefixes("guard"), self.guards, strict=False)
+            f"guard_{label}:{name}" if label else f"guard_{name}": each
+            for label, guard in zip(self._labels, self.guards, strict=False)
             for name, each in guard.variables.items()
         }
-
-    def _prefixes(self, kind: str) -> list[str]:
-        return [f"{kind}_{label}_" if label else f"{kind}_" for label in self._labels]
 
     def served(self, place: int) -> list[tf.Variable]:
         """The variables that `answers` of one variant reads; the delay heads' are none."""
@@ -142,13 +154,8 @@ class SeedModels:
         sources: tf.Tensor,
         feed: Feed,
         parts: Sequence[Parts],
-    ) -> tuple[list[Stepped], tf.Tensor]:
-        """One step of every variant, in order, and of the delay heads.
-
-        Returns:
-            What the variants did, nothing where they have no part; and the sum of the delay heads'
-            losses, 0 where they learnt nothing.
-        """
+    ) -> SeedStepped:
+        """One step of every variant, and of the delay heads."""
         fresh = feed == "stream" and any(parts)
         q = [
             head.known_share(inputs, rows.delays) if head is not None and fresh else None
@@ -165,9 +172,15 @@ class SeedModels:
             for head, rows in zip(self.heads, labels, strict=True)
             if head is not None and feed == "batch"
         ]
-        if not losses:
-            return found, tf.constant(0.0)
-        return found, losses[0] if len(losses) == 1 else tf.add_n(losses)
+        whole = tf.add_n(losses) if losses else tf.constant(0.0)
+        each = [one for one in held if one is not None]
+        return SeedStepped(
+            found, whole, tf.stack(each, axis=1) if each else self.holds_none(sources)
+        )
+
+    def holds_none(self, sources: tf.Tensor) -> tf.Tensor:
+        """`SeedStepped.held` of rows that no guard looked at. sources: int32[N]."""
+        return tf.zeros([tf.shape(sources)[0], len(self.guards)], tf.bool)
 
     def _learn(
         self, place: int, inputs: Inputs, lessons: Sequence[Lessons], parts: Parts
@@ -234,9 +247,7 @@ class SeedModels:
         found: list[tf.Tensor | None] = []
         for guard, rows, own, share in zip(self.guards, labels, each, q, strict=True):
             seen = own if share is None else own * share
-            if rows.said is not None:
-                seen = tf.where(rows.said, seen, tf.zeros_like(seen))
-            found.append(guard.observe(rows.labels, seen, sources))
+            found.append(guard.observe(rows.labels, seen, sources, rows.said))
         return found
 
 

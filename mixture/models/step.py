@@ -146,13 +146,13 @@ def learn_function(
     feed: Feed,
     counters: Counters,
 ) -> Function:
-    """(dense, ids, lists, labels, waits, known, sources, row_ids) -> (losses, rows, head losses).
+    """The train step: (dense, ids, lists, labels, waits, known, sources, row_ids) -> four tensors.
 
     The ids are made distinct once for all models, and the row sums move in the same call as
     the weights: they are the model's own proof of what it has seen. parts: what a minibatch of
-    the feed moves of each variant. losses: float32[seeds, variants]. rows: how many each learnt
-    from, int32 of that shape. head losses: float32[seeds]. labels, waits, known: see
-    `LabelTensors.of`.
+    the feed moves of each variant. labels, waits, known: see `LabelTensors.of`. What comes back:
+    losses float32[seeds, variants]; from how many rows each learnt, int32 of that shape; losses of
+    the delay heads, float32[seeds]; what the first seed's guards held, see `SeedStepped`.
     """
     heads = any(head is not None for each in seeds for head in each.heads)
     idle = not any(parts) and not (feed == "batch" and heads)
@@ -166,22 +166,24 @@ def learn_function(
         known: tf.Tensor,
         sources: tf.Tensor,
         row_ids: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         counters.see(sources, row_ids)
         rows_of_labels = LabelTensors.of(labels, waits, known)
         counters.read(sources, rows_of_labels)
         if idle:
             shape = [len(seeds), len(parts)]
-            return tf.zeros(shape), tf.zeros(shape, tf.int32), tf.zeros([len(seeds)])
+            nothing = tf.zeros(shape), tf.zeros(shape, tf.int32), tf.zeros([len(seeds)])
+            return *nothing, seeds[0].holds_none(sources)
         inputs = Inputs(dense, locate(stacks, ids, lists, distinct=True))
         found = [each.learn(inputs, rows_of_labels, sources, feed, parts) for each in seeds]
-        counters.took(sources, found[0][0])
-        losses = [[each.loss for each in models] for models, _ in found]
+        counters.took(sources, found[0].models)
+        losses = [[each.loss for each in one.models] for one in found]
         rows = [
-            [tf.math.count_nonzero(each.rows.learnt, dtype=tf.int32) for each in models]
-            for models, _ in found
+            [tf.math.count_nonzero(each.rows.learnt, dtype=tf.int32) for each in one.models]
+            for one in found
         ]
-        return tf.stack(losses), tf.stack(rows), tf.stack([loss for _, loss in found])
+        head_losses = tf.stack([one.head_loss for one in found])
+        return tf.stack(losses), tf.stack(rows), head_losses, found[0].held
 
     several = len(layout.further_labels) > 0
     of_label = [None, 1 + len(layout.further_labels)] if several else [None]

@@ -84,6 +84,7 @@ class TowersLearner:
         self._learn: dict[tuple[Feed, tuple[Parts, ...]], Function] = {}
         self._exporter = Exporter(layout, self._stacks, first, self._labels)
         self._phase: Phase = "window"
+        self._held: npt.NDArray[np.bool_] | None = None
 
     @property
     def paradigms(self) -> Sequence[str]:
@@ -127,7 +128,7 @@ class TowersLearner:
                 self._layout, self._stacks, self._seeds, parts, feed, self._counters
             )
             self._learn[feed, parts] = step
-        losses, rows, head_losses = step(
+        losses, rows, head_losses, held = step(
             minibatch.dense,
             minibatch.ids,
             minibatch.lists,
@@ -137,6 +138,7 @@ class TowersLearner:
             minibatch.sources,
             minibatch.row_ids,
         )
+        self._held = held.numpy() if self._seeds[0].guards else None
         return self._sound(losses.numpy(), rows.numpy(), head_losses.numpy(), minibatch)
 
     def _sound(
@@ -198,6 +200,10 @@ class TowersLearner:
             return {}
         rows = zip(masked.numpy().tolist(), paused.numpy().tolist(), strict=True)
         return {name: LeftOut(*each) for name, each in zip(self._answers, rows, strict=True)}
+
+    def held(self) -> npt.NDArray[np.bool_] | None:
+        """Rows of the last minibatch that guards of the first seed held: bool[N, labels]."""
+        return self._held
 
     def guards(self) -> dict[str, list[GuardState | None]]:
         """The first seed's guards by source, once for each variant that they can pause."""

@@ -35,6 +35,15 @@ class EvaluateOperator(StageOperator):
                 source,
                 rows,
             )
+        for label, sources in result.labels_not_known.items():
+            for source, rows in sources.items():
+                self.log.info(
+                    "window %s: %s: %d rows not learnt for label %s, null or not known in time",
+                    result.window,
+                    source,
+                    rows,
+                    label,
+                )
         shown = f"forebay report {self.pipeline} --from {result.window} --to {result.window}"
         self.log.info("intervals and plots: %s --line %s", shown, self.line)
         return result.model_dump(mode="json")

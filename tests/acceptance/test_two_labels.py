@@ -107,9 +107,14 @@ def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path
     assert "sale: calibration" in page
     why = project.forebay("why", "ads", "2026-03-03").stdout
     assert "sale:mixture+head" in why
+    rows = unsaid(project, 2)
+    assert f"not learnt for label sale, null or not known in time: history {rows:,} of 3,000" in why
+    assert f"label sale  window 2026-03-03  label not known {rows}" in shown
+    assert f"<td>2026-03-03</td><td>{rows:,}</td>" in page
     stage = json.loads(
         project.forebay("stage", "evaluate", "ads", "2026-03-02").stdout.splitlines()[-1]
     )
+    assert stage["labels_not_known"] == {"sale": {"history": unsaid(project, 1)}}
     assert stage["metrics"]["sale:stream"]["auc_true"] != stage["metrics"]["stream"]["auc_true"]
     explained = project.forebay("explain", "ads").stdout
     assert "label      sale: sold; weight 2" in explained

@@ -111,6 +111,26 @@ def test_rows_of_one_hour_that_come_with_two_windows_read_two(tmp_path: Path) ->
         assert sorted(opened) == [f"h{hour}" for hour in range(max(0, last - 2), last)]
 
 
+def test_what_is_handed_on_and_read_does_not_grow_with_the_line(tmp_path: Path) -> None:
+    """A long line's gate looks at its newest windows: of each it reads the scores once."""
+    horizon, looked_at, hours = 2, 12, 120
+    brought: list[list[Event]] = [
+        [(event, hour - 1 + event / 40, event % 2) for event in range(30) if hour]
+        for hour in range(hours)
+    ]
+    opened: list[str] = []
+    windows, sizes = trained(tmp_path, brought, opened), list[int]()
+    evidence = GateEvidence(horizon=horizon, windows=[])
+    for last in range(1, hours + 1):
+        newest = windows[max(0, last - looked_at) : last]
+        known = evidence.of_links([one.link for one in newest[:-1]], horizon)
+        evidence = gather(newest, horizon, known)
+        sizes.append(len(evidence.model_dump_json()))
+        assert len(evidence.windows) == len(newest)
+        assert opened == [f"h{hour}" for hour in range(last)]
+    assert max(sizes) < 1.1 * sizes[looked_at]
+
+
 def test_windows_that_were_trained_again_are_not_known() -> None:
     def names(*generations: int) -> list[Parent]:
         return [Parent(window=f"h{at}", generation=each) for at, each in enumerate(generations)]

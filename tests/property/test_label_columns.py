@@ -36,7 +36,9 @@ def several(feed: Any, rows: list[tuple[int, float, float, float]]) -> Minibatch
     others = tuple(LabelRows(np.array(each, np.float32)) for each in labels[1:])
     times = np.arange(len(ids), dtype=np.int64)
     waits = np.arange(len(ids), dtype=np.float32)
-    return replace(made, further=others, event_times=times, waits=waits)
+    timed = replace(made, further=others, event_times=times, waits=waits)
+    held = np.random.default_rng(len(ids)).random((len(ids), len(LABELS))) < 0.3
+    return timed.after_guards(held) if feed == "stream" else timed
 
 
 def scores_of(minibatch: Minibatch, columns: int) -> Any:

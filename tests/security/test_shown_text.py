@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from support.links import link
 from support.model_lines import record
-from support.summaries import summary
+from support.summaries import two_labels
 
 from forebay.cli import run
 from forebay.commands.output import Output, OutputFormat, note
@@ -32,6 +32,8 @@ MARKUP = (
     "$\\frac{1}{0}$ $x$",
     "[bold red]x[/bold red]",
 )
+# Of sources, variants, phases, labels, a sliced feature and its values.
+NAMES = {"flights_table", "departures", "mixture", "plan", "sale", "carrier", "<AA>"}
 # Clears the screen; names the window; a link; moves back; turns the direction; C1 codes.
 OBEYED = (
     "\x1b[2J\x1b]0;x\x07\x1b]8;;https://example.org\x1b\\\r\x08\x9b2J\N{RIGHT-TO-LEFT OVERRIDE}"
@@ -64,7 +66,7 @@ def replaced(value: Any, text: str) -> Any:
     """A summary in which every text is another one, and every name of a source or paradigm too."""
     if isinstance(value, dict):
         return {
-            key + text if key in {"flights_table", "departures", "mixture", "plan"} else key: (
+            key + text if key in NAMES else key: (
                 item if key in {"feed", "label"} else replaced(item, text)
             )
             for key, item in value.items()
@@ -76,14 +78,21 @@ def replaced(value: Any, text: str) -> Any:
 
 @pytest.mark.parametrize("text", MARKUP)
 def test_a_report_holds_no_element_that_data_brought(text: str) -> None:
-    sound = Page(render_html(facts_of(summary())))
-    hostile = Page(render_html(facts_of(replaced(summary(), text))))
+    sound = Page(render_html(facts_of(two_labels())))
+    hostile = Page(render_html(facts_of(replaced(two_labels(), text))))
     assert hostile.elements == sound.elements
     assert hostile.attributes == sound.attributes
     shown = " ".join(hostile.text)
     assert f"before start{text}" not in shown  # of the warm start, which is not listed
     assert f"/models/<flights>/saved_model{text}" in shown
     assert f"flights_table{text}" in shown  # in a plot
+    for words in (
+        f"Label sale{text}",
+        f"sale{text}: calibration",
+        f"AUC by slice of carrier{text}",
+    ):
+        assert words in shown
+    assert f"<AA>{text}" in shown
     assert not any("alert" in comment and "<" in comment for comment in hostile.comments)
 
 
@@ -91,7 +100,7 @@ def test_a_report_holds_no_element_that_data_brought(text: str) -> None:
 def test_a_report_moves_no_cursor(terminal: bool) -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=terminal, width=200, color_system=None)
-    print_report(facts_of(replaced(summary(), OBEYED)), console)
+    print_report(facts_of(replaced(two_labels(), OBEYED)), console)
     assert_plain(written.getvalue())
     assert "\\x1b[2J" in written.getvalue()
 

@@ -161,3 +161,15 @@ def summary() -> dict[str, Any]:
         "phases_seconds": {"plan": 1.25, "job": 60.5},
         "notes": ["window 2013-06-01 was trained before"],
     }
+
+
+def two_labels() -> dict[str, Any]:
+    """The same with a second label, which some rows of history did not say."""
+    found = summary()
+    for one in found["windows"]:
+        names = ("metrics", "event", "label_completeness")
+        one["labels"] = {"sale": {name: one[name] for name in names}}
+        learnt = {"click/label_not_known": 3, "sale/label_not_known": 1_234}
+        one["sources"]["flights_table"]["learnt_rows"] = learnt
+    own = {"pooled": found["pooled"], "advice": found["advice"]}
+    return {**found, "first_label": "click", "labels": {"sale": own}}

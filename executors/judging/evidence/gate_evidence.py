@@ -15,60 +15,46 @@ from pydantic import Field
 from forebay.executors.judging.evidence.window_figures import WindowFigures
 from forebay.executors.model_line.link import Parent
 from forebay.mixture.metrics.auc import AucEstimate
-from forebay.mixture.metrics.losses import LossEstimate
+from forebay.mixture.metrics.losses import LossEstimate, entropy_of
 from forebay.system.message import Message
 
 EVIDENCE_FILE = "evidence.json"
 _US = timedelta(microseconds=1)
 
 
-class AucNumbers(Message):
-    """An `AucEstimate`, to the last bit."""
+class FigureNumbers(Message):
+    """Figures of rows of both classes, to the last bit: of their AUCs and of their losses."""
 
-    values: list[float]
-    covariance: list[list[float]]
     positives: int
     negatives: int
+    aucs: list[float]
+    auc_covariance: list[list[float]]
+    losses: list[float]
+    loss_covariance: list[list[float]]
 
     @classmethod
-    def of(cls, auc: AucEstimate) -> AucNumbers:
-        """Its numbers; the pairs follow from them."""
+    def of(cls, auc: AucEstimate, losses: LossEstimate) -> FigureNumbers:
+        """Of the same rows; pairs and entropy follow from their counts."""
         return cls(
-            values=auc.values.tolist(),
-            covariance=auc.covariance.tolist(),
             positives=auc.positives,
             negatives=auc.negatives,
+            aucs=auc.values.tolist(),
+            auc_covariance=auc.covariance.tolist(),
+            losses=losses.values.tolist(),
+            loss_covariance=losses.covariance.tolist(),
         )
 
-    def estimate(self) -> AucEstimate:
-        """What they were taken of."""
-        values, covariance = np.array(self.values), np.array(self.covariance)
+    def auc(self) -> AucEstimate:
+        """What the AUCs were taken of."""
+        values, covariance = np.array(self.aucs), np.array(self.auc_covariance)
         pairs = self.positives * self.negatives
         return AucEstimate(values, covariance, self.positives, self.negatives, pairs)
 
-
-class LossNumbers(Message):
-    """A `LossEstimate`, to the last bit."""
-
-    values: list[float]
-    covariance: list[list[float]]
-    rows: int
-    entropy: float
-
-    @classmethod
-    def of(cls, losses: LossEstimate) -> LossNumbers:
-        """Its numbers."""
-        return cls(
-            values=losses.values.tolist(),
-            covariance=losses.covariance.tolist(),
-            rows=losses.rows,
-            entropy=losses.entropy,
-        )
-
-    def estimate(self) -> LossEstimate:
-        """What they were taken of."""
-        values, covariance = np.array(self.values), np.array(self.covariance)
-        return LossEstimate(values, covariance, self.rows, self.entropy)
+    def loss(self) -> LossEstimate:
+        """What the losses were taken of."""
+        values, covariance = np.array(self.losses), np.array(self.loss_covariance)
+        rows = self.positives + self.negatives
+        return LossEstimate(values, covariance, rows, entropy_of(self.positives, rows))
 
 
 class KnownWindow(Message):
@@ -76,7 +62,8 @@ class KnownWindow(Message):
 
     start, end: microseconds since 1970 UTC, the end excluded. brought: windows up to this one to
     whose events its rows belong. latest: the latest time of a row; windows that began until then
-    may have rows of it too. columns: names of the scores; none while nothing is judged.
+    may have rows of it too. columns: names of the scores; none while nothing is judged. numbers:
+    none with one class only.
     """
 
     link: Parent
@@ -85,17 +72,17 @@ class KnownWindow(Message):
     brought: list[str] = Field(default_factory=list)
     latest: int | None = None
     columns: list[str] = Field(default_factory=list)
-    auc: AucNumbers | None = None
-    losses: LossNumbers | None = None
+    numbers: FigureNumbers | None = None
 
     def figures(self, *, all_here: bool) -> WindowFigures:
         """What the gate decides by."""
+        known = self.numbers
         return WindowFigures(
             window=self.link.window,
             columns=tuple(self.columns),
             all_here=all_here,
-            auc=None if self.auc is None else self.auc.estimate(),
-            losses=None if self.losses is None else self.losses.estimate(),
+            auc=None if known is None else known.auc(),
+            losses=None if known is None else known.loss(),
         )
 
 

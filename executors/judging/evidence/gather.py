@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.executors.judging.evidence.gate_evidence import (
-    AucNumbers,
+    FigureNumbers,
     GateEvidence,
     KnownWindow,
-    LossNumbers,
 )
 from forebay.executors.judging.sample import in_sample
 from forebay.executors.model_line.link import Parent
@@ -121,13 +120,8 @@ class _Gathering:
         labels = table.column("complete").to_numpy()[judged]
         auc = estimate_auc(labels, scores[judged]) if columns else None
         losses = estimate_losses(labels, scores[judged]) if columns else None
-        return window.model_copy(
-            update={
-                "columns": list(columns),
-                "auc": None if auc is None else AucNumbers.of(auc),
-                "losses": None if losses is None else LossNumbers.of(losses),
-            }
-        )
+        numbers = FigureNumbers.of(auc, losses) if auc is not None and losses is not None else None
+        return window.model_copy(update={"columns": list(columns), "numbers": numbers})
 
     def _who_brought(self, place: int) -> list[int]:
         """Numbers of the windows whose rows may belong to one window's events."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from forebay.config.feeds import has_stream, unread_hours
 from forebay.errors import TrainingError
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.window.open_window import OpenWindow
 from forebay.executors.trainer.window.parts import TrainerParts
-from forebay.executors.window_files.scores import ScoreWriter
 from forebay.mixture.minibatch import Minibatch
+
+Scores = npt.NDArray[np.float32]
 
 
 class WindowSteps:
-    """Score, write the scores, then learn: the order is what makes metrics progressive."""
+    """Score, then learn: the order is what makes metrics progressive.
+
+    Scores are written after that, since it is learning that tells which rows the guard held.
+    """
 
     def __init__(self, parts: TrainerParts) -> None:
         """Nothing is learnt yet."""
@@ -37,14 +42,12 @@ class WindowSteps:
         parts = self._parts
         if parts.join is not None and minibatch.feed == "batch":
             minibatch = parts.join.joined(minibatch)
-        if opened.scores is not None and opened.request.warm_start:
-            self._keep_published(opened.scores, minibatch)
-        elif opened.scores is not None:
-            self._keep_scores(opened.scores, minibatch)
+        scores = self._scores(opened, minibatch)
         if opened.judge is not None:
             opened.judge.add(minibatch)
         parts.learner.set_phase(opened.request.phase_at(hour, self._unread_hours))
         opened.series.lost(self._learn(opened, minibatch), minibatch.feed)
+        self._keep(opened, minibatch.after_guards(parts.learner.held()), scores)
         opened.window_step += 1
         opened.counters.add("used_rows", len(minibatch))
         counts = np.bincount(minibatch.sources, minlength=len(parts.names))
@@ -66,20 +69,24 @@ class WindowSteps:
                 "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
             ) from error
 
-    def _keep_scores(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
-        """Stream rows are judged; without any stream, batch rows are, their labels complete."""
-        learner, join = self._parts.learner, self._parts.join
+    def _scores(self, opened: OpenWindow, minibatch: Minibatch) -> Scores | None:
+        """Of stream rows, or without any stream of batch rows; a warm start scores nothing."""
+        learner = self._parts.learner
         judged = minibatch.feed == "stream" or not self._has_stream
-        if judged and learner.paradigms:
-            scores.append(minibatch, learner.score(minibatch))
-        if minibatch.feed == "batch":
-            scores.append(minibatch, None)
-        elif join is not None:
-            join.add(minibatch)
+        wanted = judged and opened.scores is not None and not opened.request.warm_start
+        return learner.score(minibatch) if wanted and learner.paradigms else None
 
-    def _keep_published(self, scores: ScoreWriter, minibatch: Minibatch) -> None:
-        """A warm start scores nothing; batch rows after it ask what its stream said."""
-        join = self._parts.join
-        if minibatch.feed == "stream" and join is not None:
-            scores.append_published(minibatch)
+    def _keep(self, opened: OpenWindow, minibatch: Minibatch, scores: Scores | None) -> None:
+        """Rows with their scores, complete labels, and what batch rows ask that come later."""
+        writer, join = opened.scores, self._parts.join
+        if writer is None:
+            return
+        if scores is not None:
+            writer.append(minibatch, scores)
+        if minibatch.feed == "batch":
+            if not opened.request.warm_start:
+                writer.append(minibatch, None)
+        elif join is not None:
+            if opened.request.warm_start:
+                writer.append_published(minibatch)
             join.add(minibatch)

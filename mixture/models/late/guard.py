@@ -78,13 +78,23 @@ class Guard:
             for index, (seen, paused, pauses, usual) in enumerate(facts)
         ]
 
-    def observe(self, labels: tf.Tensor, expected: tf.Tensor, sources: tf.Tensor) -> tf.Tensor:
+    def observe(
+        self,
+        labels: tf.Tensor,
+        expected: tf.Tensor,
+        sources: tf.Tensor,
+        said: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         """Add the rows of a minibatch, in their order, and decide; bool[N]: which are held now.
 
-        labels, expected: float32[N]. sources: int32[N], the index of each row's source.
+        labels, expected: float32[N]. sources: int32[N], the index of each row's source. said:
+        bool[N], rows that say the label; None for all. A source is seen once one of its rows does:
+        one that never says it can teach nothing of it, and is no sound source where others fail.
         """
         seen, expected = tf.cast(labels, tf.float64), tf.cast(expected, tf.float64)
         own = tf.one_hot(sources, self.paused.shape[0], dtype=tf.float64)  # [N, sources]
+        if said is not None:
+            own *= tf.cast(said, tf.float64)[:, tf.newaxis]
         here = tf.reduce_any(own > 0.0, axis=0)
         was = self.paused.read_value()
         found = self._grown(own, seen[:, tf.newaxis], expected[:, tf.newaxis], was)

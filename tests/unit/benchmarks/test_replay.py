@@ -46,6 +46,9 @@ class Watching:
     def learnt(self) -> dict[str, list[int]]:
         return {"stream": [0, 5], "batch": [7, 0]}
 
+    def held(self) -> npt.NDArray[np.bool_] | None:
+        return None
+
     def guards(self) -> dict[str, list[GuardState | None]]:
         paused = len(self.phases) in {40, 41, SPAN.windows}
         return {"stream": [None, GuardState(paused=paused)]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from support.summaries import PARADIGMS, event, series, summary, window
+from support.summaries import PARADIGMS, event, series, summary, two_labels, window
 
 from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
 from forebay.report.facts import facts_of
@@ -108,6 +108,23 @@ def test_sources_and_slices_have_intervals_or_say_why_not() -> None:
     row = page[page.index("<td>&lt;AA&gt;</td>") :].split("</tr>")[0]
     assert re.findall("<td>(.*?)</td>", row) == ["&lt;AA&gt;", "500", "90", *[figure] * 4]
     assert page.index("all others") < page.index("&lt;AA&gt;"), "most rows first"
+
+
+def test_what_a_row_did_not_say_is_counted_for_its_label() -> None:
+    facts = facts_of(two_labels())
+    lines = list(plain_lines(facts))
+    rows = "window 2013-06-01  generation 1  batch 900  stream 900  dead 7  label not known 3"
+    assert rows in lines
+    assert "label sale  window 2013-06-01  label not known 1234" in lines
+    assert not any("not known" in line for line in plain_lines(facts_of(summary())))
+    terminal = io.StringIO()
+    print_report(facts, Console(file=terminal, force_terminal=True, width=200, color_system=None))
+    assert "1,234" in terminal.getvalue()
+    page = render_html(facts)
+    own = page[page.index("<h2>Label sale</h2>") :].split("</table>")[0]
+    assert "<th>label not known</th>" in own
+    assert "<td>2013-06-01</td><td>1,234</td>" in own
+    assert "label not known" not in render_html(facts_of(summary()))
 
 
 def test_a_warning_is_told_by_its_word_and_advice_follows_it() -> None:

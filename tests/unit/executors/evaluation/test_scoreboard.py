@@ -13,6 +13,7 @@ from forebay.errors import DataError
 from forebay.executors.evaluation.pooled import summarise_scores
 from forebay.executors.evaluation.scoreboard import (
     Scored,
+    label_ages,
     label_completeness,
     score_windows,
     window_metrics,
@@ -110,6 +111,22 @@ def test_what_no_checkpoint_sealed_is_dropped_at_restore(tmp_path: Path) -> None
     board = score_windows([Segments("w", tmp_path)], PARADIGMS)[0]
     np.testing.assert_array_equal(board.event_ids, [1, 4])
     assert np.isnan(board.complete).all()
+
+
+def test_what_the_guard_held_says_nothing_of_how_complete_labels_are(tmp_path: Path) -> None:
+    writer = ScoreWriter(tmp_path, PARADIGMS)
+    silent = labelled("stream", [1, 2, 3, 4], [1, 0, 0, 0])
+    waits = np.full(4, 60, np.float32)
+    held = np.array([[False], [False], [True], [True]])
+    timed = replace(silent, waits=waits).after_guards(held)
+    writer.append(timed, np.full((4, 2), 0.5, np.float32))
+    batch(writer, [1, 2, 3, 4], [1, 1, 1, 1])
+    writer.seal()
+    boards = score_windows([Segments("w", tmp_path)], PARADIGMS)
+    counts = {"fresh_positives": 1, "complete_positives": 2}
+    assert label_completeness(boards) == {**counts, "share": 0.5}
+    assert label_ages(boards) == [{"until_seconds": 900, **counts}]
+    assert window_metrics(boards[0])["mixture"]["joined_rows"] == 4
 
 
 def test_a_seal_without_new_rows_writes_no_file(tmp_path: Path) -> None:

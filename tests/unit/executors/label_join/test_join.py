@@ -96,16 +96,17 @@ class Line:
     def between(self, first: Any, last: Any) -> list[Link]:
         return [each for each in self.links if order_of(first) <= order_of(each) <= order_of(last)]
 
-    def trained(self, key: str, rows: Sequence[Row]) -> Link:
-        self.write(key, rows)
+    def trained(self, key: str, rows: Sequence[Row], held: Sequence[bool] | None = None) -> Link:
+        self.write(key, rows, held)
         stored = Stored(name=key, checksum="", size_bytes=1)
         self.links.append(link(key, files={"scores": stored}))
         return self.links[-1]
 
-    def write(self, key: str, rows: Sequence[Row]) -> None:
+    def write(self, key: str, rows: Sequence[Row], held: Sequence[bool] | None = None) -> None:
         writer = ScoreWriter(self.root / key, ["mixture"])
         if rows:
-            writer.append(minibatch("stream", rows), np.zeros((len(rows), 1), np.float32))
+            learnt = minibatch("stream", rows).after_guards(marks(held))
+            writer.append(learnt, np.zeros((len(rows), 1), np.float32))
         writer.append(minibatch("batch", [(99, 1, "01T00:00", 0)]), None)
         writer.seal()
 
@@ -135,6 +136,10 @@ def found(join: LabelJoin, rows: Sequence[Row], *, ages: bool = False) -> list[l
     return np.stack([joined.waits / 3600, joined.known], axis=1).tolist()
 
 
+def marks(held: Sequence[bool] | None) -> Any:
+    return None if held is None else np.array(held)[:, np.newaxis]
+
+
 def same(one: list[list[float]], other: list[list[float]]) -> None:
     np.testing.assert_array_equal(np.array(one), np.array(other, np.float64))
 
@@ -153,6 +158,30 @@ def test_a_row_finds_what_an_earlier_window_published(line: Line) -> None:
     ]
     same(found(join, asked), [[1, 0], [0.5, 1], [1, 1], [NAN, NAN], [NAN, NAN]])
     assert join.rows == 4
+
+
+def test_what_the_guard_held_is_no_copy(line: Line) -> None:
+    """Its labels had stopped coming: of how late labels are it says nothing."""
+    rows: list[Row] = [(1, 0, "01T06:30", 1), (2, 0, "01T06:40", 1), (3, 1, "01T06:50", 1)]
+    last = line.trained("2026-03-01T07", rows, [True, True, False])
+    again = line.trained("2026-03-01T08", [(2, 1, "01T06:40", 2)])
+    join = join_of(line, spec())
+    wanted = [[NAN, NAN], [2, 1], [1, 1]]
+    asked: list[Row] = [(each, 1, f"01T06:{each + 2}0", NAN) for each in (1, 2, 3)]
+    begin(join, "2026-03-02T06", again)
+    same(found(join, asked), wanted)
+    # Of its own window too, whether it was there or is killed and reads its segments.
+    for resumed in (False, True):
+        join = join_of(line, spec(offset="3h"))
+        plan = begin(join, "2026-03-01T06", None)
+        if resumed:
+            join.resume(plan, line.root / last.window)
+        else:
+            held = minibatch("stream", rows).after_guards(marks([True, True, False]))
+            join.add(held)
+        early: list[Row] = [(each, 1, "01T03:00", NAN) for each in (1, 2, 3)]
+        known = [not math.isnan(wait) for wait, _ in found(join, early)]
+        assert not any(known[:2])
 
 
 def test_with_known_at_the_wait_of_the_copy_decides(line: Line) -> None:

@@ -95,14 +95,15 @@ class Line:
     def between(self, first: Any, last: Any) -> list[Link]:
         return [each for each in self.links if order_of(first) <= order_of(each) <= order_of(last)]
 
-    def write(self, key: str, rows: Sequence[Row]) -> Path:
+    def write(self, key: str, rows: Sequence[Row], held: Any = None) -> Path:
         writer = ScoreWriter(self.root / key, NAMES, {}, 0, FURTHER)
-        writer.append(minibatch("stream", rows), np.zeros((len(rows), 3), np.float32))
+        learnt = minibatch("stream", rows).after_guards(held)
+        writer.append(learnt, np.zeros((len(rows), 3), np.float32))
         writer.seal()
         return self.root / key
 
-    def trained(self, key: str, rows: Sequence[Row]) -> Link:
-        self.write(key, rows)
+    def trained(self, key: str, rows: Sequence[Row], held: Any = None) -> Link:
+        self.write(key, rows, held)
         stored = Stored(name=key, checksum="", size_bytes=1)
         self.links.append(link(key, files={"scores": stored}))
         return self.links[-1]
@@ -137,6 +138,15 @@ def found(joins: LabelJoins, rows: Sequence[Row]) -> list[list[list[float]]]:
 
 def same(one: Any, other: Any) -> None:
     np.testing.assert_array_equal(np.array(one), np.array(other, np.float64))
+
+
+def test_the_guard_of_a_label_takes_copies_from_it_alone(line: Line) -> None:
+    rows: list[Row] = [(1, "01T06:30", 1, 1, 0, 1), (2, "01T06:40", 1, 0, 0, 1)]
+    held = np.array([[True, True, False], [False, False, True]])
+    last = line.trained("2026-03-01T09", rows, held)
+    joins, _ = joins_of(line, "2026-03-02T06", last)
+    asked: list[Row] = [(1, "01T06:30", 0, 1, 1, 1), (2, "01T06:40", 0, 0, 1, 1)]
+    same(found(joins, asked), [[[NAN, NAN], [1, 0]], [[1, 1], [NAN, NAN]]])
 
 
 def test_each_label_asks_for_the_copy_that_says_it(line: Line) -> None:

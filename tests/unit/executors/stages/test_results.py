@@ -59,6 +59,7 @@ WINDOW = "2026-03-01"
                 "generation": 1,
                 "rows": {},
                 "label_not_known": {},
+                "labels_not_known": {},
                 "rows_line": "",
                 "metrics": {},
                 "warnings": [],

@@ -83,9 +83,10 @@ def test_segments_say_when_rows_happened_how_long_they_waited_and_whose_they_are
     assert scored is not None
     assert labelled is not None
     assert published is not None
-    assert scored.column_names[:5] == ["event_id", "fresh", "event_time", "wait", "source"]
+    names = ["event_id", "fresh", "event_time", "wait", "source", "held"]
+    assert scored.column_names[:6] == names
     assert labelled.column_names == ["event_id", "complete", "event_time", "source"]
-    assert published.column_names == scored.column_names[:5]
+    assert published.column_names == names
     assert scored.column("event_time").to_pylist() == [5, INT_MIN, INT_MIN]
     np.testing.assert_array_equal(scored.column("wait"), [1.5, np.nan, np.nan])
     assert scored.column("source").to_pylist() == [3, 1, 0]
@@ -122,6 +123,7 @@ def test_segments_of_earlier_versions_say_that_nobody_knows(tmp_path: Path) -> N
     assert scored.column("event_time").to_pylist() == [INT_MIN] * 3
     assert np.isnan(scored.column("wait")).all()
     assert scored.column("source").to_pylist() == [-1, -1, 0]
+    assert scored.column("held").to_pylist() == [False] * 3
     assert labelled.column("source").to_pylist() == [-1]
     np.testing.assert_array_equal(score_matrix(scored), [[0.5], [0.25], [0]])
 
@@ -205,7 +207,8 @@ def test_rows_that_nothing_scores_are_kept_as_published_alone(tmp_path: Path) ->
     published = segments.published()
     assert published is not None
     assert published.column("event_id").to_pylist() == [1, 2, 3, 4]
-    assert published.column_names == ["event_id", "fresh", "event_time", "wait", "source"]
+    names_of = ["event_id", "fresh", "event_time", "wait", "source", "held"]
+    assert published.column_names == names_of
     assert ids_of(tmp_path) == ([4], [])
     again = ScoreWriter(tmp_path, PARADIGMS)
     again.restore([name for name in names if name.startswith("published")])

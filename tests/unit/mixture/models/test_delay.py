@@ -312,6 +312,9 @@ def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -
     history, held, never = learner.left_out()["stream"].paused
     assert held > 5 * 128
     assert (history, never) == (0, 0)
+    rows = learner.held()
+    assert rows is not None
+    np.testing.assert_array_equal(rows[:, 0], np.arange(256) < 128)
     assert learner.learnt()["stream"] == [0, 72 * 128 - held, 72 * 128]
 
     rows, column = minibatch("stream", 900), 2

@@ -173,6 +173,34 @@ def test_a_guard_holds_its_own_label_alone() -> None:
     assert (held["click:stream"], held["sale:stream"], held["stream"]) == (0, 64, 0)
 
 
+def test_every_guard_has_variables_of_its_own() -> None:
+    """`click` has a sum `usual_observed`, and `click_usual` one that is called `observed`."""
+    labels = {"click": {"column": "y"}, "click_usual": {"column": "z"}}
+    one = learner("stream", "batch", labels=labels)
+    guards = one._seeds[0].guards
+    wanted = {id(each) for guard in guards for each in guard.variables.values()}
+    assert {id(each) for each in one._seeds[0].resettable.values()} == wanted
+
+
+def test_a_source_that_never_says_a_label_is_no_sound_source_of_it() -> None:
+    """Clicks and sales come by streams of their own: memory answers sales once theirs fails."""
+    one = learner("stream", "batch", sources=3)
+    one.learn(two("batch", 1))
+    clicks = replace(two("stream", 2, said=0.0), sources=np.full(64, 1, np.int32))
+    sales = replace(two("stream", 3), sources=np.full(64, 2, np.int32))
+    unsaid = np.full(64, np.nan, np.float32)
+    sales = replace(sales, labels=unsaid, further=(LabelRows(1 - sales.labels),))
+    one.learn(clicks)
+    one.learn(sales)
+    seen = [guard.seen.numpy().tolist() for guard in one._seeds[0].guards]
+    assert seen == [[False, True, False], [False, False, True]]
+    assert [state is not None for state in one.guards()["sale:stream"]] == [False, False, True]
+    one._seeds[0].guards[1].paused.assign([False, False, True])
+    scores = dict(zip([c.name for c in one.columns], one.score(two("stream", 4)).T, strict=True))
+    np.testing.assert_array_equal(scores["sale:stream"], scores["sale:batch"])
+    assert (scores["stream"] != scores["batch"]).any()
+
+
 def test_the_warm_start_of_a_mixture_is_batch_then_stream() -> None:
     one = learner("mixture+head", "batch_then_stream")
     one.set_phase("warm_start")

@@ -35,11 +35,12 @@ class Trainer:
     did: list[str] = field(default_factory=list)
     window_step: int = 0
     paradigms: tuple[str, ...] = ("stream",)
+    holds: list[bool] | None = None
 
     def steps(self) -> WindowSteps:
         spec = pipeline(NAMES, dataset={"streams": self.streams})
         sources = {name: memory_source(name) for name in NAMES}
-        join = SimpleNamespace(joined=self._joined, add=lambda _: self.did.append("told"))
+        join = SimpleNamespace(joined=self._joined, add=self.told)
         parts: Any = SimpleNamespace(
             pipeline=spec,
             sources=sources,
@@ -79,9 +80,16 @@ class Trainer:
         self.did.append(f"{minibatch.feed} learnt")
         return {"stream": 0.7}
 
+    def held(self) -> Any:
+        return None if self.holds is None else np.array(self.holds)[:, np.newaxis]
+
     def _joined(self, minibatch: Minibatch) -> Minibatch:
         self.did.append("joined")
         return minibatch
+
+    def told(self, minibatch: Minibatch) -> None:
+        del minibatch
+        self.did.append("told")
 
     def _lost(self, losses: dict[str, float], feed: str) -> None:
         assert (losses, feed in ("batch", "stream")) == ({"stream": 0.7}, True)
@@ -140,6 +148,19 @@ def test_a_warm_start_keeps_what_was_published_and_scores_nothing(tmp_path: Path
     published = segments.published()
     assert published is not None
     assert published.column("event_id").to_pylist() == [4, 5]
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_what_the_guard_held_is_marked(tmp_path: Path, warm_start: bool) -> None:
+    """It is learning that decides so, with the very rows: their copies are none for the join."""
+    told: list[Any] = []
+    trainer = Trainer(tmp_path, BOTH, warm_start=warm_start, joins=True, holds=[False, True])
+    trainer.told = told.append
+    published = trainer.use(STREAM).published()
+    assert published is not None
+    assert published.column("held").to_pylist() == [False, True]
+    (minibatch,) = told
+    assert minibatch.held.tolist() == [False, True]
 
 
 def test_frames_without_rows_move_positions_only(tmp_path: Path) -> None:

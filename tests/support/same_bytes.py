@@ -1,0 +1,275 @@
+"""Late labels whose runs end with the same bytes each time, whatever was killed meanwhile.
+
+Batch rows happen in even hours and stream rows are published in odd ones, each hour fills its
+minibatches, and one thread computes. So two runs have to agree in scores, row sums, and every
+variable, those of the delay heads among them. With `sale` there are two labels: clicks, of which
+only the stream's own copy says whether they were known, and sales, which say when they were known,
+and of some rows nobody knows. For half a day no click is published, so that its guard holds rows.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.window_files.scores import Segments
+from forebay.home.paths import Home
+from forebay.mixture.tensorflow_start import start_tensorflow
+from support.declarations import COLUMNS
+from support.kills import summary_of, used_rows
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    ads_pipeline,
+    clicks_source,
+    declared_project,
+    history_source,
+)
+from support.truth_rows import stored_of
+
+HOUR = timedelta(hours=1)
+WAIT_HOURS = 13
+SALE_HOURS = 20
+MINIBATCH_ROWS = 128
+HOUR_ROWS = 2 * MINIBATCH_ROWS
+DAY_ROWS = 12 * HOUR_ROWS
+DAYS = 3
+WINDOWS = [f"2026-03-0{number}" for number in range(1, DAYS + 1)]
+NULL_EVERY = 50
+# When the stream of two labels publishes no click: in the middle of the second window.
+SILENT_FROM, SILENT_TO = (FIRST_DAY + DAY + hours * HOUR for hours in (6, 18))
+_US = timedelta(microseconds=1)
+_SALE_COLUMNS = {**COLUMNS, "sold": "int"}
+_LABELS: dict[str, Any] = {
+    "click": {"column": "clicked"},
+    "sale": {"column": "sold", "known_at": "known", "weight": 2.0},
+}
+
+
+def events(day: datetime, *, sale: bool = False) -> pa.Table:
+    """Events of one day, in even hours, with complete labels and how long those took, in hours."""
+    seed = (day - FIRST_DAY) // DAY + 1
+    rng = np.random.default_rng(seed)
+    user = rng.zipf(1.3, DAY_ROWS) % 200
+    clicked = rng.random(DAY_ROWS) < 1 / (1 + np.exp(2 - (user % 7) / 2))
+    hour = np.repeat(np.arange(12) * 2, HOUR_ROWS)
+    minute = np.tile(np.sort(rng.integers(0, 59, HOUR_ROWS)), 12)
+    start = np.datetime64(day.replace(tzinfo=None), "us")
+    at = start + (hour * 60 + minute) * np.timedelta64(60_000_000, "us")
+    none = np.zeros(DAY_ROWS + 1, np.int32)
+    found = pa.table(
+        {
+            "event": np.arange(DAY_ROWS) + seed * 1_000_000,
+            "at": pa.array(at, pa.timestamp("us", tz="UTC")),
+            "user": pa.array(np.char.add("u", user.astype(str))),
+            "price": rng.gamma(2.0, 10.0, DAY_ROWS),
+            "mobile": rng.random(DAY_ROWS) < 0.5,
+            "tags": pa.ListArray.from_arrays(pa.array(none), pa.array([], pa.string())),
+            "clicked": clicked.astype(np.int64),
+            "delay": rng.exponential(WAIT_HOURS, DAY_ROWS),
+        }
+    )
+    if not sale:
+        return found
+    sold = clicked & (rng.random(DAY_ROWS) < 0.6)
+    waited = (rng.exponential(SALE_HOURS, DAY_ROWS) * (HOUR // _US)).astype("timedelta64[us]")
+    found = found.append_column("sold", pa.array(sold.astype(np.int64)))
+    return found.append_column("known", pa.array(at + waited, pa.timestamp("us", tz="UTC")))
+
+
+def publications(day: datetime, *, sale: bool = False) -> Iterator[tuple[pa.Table, datetime]]:
+    """What the stream says of a day's events 13 hours later, as far as labels are known then."""
+    table = events(day, sale=sale)
+    here = np.asarray(table.column("delay")) < WAIT_HOURS
+    table = _with(table, "clicked", np.where(here, np.asarray(table.column("clicked")), 0))
+    for number in range(12):
+        commit = day + (2 * number + WAIT_HOURS) * HOUR + HOUR / 2
+        rows = table.slice(number * HOUR_ROWS, HOUR_ROWS).drop_columns(["delay"])
+        if sale:
+            if SILENT_FROM <= commit < SILENT_TO:
+                rows = _with(rows, "clicked", np.zeros(HOUR_ROWS, np.int64))
+            known = rows.column("known").to_numpy() <= np.datetime64(commit.replace(tzinfo=None))
+            fresh = np.where(known, rows.column("sold").to_numpy(), 0)
+            rows = _with(rows, "sold", fresh).drop_columns(["known"])
+        yield rows, commit
+
+
+def written(root: Path, *, sale: bool = False) -> Path:
+    """The folder of a project: its YAML and its rows."""
+    from forebay.datatasks.sources.log.writer import LogWriter
+
+    made = declared_project(root)
+    if sale:
+        made.write_source(
+            "history", history_source(columns={**_SALE_COLUMNS, "known": "timestamp"})
+        )
+        made.write_source("clicks", clicks_source(columns=_SALE_COLUMNS))
+    made.pipeline = pipeline(sale=sale)
+    made.write_pipeline()
+    for number in range(-1, DAYS - 1):
+        day = FIRST_DAY + number * DAY
+        folder = made.files / f"date={day:%Y-%m-%d}"
+        folder.mkdir(parents=True)
+        table = events(day, sale=sale).drop_columns(["delay"])
+        if sale:
+            sold = table.column("sold").to_pylist()
+            sold[::NULL_EVERY] = [None] * len(sold[::NULL_EVERY])
+            table = _with(table, "sold", pa.array(sold, pa.int64()))
+        pq.write_table(table, folder / "part-0.parquet")
+    log = LogWriter(made.log, 0)
+    for number in range(DAYS):
+        for rows, commit in publications(FIRST_DAY + number * DAY, sale=sale):
+            if commit < FIRST_DAY + DAYS * DAY:
+                log.append(rows, commit)
+    return made.root
+
+
+def pipeline(*, sale: bool = False) -> dict[str, Any]:
+    made = ads_pipeline(
+        "towers",
+        checkpoint={"every_steps": 5},
+        roles={"trainer": {"threads": 1}},
+        # A partial minibatch would leave by the clock.
+        buffers={"flush_seconds": 600},
+        failover={"restarts_max": 20},
+    )
+    made["train"] |= {
+        "delay": "head",
+        "compare": ["stream", {"paradigm": "stream", "delay": "head"}],
+        "minibatch_rows": MINIBATCH_ROWS,
+    }
+    if sale:
+        del made["dataset"]["label"]
+        made["dataset"]["named_labels"] = {name: dict(each) for name, each in _LABELS.items()}
+    return made
+
+
+def arguments(made: Project, first: str = WINDOWS[0], last: str = WINDOWS[-1]) -> tuple[str, ...]:
+    """Of a run that writes its summary into the home."""
+    return (
+        *("run", "ads", "--from", first, "--to", last),
+        *("--summary", str(made.home / "summary.json")),
+    )
+
+
+def models(made: Project) -> dict[str, bytes]:
+    """Every file of each window's model, by window and name."""
+    found = {}
+    for window in WINDOWS:
+        folder = stored_of(made.home, "ads", window, "checkpoint")
+        assert folder is not None
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            if path.name != "seal.json":
+                found[f"{window}/{path.relative_to(folder)}"] = path.read_bytes()
+    return found
+
+
+def delay_heads(made: Project, name: str = "delay_head") -> list[dict[str, Any]]:
+    """The tower's weights of a delay head as each window left them, by variable."""
+    start_tensorflow(1)
+    import tensorflow as tf
+
+    found = []
+    for window in WINDOWS:
+        folder = stored_of(made.home, "ads", window, "checkpoint")
+        assert folder is not None
+        file = tf.train.load_checkpoint(str(folder / "model" / "variables"))
+        names = [each for each in file.get_variable_to_shape_map() if f"{name}_tower_weigh" in each]
+        found.append({each: file.get_tensor(each) for each in names})
+    return found
+
+
+def scores(made: Project, labels: tuple[str, ...] = ("",)) -> dict[str, list[dict[str, Any]]]:
+    """All rows of each window's segments, in the order in which they were scored."""
+    found = {}
+    for window in WINDOWS:
+        for label in labels:
+            segments = Segments(window, stored_of(made.home, "ads", window, "scores"), label)
+            for kind, table in (
+                ("scores", segments.scores()),
+                ("labels", segments.labels()),
+                ("judged", segments.judged()),
+            ):
+                found[f"{window}/{label}/{kind}"] = [] if table is None else table.to_pylist()
+    return found
+
+
+def held_rows(made: Project, window: str, label: str = "") -> list[int]:
+    """Events whose rows the guard of a label held, as the segments of a window say."""
+    table = Segments(window, stored_of(made.home, "ads", window, "scores"), label).published()
+    assert table is not None
+    return list(table.filter(table.column("held")).column("event_id").to_pylist())
+
+
+def metrics(made: Project) -> list[Any]:
+    """What the summary of the last run says of its windows, and of all of them."""
+    summary = summary_of(made.home / "summary.json")
+    assert summary["rows_agree"]
+    pooled = [summary["seen"], summary["pooled"], summary.get("labels")]
+    return [*pooled, [figures(each) for each in summary["windows"]]]
+
+
+def judgements(made: Project) -> list[Any]:
+    """Figures of each window as they are stored; completed when its last labels came."""
+    chain = ModelChain(Home(made.home), "ads")
+    stored = chain.judgements(list(chain.newest_of(WINDOWS).values()))
+    return [figures(stored[window]) for window in WINDOWS]
+
+
+def figures(window: dict[str, Any]) -> list[Any]:
+    """What is said of one window, but not how often it was begun."""
+    learnt = {name: source["learnt_rows"] for name, source in window["sources"].items()}
+    names = ("metrics", "label_completeness", "event", "labels")
+    return [learnt, *(window.get(name) for name in names)]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A project's rows, and what a run makes of them that nobody kills."""
+
+    unkilled: Project
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, folder: Path, *, sale: bool = False) -> Runs:
+        """Write the rows and run them."""
+        made = Project(written(folder / "rows", sale=sale), home_folder=folder / "home")
+        made.forebay(*arguments(made), timeout_seconds=400)
+        return cls(made, ("", "sale") if sale else ("",))
+
+    def begin(self, home: Path) -> Project:
+        """The same project, of which nothing is trained in this home."""
+        return Project(self.unkilled.root, home_folder=home)
+
+    def assert_same(self, killed: Project) -> None:
+        """Scores, figures and every file of every model."""
+        # As text: NaN is no equal of itself.
+        assert repr(scores(killed, self.labels)) == repr(scores(self.unkilled, self.labels))
+        assert repr(metrics(killed)) == repr(metrics(self.unkilled))
+        wanted, found = models(self.unkilled), models(killed)
+        assert found.keys() == wanted.keys()
+        assert [name for name in wanted if found[name] != wanted[name]] == []
+
+
+def wait_until(made: Project, window: str, rows: int, run: subprocess.Popen[str]) -> None:
+    """Return as soon as a window has used so many rows; others may be trained before it."""
+    deadline = time.monotonic() + 400
+    while used_rows(made, window) < rows:
+        assert run.poll() is None, f"it ended before {rows} rows: {run.communicate()[0]}"
+        assert time.monotonic() < deadline, f"only {used_rows(made, window)} rows"
+        time.sleep(0.002)
+
+
+def _with(table: pa.Table, column: str, values: Any) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(column), column, pa.array(values))
