@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from forebay import __version__
-from forebay.commands.output import option
+from forebay.commands.output import INTERRUPTED, option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.redaction import filter_output
 from forebay.system.terminal import printable
@@ -30,6 +30,7 @@ COMMANDS: tuple[str, ...] = (
     "preview",
     "plan",
     "run",
+    "jobs",
     "cancel",
     "why",
     "forget",
@@ -49,7 +50,6 @@ COMMANDS: tuple[str, ...] = (
     "airflow",
 )
 
-INTERRUPTED = 130
 # Their data is exact: results for a caller that goes by them, and a password that is shown once.
 EXACT_OUTPUT = frozenset({"stage", "up"})
 _CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]

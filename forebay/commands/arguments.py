@@ -34,7 +34,7 @@ def _refuse(parameter: typer.CallbackParam, value: str, rule: str) -> NoReturn:
     raise typer.BadParameter(f"{shown(value)}: {rule}", param_hint=f"'{hint}'")
 
 
-def _name(parameter: typer.CallbackParam, value: str | None) -> str | None:
+def name(parameter: typer.CallbackParam, value: str | None) -> str | None:
     """Folders, jobs and rows are named after it."""
     if value is not None and not is_name(value):
         _refuse(parameter, value, NAME_RULE)
@@ -56,10 +56,10 @@ def one_line(parameter: typer.CallbackParam, value: str | None) -> str | None:
 
 
 PipelineName = Annotated[
-    str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE", callback=_name)
+    str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE", callback=name)
 ]
 SourceName = Annotated[
-    str, typer.Argument(help="The source's name.", metavar="SOURCE", callback=_name)
+    str, typer.Argument(help="The source's name.", metavar="SOURCE", callback=name)
 ]
 WindowKey = Annotated[
     str,
@@ -67,7 +67,12 @@ WindowKey = Annotated[
         help="For example 2026-03-01 or 2026-03-01T07.", metavar="WINDOW", callback=_window
     ),
 ]
-LineName = Annotated[str, option("--line", help="The model line.", callback=_name)]
+LineName = Annotated[str, option("--line", help="The model line.", callback=name)]
 OneWindow = Annotated[str | None, option("--window", help="Only this window.", callback=_window)]
-OneSource = Annotated[str | None, option("--source", help="Only this source.", callback=_name)]
+OneSource = Annotated[str | None, option("--source", help="Only this source.", callback=name)]
 DEFAULT_LINE = paths.DEFAULT_LINE
+OneLine = Annotated[str | None, option("--line", help="Only this model line.", callback=name)]
+OnePipeline = Annotated[
+    str | None,
+    typer.Argument(help="Only this pipeline.", metavar="[PIPELINE]", callback=name),
+]

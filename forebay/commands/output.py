@@ -14,6 +14,9 @@ import typer
 
 from forebay.system.terminal import printable
 
+# Exit code of a command that Ctrl-C ended, as shells have it.
+INTERRUPTED = 130
+
 
 class OutputFormat(StrEnum):
     """How data is printed."""
