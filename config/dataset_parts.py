@@ -22,7 +22,7 @@ Part = TypeVar("Part")
 _TEXTS: TypeAdapter[Sequence[str]] = TypeAdapter(list[str])
 _EVENT_ID: TypeAdapter[str | list[str]] = TypeAdapter(str | list[str])
 _LABEL = TypeAdapter(LabelSpec)
-_NAMED_LABEL = TypeAdapter(NamedLabelSpec)
+_NAMED_LABEL: TypeAdapter[LabelSpec] = TypeAdapter(NamedLabelSpec)
 _FEATURE: TypeAdapter[FeatureSpec] = TypeAdapter(
     Annotated[FeatureSpec, Field(discriminator="encode")]
 )
