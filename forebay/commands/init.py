@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.commands.output import Output, OutputFormat, note, option
+from forebay.commands.output import Output, OutputFormat, note, option, refuse_renamed
 from forebay.config.scaffold import (
     StoredColumn,
     event_time_of,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SCHEME = "parquet://"
+_FROM = "FOREBAY_INIT_FROM"
 _DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
@@ -38,7 +39,12 @@ def init(
     folder: Annotated[Path, typer.Argument(help="Folder of the project.", metavar="DIR")],
     origin: Annotated[
         str | None,
-        option("--from", help="Write a source out of this Parquet file or folder.", metavar="URL"),
+        option(
+            "--from",
+            help="Write a source out of this Parquet file or folder.",
+            metavar="URL",
+            variable=_FROM,
+        ),
     ] = None,
     name: Annotated[
         str | None, option("--name", help="Name of that source (default: the file's name).")
@@ -48,6 +54,8 @@ def init(
 
     --from parquet://PATH adds a source; PATH starts at the current folder unless it begins with /.
     """
+    if origin is None:
+        refuse_renamed("FOREBAY_FROM", _FROM, "the first window of `run`", lambda it: "://" in it)
     files = project_files(folder.absolute().name)
     notes: list[str] = []
     if origin is not None:

@@ -88,7 +88,14 @@ def logs(
         option("--process", help="Only this one, such as trainer-0.", callback=arguments.name),
     ] = None,
     lines: Annotated[
-        int, option("--lines", help="Last lines of each process.", min=0, max=10_000)
+        int,
+        option(
+            "--lines",
+            help="Last lines of each process.",
+            variable="FOREBAY_LOG_LINES",
+            min=0,
+            max=10_000,
+        ),
     ] = 50,
 ) -> None:
     """Show what the processes of a job have written.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from forebay.errors import UsageError
+from forebay.system.names import shown
 from forebay.system.terminal import printable
 
 # Exit code of a command that Ctrl-C ended, as shells have it.
@@ -25,10 +28,28 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
-def option(*names: str, help: str, **settings: Any) -> Any:  # noqa: A002, ANN401 - as typer names it
-    """A typer option that can also be set as FOREBAY_<NAME> in the environment."""
-    variable = "FOREBAY_" + names[0].split("/")[0].lstrip("-").replace("-", "_").upper()
+def option(*names: str, help: str, variable: str = "", **settings: Any) -> Any:  # noqa: A002, ANN401 - as typer names it
+    """A typer option that can also be set as FOREBAY_<NAME> in the environment, or as `variable`.
+
+    A variable has one meaning: options of one name that mean different things have their own.
+    """
+    variable = variable or (
+        "FOREBAY_" + names[0].split("/")[0].lstrip("-").replace("-", "_").upper()
+    )
     return typer.Option(*names, help=help, envvar=variable, **settings)
+
+
+def refuse_renamed(old: str, new: str, now: str, meant: Callable[[str], bool]) -> None:
+    """Refuse a variable that this command read under another name before.
+
+    now: what the old name stands for in other commands. meant: whether a value was meant for this.
+
+    Raises:
+        UsageError: with the new name.
+    """
+    value = os.environ.get(old, "")
+    if value and meant(value):
+        raise UsageError(f"{old}={shown(value)}: {old} is {now}; for this command set {new}")
 
 
 Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON for programs.")]
