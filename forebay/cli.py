@@ -15,7 +15,7 @@ from forebay import __version__
 from forebay.commands.output import INTERRUPTED, option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.redaction import filter_output
-from forebay.system.terminal import printable
+from forebay.system.terminal import fitted, printable
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -138,7 +138,7 @@ def _usage(error: Exception) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "forebay"
     message = printable(shown.format_message())
-    sys.stderr.write(f"error: {message} (see `{command} --help`)\n")
+    _write_error(f"{message} (see `{command} --help`)")
     return UsageError.exit_code
 
 
@@ -146,15 +146,19 @@ def _failed(error: Exception, invocation: _Invocation) -> int:
     if invocation.debug:
         traceback.print_exception(error)
     if isinstance(error, ForebayError):
-        sys.stderr.write(f"error: {printable(str(error))}\n")
+        _write_error(printable(str(error)))
         return error.exit_code
     if isinstance(error, OSError):
-        sys.stderr.write(f"error: {printable(str(error))}\n")
+        _write_error(printable(str(error)))
     else:
         way_out = "" if invocation.debug else " (--debug shows the traceback)"
         shown = printable(f"{type(error).__name__}: {error}")
-        sys.stderr.write(f"error: unexpected {shown}{way_out}\n")
+        _write_error(f"unexpected {shown}{way_out}")
     return InfrastructureError.exit_code
+
+
+def _write_error(text: str) -> None:
+    sys.stderr.write(fitted(f"error: {text}\n", sys.stderr))
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ def ls(
     source: arguments.OneSource = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Count dead letters by model line, window, source and reason.
+    """Count dead letters by window, source and reason.
 
     Those of trained windows, and those of windows that this host trains or could not train.
     """
@@ -70,7 +70,10 @@ def show(
     rows_max: Annotated[int, option("--rows-max", help="Show at most so many.", min=1)] = 100,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show dead letters one by one: source, place in the storage, reason, and the row."""
+    """Show dead letters one by one.
+
+    Each with its source, its place in the storage, the reason, and the row.
+    """
     letters = _letters(pipeline, window, source)
     shown = Output(output)
     rows = [

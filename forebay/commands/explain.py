@@ -45,7 +45,9 @@ def explain(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show a pipeline as it will run, or with --from and --to what a backfill will cost.
+    """Show what a pipeline runs, or what a backfill costs.
+
+    With --from and --to it shows what that backfill will do and how long it takes.
 
     Feeds, offsets and weights, features with their sizes, and the first windows. For a backfill:
     what happens to each window, rows by source, storage calls, models that go stale. The
@@ -149,14 +151,16 @@ def _backfill(
     if printer.is_json:
         printer.json(cost.model_dump())
         return
-    columns = ["window", "state", "does", "generation", *(f"{name} rows" for name in cost.rows)]
+    again = any(each.generation > 1 for each in cost.windows)
+    generation = ["generation"] if again else []
+    columns = ["window", "state", "does", *generation, *(f"{name} rows" for name in cost.rows)]
     if any(each.reason for each in cost.windows):
         columns.append("reason")
     rows = [
         each.model_dump() | {f"{name} rows": count for name, count in each.rows.items()}
         for each in cost.windows
     ]
-    printer.table(rows, columns)
+    printer.table(rows, columns, below=("reason", "generation"))
     printer.line()
     for text in _totals(cost):
         printer.line(text)

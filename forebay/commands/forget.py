@@ -23,7 +23,9 @@ def forget(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Forget what a line has planned of a window: its next run plans and trains it again.
+    """Forget the plan of a window, so that it runs again.
+
+    The next run of the line plans and trains it again.
 
     Its models stay until they are replaced; later windows are stale then. Other lines keep their
     plans and models of the window.

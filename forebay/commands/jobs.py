@@ -62,7 +62,8 @@ def ls(
         of = "" if pipeline is None else f" of pipeline {pipeline!r}"
         shown.line(f"there is no job{of}" + (f" on line {line!r}" if line else ""))
         return
-    shown.table([_row(job, now, exact=shown.is_json) for job in found], _COLUMNS)
+    columns = _COLUMNS if shown.is_json else [name for name in _COLUMNS if name != "windows"]
+    shown.table([_row(job, now, exact=shown.is_json) for job in found], columns)
     if count > len(found):
         note(f"… and {count - len(found)} older (--jobs-max)")
 

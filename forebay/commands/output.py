@@ -15,7 +15,9 @@ import typer
 
 from forebay.errors import UsageError
 from forebay.system.names import shown
-from forebay.system.terminal import printable
+from forebay.system.terminal import columns as width_of_terminal
+from forebay.system.terminal import fitted, printable
+from forebay.system.terminal_table import TableColumn, table_lines
 
 # Exit code of a command that Ctrl-C ended, as shells have it.
 INTERRUPTED = 130
@@ -62,7 +64,7 @@ def is_terminal() -> bool:
 
 def note(text: str) -> None:
     """A line beside the data, on standard error."""
-    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.write(fitted(printable(text), sys.stderr) + "\n")
 
 
 class Output:
@@ -82,16 +84,29 @@ class Output:
         sys.stdout.write(json.dumps(value, indent=2, default=_plain, ensure_ascii=False) + "\n")
 
     def line(self, text: str = "") -> None:
-        """One line of text."""
+        """One line of text; on a terminal it is broken between words."""
+        sys.stdout.write(fitted(printable(text), sys.stdout) + "\n")
+
+    def exact(self, text: str) -> None:
+        """One line that is to be copied, or that has to stand below another one: never broken."""
         sys.stdout.write(printable(text) + "\n")
 
-    def table(self, rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
-        """Rows as a table, or as a JSON list of objects with these keys."""
+    def table(
+        self,
+        rows: Iterable[Mapping[str, object]],
+        columns: Sequence[str],
+        below: Sequence[str] = (),
+    ) -> None:
+        """Rows as a table, or as a JSON list of objects with these keys.
+
+        below: columns that go below their row first, where a terminal is too narrow for all.
+        """
         kept = [{column: row.get(column) for column in columns} for row in rows]
         if self.is_json:
             self.json(kept)
         elif is_terminal():
-            _rich_table(kept, columns)
+            for line in _table_that_fits(kept, columns, below):
+                self.exact(line)
         else:
             for line in _plain_table(kept, columns):
                 self.line(line)
@@ -141,16 +156,12 @@ def _plain_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
         yield "  ".join(padded).rstrip()
 
 
-def _rich_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        right = any(_is_number(row[column]) for row in rows)
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(printable(cell(row[column]))) for column in columns))
-    Console().print(table)
+def _table_that_fits(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], below: Sequence[str]
+) -> Iterable[str]:
+    table = [
+        TableColumn(column, any(_is_number(row[column]) for row in rows), column in below)
+        for column in columns
+    ]
+    cells = [[printable(cell(row[column])) for column in columns] for row in rows]
+    return table_lines(table, cells, width_of_terminal())

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PARTITIONS_SHOWN_MAX = 8
 COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
 
+_BELOW = ("reason", "offsets", "files", "generation")
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -35,7 +37,9 @@ def plan(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Plan windows as `run` would, and record the plans; a run then finds them.
+    """Plan windows as `run` would, and record the plans.
+
+    A later run uses them.
 
     Trained windows are compared with their data too, and a note says where it changed.
     """
@@ -63,7 +67,7 @@ def plan(
     shown = Output(output)
     rows = [row for plan in report.plans for row in _rows(plan)]
     columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
-    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns)
+    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns, _BELOW)
     for text in report.notes:
         note(f"note: {text}")
     if not shown.is_json:

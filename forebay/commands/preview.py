@@ -33,7 +33,10 @@ def preview(
     rows: Annotated[int, option("--rows", help="How many rows to show.", min=0, max=1000)] = 5,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show a source's stored schema beside the declared one, partitions, freshness, first rows."""
+    """Show a source's schema, partitions and first rows.
+
+    The stored schema stands beside the declared one, with the age of the newest rows.
+    """
     from forebay.config.load import load_project
     from forebay.datatasks.open_source import open_source
 
