@@ -278,7 +278,7 @@ def test_why_of_another_line_names_it_in_the_next_command(
     project: Project, forebay: Caller
 ) -> None:
     forebay.text(*PLAN)
-    assert "--line" not in why(forebay)["next"]
+    assert "--line" not in why(forebay)["command"]
     found = forebay.json("why", "ads", "2026-03-01", "--line", "trial")
     assert found["next"] == "forebay run ads --line trial --from 2026-03-01 --to 2026-03-01"
 
