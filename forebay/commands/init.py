@@ -55,7 +55,7 @@ def init(
         str | None, option("--name", help="Name of that source (default: the file's name).")
     ] = None,
 ) -> None:
-    """Start a project with an example that runs, or with a source of yours.
+    """Start a project with an example that runs.
 
     Files that are there already stay as they are. `schema/` is for editors, which complete and
     check the YAML with it.
