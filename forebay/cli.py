@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from forebay import __version__
+from forebay.commands import complete
 from forebay.commands.output import INTERRUPTED, option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.redaction import filter_output
@@ -48,6 +50,7 @@ COMMANDS: tuple[str, ...] = (
     "status",
     "doctor",
     "airflow",
+    "completion",
 )
 
 # Their data is exact: results for a caller that goes by them, and a password that is shown once.
@@ -102,7 +105,7 @@ def run(arguments: Sequence[str]) -> int:
     ordered = _debug_first(arguments)
     invocation = _Invocation(debug="--debug" in ordered[:1])
     try:
-        command = typer.main.get_command(build_app(_modules_for(ordered)))
+        command = typer.main.get_command(_app_for(ordered))
         code = command.main(
             args=ordered, prog_name="forebay", standalone_mode=False, obj=invocation
         )
@@ -114,6 +117,24 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into a line
         return _failed(error, invocation)
     return code if isinstance(code, int) else 0
+
+
+def _app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The application; where Tab asks for names of commands, without what they do."""
+    typed = complete.typed_words(os.environ)
+    if typed is None:
+        return build_app(_modules_for(arguments))
+    known = [word for word in typed if word in COMMANDS]
+    if known:
+        return build_app(_modules_for(known))
+    app = build_app(())
+    for name in COMMANDS:
+        app.command(name)(_nothing)
+    return app
+
+
+def _nothing() -> None:
+    """What a command does while its name is completed."""
 
 
 def _debug_first(arguments: Sequence[str]) -> list[str]:

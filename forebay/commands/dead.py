@@ -11,7 +11,6 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, option
-from forebay.home.format import open_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +32,7 @@ def _letters(
     pipeline: str, window: str | None, source: str | None
 ) -> Iterator[tuple[str, DeadLetter]]:
     from forebay.executors.evaluation.pipeline_letters import pipeline_letters
+    from forebay.home.format import open_home
 
     for line, letter in pipeline_letters(open_home(), pipeline, window):
         if source in {None, letter.source}:

@@ -6,9 +6,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat
-from forebay.config.load import load_project
 from forebay.errors import InfrastructureError, UsageError
-from forebay.home.format import open_home
 
 
 def register(app: typer.Typer) -> None:
@@ -30,8 +28,10 @@ def forget(
     Its models stay until they are replaced; later windows are stale then. Other lines keep their
     plans and models of the window.
     """
+    from forebay.config.load import load_project
     from forebay.datatasks.ledger import Ledger
     from forebay.executors.job.stored_jobs import jobs_with_window
+    from forebay.home.format import open_home
 
     spec = load_project(config).pipeline(pipeline)
     home = open_home()

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forebay.commands import arguments
+from forebay.commands import arguments, complete
 from forebay.commands.output import INTERRUPTED, Form, Output, OutputFormat, instant, note, option
 from forebay.errors import UsageError
-from forebay.home.format import open_home
 from forebay.home.paths import DEFAULT_LINE
 from forebay.system.names import is_name
 
 if TYPE_CHECKING:
     from forebay.executors.job.stored_jobs import StoredJob
-    from forebay.home.paths import Home
     from forebay.system.log_tail import LogTail
 
 POLL_SECONDS = 0.25
@@ -29,7 +27,11 @@ _LOG_FILES_MAX = 1_000
 
 JobId = Annotated[
     str,
-    typer.Argument(help="A job's id, or a pipeline's name for its newest job.", metavar="JOB"),
+    typer.Argument(
+        help="A job's id, or a pipeline's name for its newest job.",
+        metavar="JOB",
+        autocompletion=complete.job_ids,
+    ),
 ]
 
 
@@ -52,6 +54,7 @@ def ls(
 ) -> None:
     """List the newest jobs of all pipelines, or of one."""
     from forebay.executors.job.stored_jobs import newest_jobs
+    from forebay.home.format import open_home
 
     if line is not None and pipeline is None:
         raise UsageError(f"--line {line}: name the pipeline too, as in `forebay jobs ls PIPELINE`")
@@ -70,7 +73,7 @@ def ls(
 
 def show(job: JobId, output: Form = OutputFormat.TEXT) -> None:
     """Show one job: its windows, its progress, why it ended."""
-    found = _job(open_home(), job)
+    found = _job(job)
     shown = Output(output)
     if shown.is_json:
         shown.json(_facts(found))
@@ -104,7 +107,7 @@ def logs(
     The last lines of each process come first. With -f new lines of all of them follow as they are
     written, until the job ends; Ctrl-C leaves the job as it is.
     """
-    found = _job(open_home(), job)
+    found = _job(job)
     if not found.is_here:
         raise UsageError(f"job {found.job_id} runs on another host, and its logs are there")
     followed = _Logs(found, process)
@@ -192,14 +195,16 @@ _ENDS = {
 }
 
 
-def _job(home: Home, text: str) -> StoredJob:
+def _job(text: str) -> StoredJob:
     """The job that a text names.
 
     Raises:
         UsageError: when it is no id and no name, or when there is no such job.
     """
     from forebay.executors.job.stored_jobs import newest_jobs, stored_job
+    from forebay.home.format import open_home
 
+    home = open_home()
     if not is_name(text):  # an id has dots, a name has none
         home.job(text)  # refuses what cannot be an id
         return stored_job(home, text)

@@ -8,8 +8,6 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat
-from forebay.home.format import open_home
-from forebay.home.store import store_of
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
 _BELOW = ("model",)
@@ -34,6 +32,8 @@ def ls(
     from forebay.datatasks.ledger import Ledger
     from forebay.executors.model_line.chain import ModelChain
     from forebay.executors.model_line.link import Link
+    from forebay.home.format import open_home
+    from forebay.home.store import store_of
 
     chain = ModelChain(open_home(), pipeline, line)
     serving, store = chain.published(), store_of(chain.home)

@@ -10,8 +10,6 @@ import typer
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, note
 from forebay.commands.own_home import closed_home
-from forebay.config.load import load_project
-from forebay.home.format import open_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +41,12 @@ def plan(
 
     Trained windows are compared with their data too, and a note says where it changed.
     """
+    from forebay.config.load import load_project
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.planning import plan_windows
     from forebay.datatasks.window_range import parse_range
     from forebay.executors.arrow_start import start_arrow
+    from forebay.home.format import open_home
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
