@@ -73,6 +73,7 @@ dataset:
     price: {encode: numeric, transform: log1p}
 train:
   paradigm: batch
+  minibatch_rows: 64
 """
 GITIGNORE = """\
 # Ledger, models, jobs and logs of Forebay.

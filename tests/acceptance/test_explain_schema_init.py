@@ -152,7 +152,7 @@ def test_a_new_project_has_an_example_that_can_be_planned(
     assert out.endswith("1 source, 1 pipeline: no problems\n")
     ends = ("--from", "2026-03-01", "--to", "2026-03-03", "--output", "json")
     cost = json.loads(printed("explain", "example", *ends)[0])
-    assert cost["rows"] == {"example": 3_000}
+    assert cost["rows"] == {"example": 6_000}
     assert {each["does"] for each in cost["windows"]} == {"train"}
 
 
