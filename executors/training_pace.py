@@ -18,10 +18,11 @@ from forebay.system.message import Message
 
 _NEWEST = 20  # older windows may have run with other features, or on another machine
 # Measured on 2026-11-23 with `forebay run` of the demo's pipeline (three paradigms, 256 rows a
-# minibatch): windows of 1,500 to 3,900 rows, on two cores that other work kept busy.
-DEFAULT_JOB_SECONDS = 80.0
+# minibatch, windows of 1,500 to 3,900 rows) on two cores that other work kept busy. The first job
+# of a user, which compiles the kernels and reads TensorFlow from a cold disk, took 80 s to start.
+DEFAULT_JOB_SECONDS = 20.0
 DEFAULT_WINDOW_SECONDS = 1.0
-DEFAULT_ROW_SECONDS = 0.001
+DEFAULT_ROW_SECONDS = 0.0006
 
 
 class Pace(Message):
