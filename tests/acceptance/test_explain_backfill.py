@@ -147,7 +147,7 @@ def test_the_table(trained: Project) -> None:
     assert lines[1] == "2026-03-04 trained train again 3 1,000 1,000"
     assert "total 1 of 1 windows to train, 2,000 rows (history 1,000, clicks 1,000)" in lines
     assert "stale 2026-03-05, once this is done" in lines
-    assert re.search(r"time about .*measured on line main: \d+ jobs, 5 windows\)$", lines[-1])
+    assert re.search(r"time about .*measured on line main: \d+ jobs?, 5 windows\)$", lines[-1])
 
 
 def test_a_line_that_was_trained_with_other_features(trained: Project) -> None:

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from support.jobs import request, store_job
 from support.links import link
-from support.model_lines import mark_trained, record
+from support.model_lines import keep_checkpoint, mark_trained, record
 from support.projects import (
     FIRST_DAY,
     Project,
@@ -229,8 +229,10 @@ def test_why_planned_but_the_window_before_is_not_trained(
 
 
 def trained(project: Project, window: str, generation: int, parent: tuple[str, int] | None) -> None:
-    home = Home(project.home)
-    record(ModelChain(home, "ads"), link(window, generation=generation, parent=parent))
+    chain = ModelChain(Home(project.home), "ads")
+    made = link(window, generation=generation, parent=parent)
+    record(chain, made)
+    keep_checkpoint(chain, made)
 
 
 def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:

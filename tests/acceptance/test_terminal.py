@@ -20,7 +20,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return ads_project(tmp_path_factory.mktemp("ads"), days=2, rows=2_000)
 
 
-def see(project: Project, *arguments: str, **more: object) -> Capture:
+def see(project: Project, *arguments: str, name: str = "", **more: object) -> Capture:
     """Run a command in the terminal, keep what it showed."""
     # As people have it: in the folder where they are.
     seen = in_terminal(
@@ -30,7 +30,7 @@ def see(project: Project, *arguments: str, **more: object) -> Capture:
         **more,  # type: ignore[arg-type]
     )
     CAPTURES.mkdir(exist_ok=True)
-    name = "-".join(part.strip("-/") for part in arguments[:6]).replace("/", "_")
+    name = name or "-".join(part.strip("-/") for part in arguments)
     (CAPTURES / f"{name}.txt").write_text("\n".join(seen.lines))
     return seen
 
@@ -85,7 +85,7 @@ def test_errors_are_not_too_wide(tmp_path: Path) -> None:
     pipeline["dataset"]["features"]["a_feature_with_a_long_name"] = {"encode": "hash", "buckets": 9}
     broken = ads_project(tmp_path, rows=10, pipeline=pipeline)
     for arguments in (("check",), ("run", "ads", *RANGE), ("why", "other", "2026-03-02")):
-        seen = see(broken, *arguments)
+        seen = see(broken, *arguments, name=f"broken-{arguments[0]}")
         assert seen.exit_code == 1
         assert_fits(seen)
 
@@ -96,7 +96,7 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path) -> None:
     pipeline["train"]["minibatch_rows"] = 16  # slow enough to be interrupted on the way
     slow = ads_project(tmp_path, rows=40_000, pipeline=pipeline)
     arguments = ("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01")
-    seen = see(slow, *arguments, interrupt=lambda text: "rows/s" in text)
+    seen = see(slow, *arguments, name="run-interrupted", interrupt=lambda text: "rows/s" in text)
     assert seen.exit_code == 130
     job = "ads.main.2026-03-01..2026-03-01"
     said = seen.lines[-6:]
@@ -115,6 +115,11 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path) -> None:
 
 def test_ctrl_c_before_there_is_a_job(project: Project) -> None:
     arguments = ("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01", "--line", "other")
-    seen = see(project, *arguments, interrupt=lambda text: "reading pipeline" in text)
+    seen = see(
+        project,
+        *arguments,
+        name="run-interrupted-early",
+        interrupt=lambda text: "reading pipeline" in text,
+    )
     assert seen.exit_code == 130
     assert seen.lines[-2] == "interrupted: no job was started; the same command begins again"
