@@ -135,7 +135,12 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
     shown.table(facts["columns"], ("column", "declared", "stored"))
     if facts["rows"]:
         shown.line()
-        shown.table(facts["rows"], list(facts["rows"][0]))
+        # As they are stored: a separator in an id would be another id.
+        rows = [
+            {key: str(value) if type(value) is int else value for key, value in row.items()}
+            for row in facts["rows"]
+        ]
+        shown.table(rows, list(rows[0]))
 
 
 def _age(newest: datetime) -> str:
