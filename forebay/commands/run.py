@@ -132,7 +132,8 @@ class _Seen:
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)
         self._shown.say(
-            f"planned {len(report.plans)} windows with {report.storage_calls} storage calls; "
+            f"planned {_count(len(report.plans), 'window')} with "
+            f"{_count(report.storage_calls, 'storage call')}; "
             f"{len(todo)} to train, {reused} reused (trained before)"
         )
         for text in report.notes:
@@ -166,6 +167,10 @@ class _Seen:
             note(f"its logs:     forebay jobs logs -f {self._job_id}")
             note(f"to end it:    {self._cancel}")
             note("              (a later run continues from its newest checkpoint)")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
