@@ -1,6 +1,6 @@
 """Contradictions between keys and between files. Pure: it sees declarations, never storage.
 
-Only files without structural problems are compared, so that one slip makes one problem.
+Only what has no structural problem is compared, so that one slip makes one problem.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
-from forebay.config.datasets import DatasetSpec
+from forebay.config.dataset_parts import DatasetParts, dataset_parts
 from forebay.config.features import CrossFeature, feature_columns
 from forebay.config.label_check import check_labels, label_path
 from forebay.config.loaded import Loaded
@@ -59,30 +59,34 @@ def _lifetime(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]
 
 
 def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Problem]:
-    """Contradictions inside a pipeline and between it and its sources."""
-    spec = pipeline.spec
-    if spec is None:
-        return []
-    names = chain(_stream_names(pipeline, spec), _source_names(pipeline, spec, sources))
+    """Contradictions inside a pipeline and between it and its sources.
+
+    Names that nothing has are found in files with structural problems too, as far as these can be
+    used: who corrects a file is told all of it at once.
+    """
+    spec, parts = pipeline.spec, dataset_parts(pipeline)
+    names = chain(_stream_names(pipeline, parts), _source_names(pipeline, parts, sources))
     named = list(islice(names, PROBLEMS_MAX + 1))
-    used = {name: sources[name] for name in spec.source_names if name in sources}
+    used = {name: sources[name] for name in parts.source_names if name in sources}
     sound = {
         name: loaded.spec
         for name, loaded in used.items()
         if loaded.spec is not None and not errors(loaded.problems)
     }
-    whole = not named and len(sound) == len(used)
-    problems = [*named, *check_mixing(pipeline.document, spec, sound if whole else None)]
-    if whole:
-        columns = _Columns(pipeline.document, spec.dataset, sound).problems()
+    whole = spec is not None and not named and len(sound) == len(used)
+    problems = named
+    if spec is not None:
+        problems += check_mixing(pipeline.document, spec, sound if whole else None)
+    if sound:
+        columns = _Columns(pipeline.document, parts, sound).problems()
         problems += islice(columns, PROBLEMS_MAX + 1)
-        if not any(problem.code == "feed" for problem in problems):
-            problems += islice(check_labels(pipeline.document, spec, sound), PROBLEMS_MAX + 1)
+    if spec is not None and whole and not any(problem.code == "feed" for problem in problems):
+        problems += islice(check_labels(pipeline.document, spec, sound), PROBLEMS_MAX + 1)
     return problems
 
 
-def _stream_names(pipeline: Loaded[PipelineSpec], spec: PipelineSpec) -> Iterator[Problem]:
-    for stream in spec.dataset.streams:
+def _stream_names(pipeline: Loaded[PipelineSpec], parts: DatasetParts) -> Iterator[Problem]:
+    for stream in parts.streams:
         if not is_name(stream):
             message = (
                 f"stream {stream!r}: a name is a letter and up to 62 letters, digits, _ or -, "
@@ -93,11 +97,11 @@ def _stream_names(pipeline: Loaded[PipelineSpec], spec: PipelineSpec) -> Iterato
 
 
 def _source_names(
-    pipeline: Loaded[PipelineSpec], spec: PipelineSpec, sources: Sources
+    pipeline: Loaded[PipelineSpec], parts: DatasetParts, sources: Sources
 ) -> Iterator[Problem]:
     seen: dict[str, str] = {}
-    for stream, declared in spec.dataset.streams.items():
-        for index, name in enumerate(declared.sources):
+    for stream, declared in parts.streams.items():
+        for index, name in enumerate(declared):
             path = ("dataset", "streams", stream, "sources", index)
             if name in seen:
                 message = f"source {name!r} is listed twice, first in stream {seen[name]!r}"
@@ -115,10 +119,10 @@ class _Columns:
     """Columns that a dataset uses, against what its sources declare."""
 
     def __init__(
-        self, document: Document, dataset: DatasetSpec, sources: Mapping[str, SourceSpec]
+        self, document: Document, parts: DatasetParts, sources: Mapping[str, SourceSpec]
     ) -> None:
         self._document = document
-        self._dataset = dataset
+        self._parts = parts
         self._declared = {name: source.columns for name, source in sources.items()}
         self._hints_left = HINTS_MAX
 
@@ -129,8 +133,9 @@ class _Columns:
         yield from self._slices()
 
     def _event_id(self) -> Iterator[Problem]:
-        several = isinstance(self._dataset.event_id, list)
-        for index, column in enumerate(self._dataset.event_id_columns):
+        written = self._parts.event_id or []
+        several = isinstance(written, list)
+        for index, column in enumerate(written if isinstance(written, list) else [written]):
             path: KeyPath = ("dataset", "event_id", index) if several else ("dataset", "event_id")
             kind, problem = self._type_of(column, path, "event_id")
             if problem:
@@ -140,7 +145,7 @@ class _Columns:
                 yield self._document.problem(path, "event-id-type", message)
 
     def _labels(self) -> Iterator[Problem]:
-        for name, label in self._dataset.targets.items():
+        for name, label in self._parts.targets.items():
             path, user = label_path(name), f"label {name!r}" if name else "label"
             kind, problem = self._type_of(label.column, (*path, "column"), user)
             if problem:
@@ -149,8 +154,8 @@ class _Columns:
                 yield from (self._misfit(path, misfit) for misfit in label_misfits(label, kind))
 
     def _features(self) -> Iterator[Problem]:
-        answers = {label.column for label in self._dataset.targets.values()}
-        for name, feature in self._dataset.features.items():
+        answers = {label.column for label in self._parts.targets.values()}
+        for name, feature in self._parts.features.items():
             path: KeyPath = ("dataset", "features", name)
             for index, column in enumerate(feature_columns(name, feature)):
                 key: KeyPath = (*path, "column")
@@ -170,8 +175,8 @@ class _Columns:
                         yield self._misfit(path, misfit)
 
     def _slices(self) -> Iterator[Problem]:
-        for index, name in enumerate(self._dataset.slices):
-            read = feature_columns(name, self._dataset.features[name])
+        for index, name in enumerate(self._parts.slices):
+            read = feature_columns(name, self._parts.features[name])
             listed = [c for c in read for each in self._declared.values() if c in each
                       and each[c] in LIST_ITEMS]  # fmt: skip
             if listed:

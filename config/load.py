@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from forebay.config.crosscheck import check_pipeline, check_source
+from forebay.config.dataset_parts import dataset_parts
 from forebay.config.declared import Declared
 from forebay.config.loaded import Loaded, load_pipeline, load_source
 from forebay.config.pipelines import PipelineSpec
@@ -150,10 +151,7 @@ def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = No
     environ = os.environ if environ is None else environ
     pipelines, doubled = _load_all(config_dir / "pipelines", load_pipeline, environ, {name})
     wanted = {
-        source
-        for pipeline in pipelines.values()
-        if pipeline.spec is not None
-        for source in pipeline.spec.source_names
+        source for pipeline in pipelines.values() for source in dataset_parts(pipeline).source_names
     }
     sources, doubled_too = _load_all(config_dir / "sources", load_source, environ, wanted)
     used = {source: loaded for source, loaded in sources.items() if source in wanted}

@@ -1,4 +1,4 @@
-"""`forebay init`: the files of an empty project, and a source's YAML out of stored columns.
+"""`forebay init`: a new project with an example, and a source's YAML out of stored columns.
 
 Pure text: whoever reads a file's schema hands the columns in.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import yaml
 
@@ -22,34 +23,57 @@ README = """\
 
 Sources and pipelines for Forebay.
 
-- `config/sources/NAME.yaml` declares one source: where rows lie and what they hold.
+- `config/sources/NAME.yaml` declares one source: where rows are stored and what they hold.
 - `config/pipelines/NAME.yaml` declares one pipeline: streams of sources, label, features, model.
 
 ```
 forebay check               # every problem with file, line and column
 forebay check --connect     # compare the declarations with the storage
-forebay explain PIPELINE    # what a pipeline would run
-forebay schema              # JSON Schema for your editor
-forebay run PIPELINE --from 2026-03-01 --to 2026-03-02 --summary summary.json
+forebay explain example     # what a pipeline runs
+forebay run example --from 2026-03-01 --to 2026-03-03
+forebay why example 2026-03-03
+forebay models ls example
 ```
 
-A pipeline over one source `clicks` with the columns `id`, `user`, `price` and `clicked`:
-
-```yaml
-# config/pipelines/clicks_model.yaml
+`config/sources/example.yaml` and `config/pipelines/example.yaml` run as they are, on the generated
+rows in `data/example`. Remove the three when you have your own. An editor completes and checks the
+YAML with `schema/`; for a later version remove it and call `forebay init .` again.
+"""
+SCHEMA_LINE = "# yaml-language-server: $schema=../../schema/{of}.json\n"
+EXAMPLE_SOURCE = """\
+# Generated rows: who saw which item at which price, and whether they clicked.
+kind: parquet
+options:
+  path: data/example
+  window_path: date={date}/*.parquet
+columns:
+  id: int
+  at: timestamp
+  user: string
+  item: string
+  price: float
+  clicked: int
+event_time: at
+starts: 2026-03-01
+ends: 2026-03-04
+"""
+EXAMPLE_PIPELINE = """\
+description: Which items a user clicks
 dataset:
   window: 1d
   start: 2026-03-01
+  end: 2026-03-04
   event_id: id
   label: {column: clicked}
   streams:
-    history: {sources: [clicks]}
+    history: {sources: [example]}
   features:
-    user: {encode: hash, buckets: 10000}
+    user: {encode: hash, buckets: 1024}
+    item: {encode: hash, buckets: 256}
     price: {encode: numeric, transform: log1p}
 train:
   paradigm: batch
-```
+  minibatch_rows: 64
 """
 GITIGNORE = """\
 # Ledger, models, jobs and logs of Forebay.
@@ -78,8 +102,21 @@ class StoredColumn:
     type: ColumnType | None
 
 
+def schema_line(of: Literal["source", "pipeline"]) -> str:
+    """The first line of a YAML file, by which editors complete and check it."""
+    return SCHEMA_LINE.format(of=of)
+
+
+def example_files() -> dict[str, str]:
+    """A source and a pipeline that run, by relative path."""
+    return {
+        "config/sources/example.yaml": schema_line("source") + EXAMPLE_SOURCE,
+        "config/pipelines/example.yaml": schema_line("pipeline") + EXAMPLE_PIPELINE,
+    }
+
+
 def project_files(name: str) -> dict[str, str]:
-    """Texts of an empty project by relative path."""
+    """Texts of a project without declarations by relative path."""
     return {
         "config/sources/.gitkeep": "",
         "config/pipelines/.gitkeep": "",
@@ -119,7 +156,12 @@ def parquet_source(path: str, columns: Sequence[StoredColumn], window_path: str 
     kept = usable(columns)
     left_out = [column for column in columns if column not in kept]
     event_time = event_time_of(columns)
-    lines = ["kind: parquet", "options:", _line("path", path, 2)]
+    lines = [
+        schema_line("source").rstrip("\n"),
+        "kind: parquet",
+        "options:",
+        _line("path", path, 2),
+    ]
     if window_path is not None:
         lines += [_line("window_path", window_path, 2)]
     lines += ["columns:", *(_line(c.name, c.type.value, 2) for c in kept if c.type is not None)]

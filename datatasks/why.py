@@ -22,11 +22,15 @@ _PLANNING = {"planned", "not planned", "forgotten"}
 
 
 class NotPlanned(NamedTuple):
-    """A window without a plan: its state, the reason for it, and what a person does next."""
+    """A window without a plan: its state, the reason for it, and what a person does next.
+
+    command: which command does that, where one does: to run the window, or to ask again.
+    """
 
     state: Literal["not over", "waiting", "not planned"]
     reason: str
     next: str
+    command: Literal["", "run", "why"] = ""
 
 
 def why_not_planned(
@@ -55,10 +59,9 @@ def why_not_planned(
         if why is not None:
             return why
     last = last_failure(ledger, window.key)
-    run = f"forebay run {pipeline.name} --from {window.key} --to {window.key}"
     if last:
         reason = f"its data is complete now; planning it failed before: {last}"
-        return NotPlanned("not planned", reason, run)
+        return NotPlanned("not planned", reason, "run it", "run")
     listed = listings.windows().get(window.key)
     if listed:
         missing = [name for name in shares if name not in listed]
@@ -71,7 +74,8 @@ def why_not_planned(
     return NotPlanned(
         "not planned",
         "nobody has asked for it yet; the data of all its sources is complete",
-        run,
+        "run it",
+        "run",
     )
 
 
@@ -88,7 +92,8 @@ def _why_source(
         with closing(open_source(spec, root)) as source:
             found = source.readiness(share.span)
     except ForebayError as error:
-        reason, advice = str(error), f"forebay preview {spec.name}"
+        reason, advice = str(error), f"let source {spec.name!r} be readable, then ask again"
+        return NotPlanned("waiting", not_complete(spec.name, share.span, reason), advice, "why")
     else:
         if found.ready:
             return None

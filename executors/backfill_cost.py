@@ -6,6 +6,7 @@ those that planning will find. Windows that planning will not scan again are rea
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -61,7 +62,9 @@ class BackfillCost(Message):
     storage_calls: what planning these windows at once takes, and what this estimate has taken.
     stale: windows whose models are not built on the newest ones afterwards. changed: trained ones
     that are left as they are, and whose data is another one by now. refused: why some of it will
-    end red. seconds: estimated from `pace`; None where nothing was trained before.
+    end red. planning_seconds: what this estimate has taken, which plans as a backfill does.
+    seconds: of one job that trains all of it, estimated from `pace`; None where only reading can
+    count its rows and nothing was trained before.
     """
 
     pipeline: str
@@ -72,6 +75,7 @@ class BackfillCost(Message):
     stale: list[str]
     changed: list[str]
     refused: list[str]
+    planning_seconds: float
     seconds: float | None
     pace: Pace
 
@@ -100,6 +104,7 @@ class BackfillEstimator:
             DataError: when stored data cannot be planned.
             InfrastructureError: when a storage does not answer.
         """
+        started = time.perf_counter()
         again = {window.key for window in windows} if reprocess else set()
         warm = warm_start_of(self.target.pipeline, self._chain, windows[0])
         requested = sorted([*([warm] if warm else []), *windows])
@@ -115,7 +120,7 @@ class BackfillEstimator:
             else self._scanned(scan, window.key, again=window.key in again)
             for window in requested
         ]
-        return self._cost(found, scan.storage_calls)
+        return self._cost(found, scan.storage_calls, time.perf_counter() - started)
 
     def _known(self, plan: WindowPlan) -> WindowCost:
         """A trained window: nothing happens."""
@@ -150,7 +155,9 @@ class BackfillEstimator:
             reason=reason,
         )
 
-    def _cost(self, found: list[WindowCost], storage_calls: int) -> BackfillCost:
+    def _cost(
+        self, found: list[WindowCost], storage_calls: int, planning_seconds: float
+    ) -> BackfillCost:
         trained = [each for each in found if each.trains]
         left = {each.window: each.generation for each in found if each.does == "skip"}
         projected = ProjectedChain(self._chain)
@@ -168,6 +175,7 @@ class BackfillEstimator:
             stale=projected.stale(),
             changed=list(self._ledger.data_changed(left)),
             refused=self._refused(found, projected),
+            planning_seconds=planning_seconds,
             seconds=pace.seconds([each.rows for each in trained]),
             pace=pace,
         )

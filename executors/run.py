@@ -51,6 +51,7 @@ SUPERVISOR_RESTARTS_MAX = 3
 class Watch:
     """What a run reports while it works; the defaults report nothing."""
 
+    doing: Callable[[str], None] = lambda _text: None
     warned: Callable[[str], None] = lambda _text: None
     waiting: Callable[[str], None] = lambda _text: None
     planned: Callable[[PlanReport, Sequence[WindowPlan]], None] = lambda _report, _todo: None
@@ -97,6 +98,7 @@ class Run:
             self._warn()
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
+        self.watch.doing("publishing the model and summing up the windows")
         end_trained_jobs(self.target)
         notes = [*report.notes, *warm_start_notes(pipeline, chain, windows[0])]
         notes += self._publish(windows[-1])
@@ -108,6 +110,7 @@ class Run:
 
     def _plan(self, windows: list[Window], warm: Window | None, *, reprocess: bool) -> PlanReport:
         phase = time.perf_counter()
+        self.watch.doing("planning: asking each source for the data of the windows")
         project = self.target.project
         report = plan_windows(
             project.root,
@@ -172,8 +175,10 @@ class Run:
 
     def _train(self, request: JobRequest) -> JobStatus:
         job_dir = self.target.home.job(request.job_id)
+        self.watch.doing("submitting the job")
         handle = submit(self.target.home, request)
         self.watch.submitted(request.job_id, job_dir)
+        self.watch.doing("starting the job: its processes load TensorFlow")
         lost = 0
         phase = time.perf_counter()
         status = self._follow(handle)

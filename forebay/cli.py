@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from forebay import __version__
-from forebay.commands.output import option
+from forebay.commands import complete
+from forebay.commands.output import INTERRUPTED, option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.redaction import filter_output
-from forebay.system.terminal import printable
+from forebay.system.terminal import fitted, printable
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -30,6 +32,7 @@ COMMANDS: tuple[str, ...] = (
     "preview",
     "plan",
     "run",
+    "jobs",
     "cancel",
     "why",
     "forget",
@@ -47,9 +50,9 @@ COMMANDS: tuple[str, ...] = (
     "status",
     "doctor",
     "airflow",
+    "completion",
 )
 
-INTERRUPTED = 130
 # Their data is exact: results for a caller that goes by them, and a password that is shown once.
 EXACT_OUTPUT = frozenset({"stage", "up"})
 _CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
@@ -102,7 +105,7 @@ def run(arguments: Sequence[str]) -> int:
     ordered = _debug_first(arguments)
     invocation = _Invocation(debug="--debug" in ordered[:1])
     try:
-        command = typer.main.get_command(build_app(_modules_for(ordered)))
+        command = typer.main.get_command(_app_for(ordered))
         code = command.main(
             args=ordered, prog_name="forebay", standalone_mode=False, obj=invocation
         )
@@ -114,6 +117,24 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into a line
         return _failed(error, invocation)
     return code if isinstance(code, int) else 0
+
+
+def _app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The application; where Tab asks for names of commands, without what they do."""
+    typed = complete.typed_words(os.environ)
+    if typed is None:
+        return build_app(_modules_for(arguments))
+    known = [word for word in typed if word in COMMANDS]
+    if known:
+        return build_app(_modules_for(known))
+    app = build_app(())
+    for name in COMMANDS:
+        app.command(name)(_nothing)
+    return app
+
+
+def _nothing() -> None:
+    """What a command does while its name is completed."""
 
 
 def _debug_first(arguments: Sequence[str]) -> list[str]:
@@ -138,7 +159,7 @@ def _usage(error: Exception) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "forebay"
     message = printable(shown.format_message())
-    sys.stderr.write(f"error: {message} (see `{command} --help`)\n")
+    _write_error(f"{message} (see `{command} --help`)")
     return UsageError.exit_code
 
 
@@ -146,15 +167,19 @@ def _failed(error: Exception, invocation: _Invocation) -> int:
     if invocation.debug:
         traceback.print_exception(error)
     if isinstance(error, ForebayError):
-        sys.stderr.write(f"error: {printable(str(error))}\n")
+        _write_error(printable(str(error)))
         return error.exit_code
     if isinstance(error, OSError):
-        sys.stderr.write(f"error: {printable(str(error))}\n")
+        _write_error(printable(str(error)))
     else:
         way_out = "" if invocation.debug else " (--debug shows the traceback)"
         shown = printable(f"{type(error).__name__}: {error}")
-        sys.stderr.write(f"error: unexpected {shown}{way_out}\n")
+        _write_error(f"unexpected {shown}{way_out}")
     return InfrastructureError.exit_code
+
+
+def _write_error(text: str) -> None:
+    sys.stderr.write(fitted(f"error: {text}\n", sys.stderr))
 
 
 def main() -> None:

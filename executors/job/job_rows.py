@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import ACTIVE_STATES, JobStatus
@@ -93,10 +93,12 @@ def known_ids(connection: Connection, job_ids: Iterable[str]) -> set[str]:
     return found
 
 
-def select_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[JobRow]:
-    """Jobs for which all of this is true, the newest submission first."""
+def select_jobs(
+    connection: Connection, *conditions: ColumnElement[bool], jobs_max: int | None = None
+) -> list[JobRow]:
+    """Jobs for which all of this is true, the newest submission first, at most `jobs_max`."""
     newest = (jobs.c.submitted_at.desc(), jobs.c.id.desc())
-    rows = select(*_ROW).where(*conditions).order_by(*newest)
+    rows = select(*_ROW).where(*conditions).order_by(*newest).limit(jobs_max)
     return [JobRow(*row) for row in connection.execute(rows)]
 
 
@@ -104,6 +106,11 @@ def with_window(connection: Connection, window: str) -> list[int]:
     """Jobs of all pipelines that train, trained or were to train a window; as `JobRow.id`."""
     rows = select(job_windows.c.job_row).where(job_windows.c.window == window)
     return list(connection.scalars(rows))
+
+
+def count_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> int:
+    """How many jobs there are for which all of this is true."""
+    return connection.scalar(select(func.count()).select_from(jobs).where(*conditions)) or 0
 
 
 def of_line(pipeline: str, line: str | None) -> ColumnElement[bool]:

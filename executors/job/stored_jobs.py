@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -108,6 +109,20 @@ def jobs_of(
     return _jobs(home, job_rows.of_line(pipeline, line), *state)
 
 
+def newest_jobs(
+    home: Home, pipeline: str | None, line: str | None, jobs_max: int
+) -> tuple[list[StoredJob], int]:
+    """The newest jobs of a home, of one pipeline or of one line of it, and how many there are."""
+    conditions = () if pipeline is None else (job_rows.of_line(pipeline, line),)
+
+    def work(rows: Connection) -> tuple[list[StoredJob], int]:
+        found = job_rows.select_jobs(rows, *conditions, jobs_max=jobs_max)
+        windows = job_rows.windows_of(rows, job_rows.is_one_of([each.id for each in found]))
+        return _with_windows(home, found, windows), job_rows.count_jobs(rows, *conditions)
+
+    return database_of(home).read(work)
+
+
 def jobs_with_window(
     home: Home, pipeline: str, window: str, line: str | None = None
 ) -> list[StoredJob]:
@@ -145,8 +160,14 @@ def _jobs(home: Home, *conditions: ColumnElement[bool]) -> list[StoredJob]:
 
 
 def _selected(rows: Connection, home: Home, *conditions: ColumnElement[bool]) -> list[StoredJob]:
-    found = [StoredJob(home, row) for row in job_rows.select_jobs(rows, *conditions)]
-    windows = job_rows.windows_of(rows, *conditions) if found else {}
+    found = job_rows.select_jobs(rows, *conditions)
+    return _with_windows(home, found, job_rows.windows_of(rows, *conditions) if found else {})
+
+
+def _with_windows(
+    home: Home, rows: Sequence[JobRow], windows: Mapping[int, Sequence[JobWindow]]
+) -> list[StoredJob]:
+    found = [StoredJob(home, row) for row in rows]
     for job in found:  # with the jobs, and not one by one
         vars(job)["windows"] = tuple(windows.get(job.row.id, ()))
     return found

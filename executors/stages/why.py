@@ -32,16 +32,22 @@ State = Literal[
     "trained",
 ]
 
+_TRAIN_AGAIN = "train it again with the data as it is now"
+_TRAIN_FROM = "train it together with the windows before it"
 _CAUSED_BY_DATA = {NotReadyError.exit_code, DataError.exit_code}
 
 
 class Why(Message):
-    """One window's state, the reason for it, and what a person does next (empty: nothing)."""
+    """One window's state, the reason for it, and what a person does next (empty: nothing).
+
+    command: what is typed for that, where it is a command: one that this state accepts.
+    """
 
     window: str
     state: State
     reason: str
     next: str = ""
+    command: str = ""
     generation: int | None = None
 
 
@@ -65,7 +71,7 @@ def why_window(target: StageTarget, clock: Clock) -> Why:
 
 
 def _running(window: str, job: StoredJob) -> Why:
-    folder, restarts = job.folder.path, sum(job.status.restarts.values())
+    restarts = sum(job.status.restarts.values())
     progress = job.progress
     place = "it is starting"
     if progress is not None and progress.window:
@@ -82,7 +88,8 @@ def _running(window: str, job: StoredJob) -> Why:
         window=window,
         state="running",
         reason=f"job {job.job_id} runs: {place}{again}",
-        next=f"logs: {folder / 'logs'}",
+        next="see what its processes write" if job.is_here else "wait: another host runs it",
+        command=f"forebay jobs logs -f {job.job_id}" if job.is_here else "",
     )
 
 
@@ -95,7 +102,8 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             window=key,
             state="stale",
             reason=f"it is trained, but {stale}",
-            next=f"{_run_command(target, first, key)} --reprocess",
+            next="train it again, from the first window that is stale",
+            command=_reprocess_command(target, first),
             generation=plan.generation,
         )
     changed = target.ledger.data_changed({key: link.generation}).get(key)
@@ -104,7 +112,8 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             window=key,
             state="data changed",
             reason=f"it is trained, but its {changed}",
-            next=_train_again(target),
+            next=_TRAIN_AGAIN,
+            command=_again_command(target),
             generation=link.generation,
         )
     skipped = _skipped_text(plan)
@@ -116,17 +125,29 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
         window=key,
         state="trained",
         reason="; ".join([reason, *since.get(key, [])]),
-        next=_train_again(target) if since else "",
+        next=_TRAIN_AGAIN if since else "",
+        command=_again_command(target) if since else "",
         generation=plan.generation,
     )
 
 
-def _train_again(target: StageTarget) -> str:
-    """How a person has a trained window read anew."""
-    first = first_window_key(target.key)
+def _again_command(target: StageTarget) -> str:
+    """How a person has a trained window read anew; a warm start by the next run of its line."""
     if is_warm_start(target.key):
-        name = f"{target.pipeline.name} {_line_option(target)}{target.key}"
-        return f"forebay forget {name}, then train it again"
+        return f"forebay forget {target.pipeline.name} {_line_option(target)}{target.key}"
+    return _reprocess_command(target, first_window_key(target.key))
+
+
+def _reprocess_command(target: StageTarget, first: str) -> str:
+    """Train the windows from this one on again.
+
+    From the line's start where the window before is not kept: nothing else can be built on.
+    """
+    chain = target.chain
+    of = chain.newest(first)
+    before = None if of is None else chain.before(of)
+    if before is not None and "checkpoint" not in before.files:
+        first = first_window_key(chain.links()[0].window)
     return f"{_run_command(target, first, target.key)} --reprocess"
 
 
@@ -145,32 +166,33 @@ def _ended(target: StageTarget, job: StoredJob) -> Why:
             window=target.key,
             state="planned",
             reason=f"it waits for its line: {error.message}",
-            next="wait: it is asked again",
+            next="nothing: its run in Airflow asks again by itself",
         )
     ended = {"lost": "lost its supervisor", "cancelled": "was cancelled"}.get(state, state)
     cause = f": {error.error}: {error.message}" if error else ""
+    advice, command = _again(target, job)
     return Why(
         window=target.key,
         state="failed",
         reason=f"job {job.job_id} {ended}{cause}",
-        next=_again(target, job),
+        next=advice,
+        command=command,
     )
 
 
-def _again(target: StageTarget, job: StoredJob) -> str:
-    """How a person starts a job again that did not succeed."""
-    logs = f"logs: {job.folder.path / 'logs'}"
-    note = f"(it continues from the newest checkpoint; {logs})"
+def _again(target: StageTarget, job: StoredJob) -> tuple[str, str]:
+    """How a person starts a job again that did not succeed: in words, and by which command."""
+    logs = f"logs: forebay jobs logs {job.job_id}"
+    note = f"it continues from the newest checkpoint ({logs})"
     if not job.row.publishes:  # a run in Airflow publishes by a stage of its own
         error = job.status.error
         if error is not None and error.exit_code in _CAUSED_BY_DATA:
             # Its training alone would read the plan that it failed with again.
-            return (
-                f"clear this window's whole run in Airflow, which looks at its data again ({logs})"
-            )
-        return f"clear this window's run in Airflow, from its training on {note}"
+            return f"clear this window's whole run in Airflow: it reads its data again ({logs})", ""
+        return f"clear this window's run in Airflow, from its training on: {note}", ""
     first, last = job.windows[0].key, job.windows[-1].key
-    return f"{_run_command(target, first_window_key(first), last)} {note}"
+    again = " --reprocess" if job.job_id.endswith(".reprocess") else ""
+    return f"run it again: {note}", _run_command(target, first_window_key(first), last) + again
 
 
 def _not_planned(target: StageTarget, clock: Clock) -> Why:
@@ -180,19 +202,19 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
     )
     link = target.chain.newest(target.key)
     forgotten = f"forgotten since generation {link.generation} was trained; " if link else ""
-    run = f"forebay run {pipeline.name} "
+    command = {"run": _run_from_last(target), "why": _why_command(target), "": ""}[found.command]
     return Why(
         window=target.key,
         state=found.state,
         reason=forgotten + found.reason,
-        next=found.next.replace(run, run + _line_option(target)),
+        next=found.next,
+        command=command,
     )
 
 
 def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     """A plan that nothing has trained: does it wait for the window before it?"""
     window = plan.window
-    start = last = first_window_key(window)
     reason = _plan_text(plan)
     before, trained = _window_before(target), target.chain.before(target.window)
     begins = trained is None and _may_begin(target)
@@ -205,9 +227,9 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
             generation=plan.generation,
         )
     can_start = trained is not None and trained.end >= target.window.start
-    if before and not begins and not can_start:
+    waits = bool(before) and not begins and not can_start
+    if waits:
         reason += f"; it waits for window {before}, which is not trained"
-        start = before
     failure = last_failure(target.ledger, window)
     if failure:
         reason += f"; planning it again failed: {failure}"
@@ -215,9 +237,28 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
         window=window,
         state="planned",
         reason=reason,
-        next=_run_command(target, start, last),
+        next=_TRAIN_FROM if waits else "train it",
+        command=_run_from_last(target, before if waits else ""),
         generation=plan.generation,
     )
+
+
+def _run_from_last(target: StageTarget, first: str = "") -> str:
+    """Train a window, with all windows that the line has to train before it.
+
+    first: where a line begins that has trained nothing; by default with the window itself.
+    """
+    key = first_window_key(target.key)
+    trained = target.chain.before(target.window)
+    if trained is None:
+        return _run_command(target, first or key, key)
+    if trained.end < target.window.start:
+        key = target.pipeline.dataset.grid.at(trained.end).key
+    return _run_command(target, key, first_window_key(target.key))
+
+
+def _why_command(target: StageTarget) -> str:
+    return f"forebay why {target.pipeline.name} {_line_option(target)}{target.key}"
 
 
 def _may_begin(target: StageTarget) -> bool:

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def airflow(context: typer.Context) -> None:
-    """Run a command of Airflow, for example `forebay airflow dags list`."""
+    """Run a command of Airflow, such as `dags list`."""
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.airflow.components import AIRFLOW
     from forebay.embedded.airflow.settings import component_environment

@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from forebay.commands import complete
 from forebay.commands.output import option
 from forebay.home import paths
 from forebay.system.names import (
@@ -24,8 +25,13 @@ ConfigDir = Annotated[
 ]
 DEFAULT_CONFIG = Path("config")
 
-FirstWindow = Annotated[str, option("--from", help="First window, for example 2026-03-01.")]
-LastWindow = Annotated[str, option("--to", help="Last window, included.")]
+FirstWindow = Annotated[
+    str,
+    option("--from", help="First window, for example 2026-03-01.", autocompletion=complete.windows),
+]
+LastWindow = Annotated[
+    str, option("--to", help="Last window, included.", autocompletion=complete.windows)
+]
 
 
 def _refuse(parameter: typer.CallbackParam, value: str, rule: str) -> NoReturn:
@@ -34,7 +40,7 @@ def _refuse(parameter: typer.CallbackParam, value: str, rule: str) -> NoReturn:
     raise typer.BadParameter(f"{shown(value)}: {rule}", param_hint=f"'{hint}'")
 
 
-def _name(parameter: typer.CallbackParam, value: str | None) -> str | None:
+def name(parameter: typer.CallbackParam, value: str | None) -> str | None:
     """Folders, jobs and rows are named after it."""
     if value is not None and not is_name(value):
         _refuse(parameter, value, NAME_RULE)
@@ -56,18 +62,49 @@ def one_line(parameter: typer.CallbackParam, value: str | None) -> str | None:
 
 
 PipelineName = Annotated[
-    str, typer.Argument(help="The pipeline's name.", metavar="PIPELINE", callback=_name)
+    str,
+    typer.Argument(
+        help="The pipeline's name.",
+        metavar="PIPELINE",
+        callback=name,
+        autocompletion=complete.pipelines,
+    ),
 ]
 SourceName = Annotated[
-    str, typer.Argument(help="The source's name.", metavar="SOURCE", callback=_name)
+    str,
+    typer.Argument(
+        help="The source's name.",
+        metavar="SOURCE",
+        callback=name,
+        autocompletion=complete.sources,
+    ),
 ]
 WindowKey = Annotated[
     str,
     typer.Argument(
-        help="For example 2026-03-01 or 2026-03-01T07.", metavar="WINDOW", callback=_window
+        help="For example 2026-03-01 or 2026-03-01T07.",
+        metavar="WINDOW",
+        callback=_window,
+        autocompletion=complete.windows,
     ),
 ]
-LineName = Annotated[str, option("--line", help="The model line.", callback=_name)]
-OneWindow = Annotated[str | None, option("--window", help="Only this window.", callback=_window)]
-OneSource = Annotated[str | None, option("--source", help="Only this source.", callback=_name)]
+LineName = Annotated[str, option("--line", help="The model line.", callback=name)]
+OneWindow = Annotated[
+    str | None,
+    option("--window", help="Only this window.", callback=_window, autocompletion=complete.windows),
+]
+OneSource = Annotated[
+    str | None,
+    option("--source", help="Only this source.", callback=name, autocompletion=complete.sources),
+]
 DEFAULT_LINE = paths.DEFAULT_LINE
+OneLine = Annotated[str | None, option("--line", help="Only this model line.", callback=name)]
+OnePipeline = Annotated[
+    str | None,
+    typer.Argument(
+        help="Only this pipeline.",
+        metavar="[PIPELINE]",
+        callback=name,
+        autocompletion=complete.pipelines,
+    ),
+]

@@ -6,7 +6,6 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import note
-from forebay.home.format import open_home
 
 WAIT_SECONDS = 30.0
 
@@ -26,6 +25,7 @@ def cancel(
     """
     from forebay.executors.job.stored_jobs import jobs_of
     from forebay.executors.job.submit import attach
+    from forebay.home.format import open_home
 
     home = open_home()
     for job in jobs_of(home, pipeline, line, unended=True):

@@ -113,7 +113,7 @@ def _print(
     for problem in wrong:
         output.line(str(problem))
         for line in caret_lines(problem) if is_terminal() else ():
-            output.line(line)
+            output.exact(line)
     for line in lines:
         output.line(line)
     counts = (

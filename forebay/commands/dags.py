@@ -31,7 +31,9 @@ def sync_command(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Write a stub for each pipeline, and remove those of pipelines that are gone.
+    """Write a DAG file for each pipeline.
+
+    Files of pipelines that are gone are removed.
 
     Files that are no stubs of Forebay's are never touched.
     """

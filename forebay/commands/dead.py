@@ -11,7 +11,6 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, option
-from forebay.home.format import open_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +32,7 @@ def _letters(
     pipeline: str, window: str | None, source: str | None
 ) -> Iterator[tuple[str, DeadLetter]]:
     from forebay.executors.evaluation.pipeline_letters import pipeline_letters
+    from forebay.home.format import open_home
 
     for line, letter in pipeline_letters(open_home(), pipeline, window):
         if source in {None, letter.source}:
@@ -45,7 +45,7 @@ def ls(
     source: arguments.OneSource = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Count dead letters by model line, window, source and reason.
+    """Count dead letters by window, source and reason.
 
     Those of trained windows, and those of windows that this host trains or could not train.
     """
@@ -70,7 +70,10 @@ def show(
     rows_max: Annotated[int, option("--rows-max", help="Show at most so many.", min=1)] = 100,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show dead letters one by one: source, place in the storage, reason, and the row."""
+    """Show dead letters one by one.
+
+    Each with its source, its place in the storage, the reason, and the row.
+    """
     letters = _letters(pipeline, window, source)
     shown = Output(output)
     rows = [

@@ -17,7 +17,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(output: Form = OutputFormat.TEXT) -> None:
-    """Look at this machine; the exit code is 4 when something stands in the way."""
+    """Check whether this machine has what is needed.
+
+    The exit code is 4 when something is missing.
+    """
     from forebay.embedded.checks import all_checks
     from forebay.embedded.layout import Layout
 

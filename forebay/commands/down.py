@@ -22,7 +22,9 @@ def down(
     ] = False,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """End Airflow, its database and the jobs that its tasks started; no process is left.
+    """Stop Airflow, its database and the jobs of its tasks.
+
+    No process is left.
 
     What these jobs sealed stays: their tasks go on from there after the next `forebay up`.
     """

@@ -45,7 +45,9 @@ def explain(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show a pipeline as it will run, or with --from and --to what a backfill will cost.
+    """Show what a pipeline runs, or what a backfill costs.
+
+    With --from and --to it shows what that backfill will do and how long it takes.
 
     Feeds, offsets and weights, features with their sizes, and the first windows. For a backfill:
     what happens to each window, rows by source, storage calls, models that go stale. The
@@ -149,14 +151,16 @@ def _backfill(
     if printer.is_json:
         printer.json(cost.model_dump())
         return
-    columns = ["window", "state", "does", "generation", *(f"{name} rows" for name in cost.rows)]
+    again = any(each.generation > 1 for each in cost.windows)
+    generation = ["generation"] if again else []
+    columns = ["window", "state", "does", *generation, *(f"{name} rows" for name in cost.rows)]
     if any(each.reason for each in cost.windows):
         columns.append("reason")
     rows = [
         each.model_dump() | {f"{name} rows": count for name, count in each.rows.items()}
         for each in cost.windows
     ]
-    printer.table(rows, columns)
+    printer.table(rows, columns, below=("reason", "generation"))
     printer.line()
     for text in _totals(cost):
         printer.line(text)
@@ -187,14 +191,37 @@ def _totals(cost: BackfillCost) -> list[str]:
 
 
 def _time(cost: BackfillCost) -> str:
+    """How long it will take by `forebay run`, of which costs, and where these come from."""
+    pace = cost.pace
     if cost.seconds is None:
-        return "unknown: no window is trained yet to estimate from"
-    minutes, seconds = divmod(round(cost.seconds), 60)
-    about = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-    return (
-        f"about {about} of training, one window after the other "
-        f"(estimate from {cost.pace.windows} trained windows)"
+        return "unknown: no window is trained yet to say how many rows a topic has"
+    if not cost.named("train", "train again"):
+        return "none: nothing is trained"
+    of = (
+        f"{_seconds(pace.job_seconds)} to start a job, then {_seconds(pace.window_seconds)} for "
+        f"each window and {_seconds(1_000 * pace.row_seconds)} for each 1,000 rows"
     )
+    measured = "these are defaults, as line {} has trained nothing yet"
+    if pace.windows:
+        measured = f"measured on line {{}}: {_of(pace.jobs, 'job')}, {_of(pace.windows, 'window')}"
+    began = "" if pace.jobs or not pace.windows else "; the start of a job is a default"
+    about = _seconds(cost.planning_seconds + cost.seconds)
+    return f"about {about}: {of} ({measured.format(cost.line)}{began})"
+
+
+def _seconds(value: float) -> str:
+    """A time for people: exact below a minute only."""
+    if value < 9.95:
+        return f"{value:.1f} s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def _of(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _count(count: int | None) -> str:

@@ -6,9 +6,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat
-from forebay.config.load import load_project
 from forebay.errors import InfrastructureError, UsageError
-from forebay.home.format import open_home
 
 
 def register(app: typer.Typer) -> None:
@@ -23,13 +21,17 @@ def forget(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Forget what a line has planned of a window: its next run plans and trains it again.
+    """Forget the plan of a window, so that it runs again.
+
+    The next run of the line plans and trains it again.
 
     Its models stay until they are replaced; later windows are stale then. Other lines keep their
     plans and models of the window.
     """
+    from forebay.config.load import load_project
     from forebay.datatasks.ledger import Ledger
     from forebay.executors.job.stored_jobs import jobs_with_window
+    from forebay.home.format import open_home
 
     spec = load_project(config).pipeline(pipeline)
     home = open_home()

@@ -29,7 +29,9 @@ def gc(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Remove what of older windows is not kept, what nothing names, what killed writers left.
+    """Remove what is not kept any more.
+
+    That is files of older windows, what nothing names, and what killed writers left.
 
     A pipeline's YAML says how many windows keep what they have: job.windows_kept. May run at any
     time, beside runs and jobs: what they need or store meanwhile is never removed.

@@ -25,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 
 def check(output: Form = OutputFormat.TEXT) -> None:
-    """Compare rows with rows, read every text in them, and every byte in the store.
+    """Check all facts and every stored file.
+
+    Facts are compared with each other, and every byte in the store is read.
 
     May run at any time. Exit 0 when all is there and agrees, 3 when something is not.
     """

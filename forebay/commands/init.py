@@ -1,22 +1,27 @@
-"""`forebay init DIR`: an empty project, or a source's YAML out of a Parquet file's schema."""
+"""`forebay init DIR`: a project with an example, or with a source out of a Parquet file."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.commands.output import Output, OutputFormat, note, option
+from forebay.commands.example import DATA, write_example_rows
+from forebay.commands.output import Output, OutputFormat, note, option, refuse_renamed
+from forebay.config.registry import installed_kinds
 from forebay.config.scaffold import (
     StoredColumn,
     event_time_of,
+    example_files,
     parquet_source,
     project_files,
     source_name,
     usable,
 )
+from forebay.config.schema import SchemaFor, json_schema
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.errors import DataError, UsageError
 from forebay.system.names import shown
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SCHEME = "parquet://"
+_FROM = "FOREBAY_INIT_FROM"
 _DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
@@ -38,16 +44,26 @@ def init(
     folder: Annotated[Path, typer.Argument(help="Folder of the project.", metavar="DIR")],
     origin: Annotated[
         str | None,
-        option("--from", help="Write a source out of this Parquet file or folder.", metavar="URL"),
+        option(
+            "--from",
+            help="Write a source out of this Parquet file or folder.",
+            metavar="URL",
+            variable=_FROM,
+        ),
     ] = None,
     name: Annotated[
         str | None, option("--name", help="Name of that source (default: the file's name).")
     ] = None,
 ) -> None:
-    """Start a project. Files that are there already stay as they are.
+    """Start a project with an example that runs.
+
+    Files that are there already stay as they are. `schema/` is for editors, which complete and
+    check the YAML with it.
 
     --from parquet://PATH adds a source; PATH starts at the current folder unless it begins with /.
     """
+    if origin is None:
+        refuse_renamed("FOREBAY_FROM", _FROM, "the first window of `run`", lambda it: "://" in it)
     files = project_files(folder.absolute().name)
     notes: list[str] = []
     if origin is not None:
@@ -56,6 +72,8 @@ def init(
         if (folder / file).exists():
             raise UsageError(f"{folder / file} is there already: choose another --name")
         files[file] = _source(data, folder, notes)
+    is_new = origin is None and not any((folder / "config").rglob("*.yaml"))
+    files |= (example_files() if is_new else {}) | _schemas()
     output = Output(OutputFormat.TEXT)
     for path, text in files.items():
         target = folder / path
@@ -65,8 +83,20 @@ def init(
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
         output.line(f"written  {target}")
+    if is_new and not (folder / DATA).exists():
+        for rows in write_example_rows(folder):
+            output.line(f"written  {rows}")
     for line in notes:
         note(line)
+
+
+def _schemas() -> dict[str, str]:
+    """The JSON Schemas of both kinds of files, by relative path."""
+    kinds = installed_kinds()
+    of: tuple[SchemaFor, ...] = ("source", "pipeline")
+    return {
+        f"schema/{each}.json": json.dumps(json_schema(kinds, each), indent=2) + "\n" for each in of
+    }
 
 
 def _local_path(origin: str) -> Path:

@@ -27,7 +27,9 @@ def register(app: typer.Typer) -> None:
 
 
 def start(output: Form = OutputFormat.TEXT) -> None:
-    """Start the broker and wait until it serves; one that runs is kept.
+    """Start the broker and wait until it serves.
+
+    One that runs is kept.
 
     With KAFKA_BOOTSTRAP=host:port that broker is only checked.
     """

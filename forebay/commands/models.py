@@ -8,10 +8,9 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat
-from forebay.home.format import open_home
-from forebay.home.store import store_of
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
+_BELOW = ("model",)
 
 
 def register(app: typer.Typer) -> None:
@@ -26,10 +25,15 @@ def ls(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """List every generation of every window of a line, in the order of training."""
+    """List the models of a line, oldest window first.
+
+    Every generation of every window is listed, in the order of training.
+    """
     from forebay.datatasks.ledger import Ledger
     from forebay.executors.model_line.chain import ModelChain
     from forebay.executors.model_line.link import Link
+    from forebay.home.format import open_home
+    from forebay.home.store import store_of
 
     chain = ModelChain(open_home(), pipeline, line)
     serving, store = chain.published(), store_of(chain.home)
@@ -63,4 +67,4 @@ def ls(
     if not links and not shown.is_json:
         shown.line(f"pipeline {pipeline!r} has no trained window on line {line!r}")
         return
-    shown.table([row(link) for link in links], COLUMNS)
+    shown.table([row(link) for link in links], COLUMNS, _BELOW)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +13,14 @@ from typing import Annotated, Any
 
 import typer
 
-from forebay.system.terminal import printable
+from forebay.errors import UsageError
+from forebay.system.names import shown
+from forebay.system.terminal import columns as width_of_terminal
+from forebay.system.terminal import fitted, printable
+from forebay.system.terminal_table import TableColumn, table_lines
+
+# Exit code of a command that Ctrl-C ended, as shells have it.
+INTERRUPTED = 130
 
 
 class OutputFormat(StrEnum):
@@ -22,10 +30,28 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
-def option(*names: str, help: str, **settings: Any) -> Any:  # noqa: A002, ANN401 - as typer names it
-    """A typer option that can also be set as FOREBAY_<NAME> in the environment."""
-    variable = "FOREBAY_" + names[0].split("/")[0].lstrip("-").replace("-", "_").upper()
+def option(*names: str, help: str, variable: str = "", **settings: Any) -> Any:  # noqa: A002, ANN401 - as typer names it
+    """A typer option that can also be set as FOREBAY_<NAME> in the environment, or as `variable`.
+
+    A variable has one meaning: options of one name that mean different things have their own.
+    """
+    variable = variable or (
+        "FOREBAY_" + names[0].split("/")[0].lstrip("-").replace("-", "_").upper()
+    )
     return typer.Option(*names, help=help, envvar=variable, **settings)
+
+
+def refuse_renamed(old: str, new: str, now: str, meant: Callable[[str], bool]) -> None:
+    """Refuse a variable that this command read under another name before.
+
+    now: what the old name stands for in other commands. meant: whether a value was meant for this.
+
+    Raises:
+        UsageError: with the new name.
+    """
+    value = os.environ.get(old, "")
+    if value and meant(value):
+        raise UsageError(f"{old}={shown(value)}: {old} is {now}; for this command set {new}")
 
 
 Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON for programs.")]
@@ -38,7 +64,7 @@ def is_terminal() -> bool:
 
 def note(text: str) -> None:
     """A line beside the data, on standard error."""
-    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.write(fitted(printable(text), sys.stderr) + "\n")
 
 
 class Output:
@@ -58,16 +84,29 @@ class Output:
         sys.stdout.write(json.dumps(value, indent=2, default=_plain, ensure_ascii=False) + "\n")
 
     def line(self, text: str = "") -> None:
-        """One line of text."""
+        """One line of text; on a terminal it is broken between words."""
+        sys.stdout.write(fitted(printable(text), sys.stdout) + "\n")
+
+    def exact(self, text: str) -> None:
+        """One line that is to be copied, or that has to stand below another one: never broken."""
         sys.stdout.write(printable(text) + "\n")
 
-    def table(self, rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
-        """Rows as a table, or as a JSON list of objects with these keys."""
+    def table(
+        self,
+        rows: Iterable[Mapping[str, object]],
+        columns: Sequence[str],
+        below: Sequence[str] = (),
+    ) -> None:
+        """Rows as a table, or as a JSON list of objects with these keys.
+
+        below: columns that go below their row first, where a terminal is too narrow for all.
+        """
         kept = [{column: row.get(column) for column in columns} for row in rows]
         if self.is_json:
             self.json(kept)
         elif is_terminal():
-            _rich_table(kept, columns)
+            for line in _table_that_fits(kept, columns, below):
+                self.exact(line)
         else:
             for line in _plain_table(kept, columns):
                 self.line(line)
@@ -117,16 +156,12 @@ def _plain_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -
         yield "  ".join(padded).rstrip()
 
 
-def _rich_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        right = any(_is_number(row[column]) for row in rows)
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(printable(cell(row[column]))) for column in columns))
-    Console().print(table)
+def _table_that_fits(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], below: Sequence[str]
+) -> Iterable[str]:
+    table = [
+        TableColumn(column, any(_is_number(row[column]) for row in rows), column in below)
+        for column in columns
+    ]
+    cells = [[printable(cell(row[column])) for column in columns] for row in rows]
+    return table_lines(table, cells, width_of_terminal())

@@ -10,8 +10,6 @@ import typer
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, note
 from forebay.commands.own_home import closed_home
-from forebay.config.load import load_project
-from forebay.home.format import open_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
 
 PARTITIONS_SHOWN_MAX = 8
 COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
+
+_BELOW = ("reason", "offsets", "files", "generation")
 
 
 def register(app: typer.Typer) -> None:
@@ -35,14 +35,18 @@ def plan(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Plan windows as `run` would, and record the plans; a run then finds them.
+    """Plan windows as `run` would, and record the plans.
+
+    A later run uses them.
 
     Trained windows are compared with their data too, and a note says where it changed.
     """
+    from forebay.config.load import load_project
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.planning import plan_windows
     from forebay.datatasks.window_range import parse_range
     from forebay.executors.arrow_start import start_arrow
+    from forebay.home.format import open_home
 
     project = load_project(config)
     spec = project.pipeline(pipeline)
@@ -63,7 +67,7 @@ def plan(
     shown = Output(output)
     rows = [row for plan in report.plans for row in _rows(plan)]
     columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
-    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns)
+    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns, _BELOW)
     for text in report.notes:
         note(f"note: {text}")
     if not shown.is_json:

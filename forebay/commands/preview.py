@@ -33,7 +33,10 @@ def preview(
     rows: Annotated[int, option("--rows", help="How many rows to show.", min=0, max=1000)] = 5,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show a source's stored schema beside the declared one, partitions, freshness, first rows."""
+    """Show a source's schema, partitions and first rows.
+
+    The stored schema stands beside the declared one, with the age of the newest rows.
+    """
     from forebay.config.load import load_project
     from forebay.datatasks.open_source import open_source
 
@@ -132,7 +135,12 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
     shown.table(facts["columns"], ("column", "declared", "stored"))
     if facts["rows"]:
         shown.line()
-        shown.table(facts["rows"], list(facts["rows"][0]))
+        # As they are stored: a separator in an id would be another id.
+        rows = [
+            {key: str(value) if type(value) is int else value for key, value in row.items()}
+            for row in facts["rows"]
+        ]
+        shown.table(rows, list(rows[0]))
 
 
 def _age(newest: datetime) -> str:

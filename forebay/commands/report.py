@@ -43,7 +43,9 @@ def report(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show what trained windows came to, and write it as an HTML file that needs no network.
+    """Show results of trained windows; write them as HTML.
+
+    The HTML file needs no network.
 
     Whoever trained them: `forebay run` or Airflow.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, is_terminal, option
+from forebay.commands.live_line import LiveLine
+from forebay.commands.output import (
+    INTERRUPTED,
+    Form,
+    Output,
+    OutputFormat,
+    is_terminal,
+    note,
+    option,
+)
 from forebay.commands.own_home import closed_home
 from forebay.system.redaction import redacted
-from forebay.system.terminal import printable
 
 if TYPE_CHECKING:
     from forebay.datatasks.planning import PlanReport
@@ -24,8 +31,6 @@ if TYPE_CHECKING:
     from forebay.errors import InfrastructureError
     from forebay.executors.job.progress import Progress
     from forebay.executors.job.request import JobStatus
-
-LINE_EVERY_SECONDS = 5.0
 
 
 def register(app: typer.Typer) -> None:
@@ -47,104 +52,143 @@ def run(
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Train every window of a range that is not trained yet, each from the one before it."""
-    from forebay.executors.arrow_start import start_arrow
-    from forebay.executors.run import Run, Watch
-    from forebay.executors.stages.target import LineTarget
-    from forebay.system.files import make_folder, writing
+    """Train the windows of a range that are not trained yet.
 
-    target = LineTarget.load(config, pipeline, line)
-    closed_home(target.home)
-    start_arrow(target.kinds)
-    cancel = shlex.join(["forebay", "cancel", pipeline, "--line", line])
-    shown = _Shown(sys.stderr if output is OutputFormat.JSON else sys.stdout, cancel)
-    watch = Watch(
-        warned=shown.warned,
-        waiting=shown.waiting,
-        planned=shown.planned,
-        submitted=shown.submitted,
-        progress=shown.progress,
-        away=shown.away,
-    )
-    try:
-        facts = Run(target, watch).execute(first, last, reprocess=reprocess)
-    except KeyboardInterrupt:
-        shown.interrupted()
-        raise
+    Each window continues the model of the window before it. Ctrl-C ends this command alone: the job
+    continues in the background, and the same command follows it again.
+    """
+    stream = sys.stderr if output is OutputFormat.JSON else sys.stdout
+    live = is_terminal() and stream is sys.stdout
+    line_option = [] if line == arguments.DEFAULT_LINE else ["--line", line]
+    cancel = shlex.join(["forebay", "cancel", pipeline, *line_option])
+    with LiveLine(stream, live=live) as shown:
+        seen = _Seen(shown, cancel)
+        try:
+            facts = _run(seen, config, pipeline, line, first, last, reprocess=reprocess)
+        except KeyboardInterrupt:
+            shown.done()
+            seen.interrupted()
+            raise typer.Exit(INTERRUPTED) from None
     if summary is not None:
+        from forebay.system.files import make_folder, writing
+
         make_folder(summary.parent)
         with writing(summary):
             summary.write_text(redacted(json.dumps(facts, indent=1)) + "\n")
     _print(Output(output), facts, summary)
 
 
-class _Shown:
-    """Live progress: one changing line on a terminal, a plain line every few seconds elsewhere."""
+def _run(
+    seen: _Seen,
+    config: Path,
+    pipeline: str,
+    line: str,
+    first: str,
+    last: str,
+    *,
+    reprocess: bool,
+) -> dict[str, Any]:
+    """The facts of the run. What is imported late takes seconds: that is said first."""
+    seen.doing(f"reading pipeline {pipeline}")
+    from forebay.executors.arrow_start import start_arrow
+    from forebay.executors.run import Run, Watch
+    from forebay.executors.stages.target import LineTarget
 
-    def __init__(self, stream: Any, cancel: str) -> None:  # noqa: ANN401 - any text stream
+    target = LineTarget.load(config, pipeline, line)
+    closed_home(target.home)
+    start_arrow(target.kinds)
+    watch = Watch(
+        doing=seen.doing,
+        warned=seen.warned,
+        waiting=seen.waiting,
+        planned=seen.planned,
+        submitted=seen.submitted,
+        progress=seen.progress,
+        away=seen.away,
+    )
+    return Run(target, watch).execute(first, last, reprocess=reprocess)
+
+
+class _Seen:
+    """What a person sees of a run."""
+
+    def __init__(self, shown: LiveLine, cancel: str) -> None:
         """Nothing is shown yet. cancel: the command that ends the job."""
-        self._stream = stream
+        self._shown = shown
         self._cancel = cancel
-        self._live = is_terminal() and stream is sys.stdout
-        self._shown_at = 0.0
-        self._text = ""
+        self._away = ""
         self._job_id = ""
+        self._is_over = False
+
+    def doing(self, text: str) -> None:
+        self._shown.doing(text)
 
     def warned(self, text: str) -> None:
-        self._line(f"WARNING: {text}")
+        self._shown.say(f"WARNING: {text}")
 
     def waiting(self, text: str) -> None:
-        self._line(text)
+        self._shown.say(text)
 
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)
-        self._line(
-            f"planned {len(report.plans)} windows with {report.storage_calls} storage calls; "
+        self._shown.say(
+            f"planned {_count(len(report.plans), 'window')} with "
+            f"{_count(report.storage_calls, 'storage call')}; "
             f"{len(todo)} to train, {reused} reused (trained before)"
         )
-        for note in report.notes:
-            self._line(f"note: {note}")
+        for text in report.notes:
+            self._shown.say(f"note: {text}")
 
-    def submitted(self, job_id: str, folder: Path) -> None:
+    def submitted(self, job_id: str, _folder: Path) -> None:
         self._job_id = job_id
-        self._line(f"job {job_id}  logs: {folder / 'logs'}")
+        self._shown.say(f"job   {job_id}")
+        self._shown.say(f"logs  forebay jobs logs -f {job_id}")
 
     def progress(self, progress: Progress, status: JobStatus) -> None:
-        rows = "  ".join(f"{name} {count:,}" for name, count in progress.rows.items())
-        restarts = sum(status.restarts.values())
-        text = (
-            f"{progress.windows_done}/{progress.windows_total} windows  {progress.window}  "
-            f"step {progress.step:,}  {rows}  {progress.rows_per_second:,.0f} rows/s  "
-            f"lag {progress.lag_seconds / 3600:.0f}h"
-        ) + (f"  restarts {restarts}" if restarts else "")
-        now = time.monotonic()
-        if text == self._text:
-            return
-        if self._live:
-            self._stream.write(f"\r\x1b[2K{printable(text[:160])}")
-            self._stream.flush()
-        elif now - self._shown_at >= LINE_EVERY_SECONDS:
-            self._line(text)
-            self._shown_at = now
-        self._text = text
+        self._is_over = status.ended
+        text = _progress_text(progress, sum(status.restarts.values()), self._shown.width)
+        self._shown.figures(text)
 
     def away(self, error: InfrastructureError) -> None:
-        text = f"the job goes on, its state cannot be read now: {error}"
-        if text != self._text:
-            self._line(text)
-        self._text = text
+        text = f"the job continues; its state cannot be read now: {error}"
+        if text != self._away:
+            self._shown.say(text)
+        self._away = text
 
     def interrupted(self) -> None:
         """The job does not end with the command that follows it: say so, and how it ends."""
-        if self._job_id:
-            sys.stderr.write(
-                f"\njob {self._job_id} goes on: the same command follows it again, "
-                f"`{self._cancel}` ends it\n"
-            )
+        if not self._job_id:
+            note("interrupted: no job was started; the same command begins again")
+        elif self._is_over:
+            note(f"interrupted: job {self._job_id} is over; the same command shows its results")
+        else:
+            note(f"interrupted: job {self._job_id} continues in the background")
+            note("to follow it: the same command again")
+            note(f"its logs:     forebay jobs logs -f {self._job_id}")
+            note(f"to end it:    {self._cancel}")
+            note("              (a later run continues from its newest checkpoint)")
 
-    def _line(self, text: str) -> None:
-        self._stream.write(("\r\x1b[2K" if self._live else "") + printable(text) + "\n")
-        self._stream.flush()
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
+    """One line: with rows by source where these have their place, else as much as has it."""
+    parts = [
+        f"{progress.windows_done}/{progress.windows_total} windows",
+        progress.window,
+        f"step {progress.step:,}",
+        "  ".join(f"{name} {count:,}" for name, count in progress.rows.items()),
+        f"{progress.rows_per_second:,.0f} rows/s",
+        f"lag {progress.lag_seconds / 3600:.0f}h",
+        *([f"restarts {restarts}"] if restarts else []),
+    ]
+    if width is not None and len("  ".join(parts)) > width:
+        parts[3] = f"{sum(progress.rows.values()):,} rows"
+        while len("  ".join(parts)) > width and len(parts) > 1:
+            parts.pop(3 if len(parts) > 3 else -1)
+    return "  ".join(part for part in parts if part)
 
 
 def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:

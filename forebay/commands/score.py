@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
-from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.commands.output import Form, Output, OutputFormat, option, refuse_renamed
 from forebay.errors import UsageError
+
+_ROWS = "FOREBAY_ROWS_FILE"
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +25,13 @@ def score(
     model: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="An exported model's folder.")],
     row: Annotated[str | None, option("--row", help="One row as a JSON object.")] = None,
     rows: Annotated[
-        Path | None, option("--rows", help="A file with one JSON object a line.", metavar="FILE")
+        Path | None,
+        option(
+            "--rows",
+            help="A file with one JSON object a line.",
+            metavar="FILE",
+            variable=_ROWS,
+        ),
     ] = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
@@ -31,6 +39,10 @@ def score(
 
     null stands for an unknown value. Timestamps are written 2013-06-01T07:00:00Z.
     """
+    if rows is None:
+        refuse_renamed(
+            "FOREBAY_ROWS", _ROWS, "how many rows `preview` shows", lambda it: not it.isdigit()
+        )
     # Imported here: it pulls numpy, which `forebay --help` does not need.
     from forebay.mixture.serving.scoring import ServedModel
     from forebay.mixture.tensorflow_start import LOG_LEVEL

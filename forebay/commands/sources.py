@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def sources(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG, output: Form = OutputFormat.TEXT
 ) -> None:
-    """List the sources declared in a project and the kinds of storage that are installed."""
+    """List declared sources and installed kinds of storage."""
     project = load_project(config)
     shown = Output(output)
     declared, kinds = _declared(project), _kinds()

@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
     """Add the command and its stages."""
     stages = typer.Typer(
         name="stage",
-        help="Do one stage of one window, as Airflow's tasks do; prints a line of JSON.",
+        help="Do one stage of a window, as tasks in Airflow do.",
         no_args_is_help=True,
     )
     for stage in (timer, source, sink, submit, evaluate, publish):
@@ -82,7 +82,10 @@ def source(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """List the data tasks of one source, in one scan with other windows that wait for theirs."""
+    """List the data tasks of one source.
+
+    One scan lists those of other windows too that wait for theirs.
+    """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.source import SourceStage
 
@@ -111,7 +114,7 @@ def sink(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Record the window's plan from what its sources have listed."""
+    """Record the plan that the window's sources have listed."""
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.plan import record_window
 
@@ -146,7 +149,10 @@ def submit(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Submit the job that trains the window, or attach to it, once it is the window's turn."""
+    """Submit the job that trains the window.
+
+    It attaches to a job that runs already; before the window's turn it says what it waits for.
+    """
     from forebay.executors.stages.submit import submit_window
     from forebay.executors.stages.turn import PreviousRun
 
@@ -164,7 +170,10 @@ def evaluate(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Compare planned, served and trained rows of the window, and measure its models."""
+    """Compare rows of the window, and measure its models.
+
+    The rows that were planned, served and trained have to agree.
+    """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.evaluate import evaluate_window
 
@@ -180,7 +189,10 @@ def publish(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Let the window's model serve, if the pipeline says so and no later one does."""
+    """Let the window's model serve.
+
+    Only if the pipeline says so and no later one serves.
+    """
     from forebay.executors.stages.publish import publish_window
 
     result = publish_window(_target(config, pipeline, line, window), generation)

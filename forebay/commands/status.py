@@ -25,7 +25,10 @@ def register(app: typer.Typer) -> None:
 
 
 def status(output: Form = OutputFormat.TEXT) -> None:
-    """Show every component; the exit code is 0 only when all of them are healthy."""
+    """Show whether every component is healthy.
+
+    The exit code is 0 only when all of them are.
+    """
     from forebay.embedded.airflow.cluster import Embedded
 
     embedded = Embedded(Home.from_environment())

@@ -41,3 +41,5 @@ def why(
     shown.line(found.reason)
     if found.next:
         shown.line(f"next: {found.next}")
+    if found.command:
+        shown.exact(f"  {found.command}")

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.report.facts import Facts, PartFacts, WindowFacts
-from forebay.system.terminal import printable
+from forebay.system.terminal import broken, printable
+from forebay.system.terminal_table import TableColumn, table_lines
 
 
 def print_report(facts: Facts, console: Console) -> None:
     """Write rows and AUCs per window, pooled figures, verdicts, time by phase and paths."""
-    if console.is_terminal:
-        for one in (facts, *facts.labels.values()):
-            console.print(_window_table(one))
-            if one.paradigms:
-                console.print(_fresh_table(one))
-            if one.has_event:
-                console.print(_event_table(one))
-            for of, parts in one.parts.items():
-                console.print(_part_table(of, parts))
-        for line in closing_lines(facts):
-            console.print(_cell(line), highlight=False, soft_wrap=True)
-        return
-    for line in plain_lines(facts):
+    lines = _terminal_lines(facts, console.width) if console.is_terminal else plain_lines(facts)
+    for line in lines:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _terminal_lines(facts: Facts, width: int) -> Iterator[str]:
+    """Tables of each label, then the closing lines, broken where the terminal ends."""
+    for one in (facts, *facts.labels.values()):
+        yield from _window_table(one, width)
+        if one.paradigms:
+            yield from _fresh_table(one, width)
+        if one.has_event:
+            yield from _event_table(one, width)
+        for of, parts in one.parts.items():
+            yield from _part_table(of, parts, width)
+    for line in closing_lines(facts):
+        yield broken(line, width)
 
 
 def plain_lines(facts: Facts) -> Iterator[str]:
@@ -159,86 +160,85 @@ def part_text(part: PartFacts, name: str) -> str:
     return part.words or estimate_text(part.aucs[name])
 
 
-def _cell(text: str) -> str:
-    """Text of data among what `rich` reads as markup."""
-    return escape(printable(text))
-
-
 def _all_windows(facts: Facts) -> list[WindowFacts]:
     return [*([facts.warm_start] if facts.warm_start else []), *facts.windows]
 
 
-def _window_table(facts: Facts) -> Table:
-    table = Table(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        title=f"{_cell(facts.pipeline)}: rows and AUC on complete labels (95% interval)",
-    )
-    table.add_column("window", no_wrap=True)
+def _table(
+    title: str,
+    counts: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    names: Sequence[str],
+    width: int,
+) -> Iterator[str]:
+    """A title, a table of a text, counts and figures by name, and an empty line.
+
+    counts: the first column's name, then those of counts, which go below their row first.
+    """
+    first, *others = counts
+    table = [
+        TableColumn(first),
+        *(TableColumn(name, right=True, moves=True) for name in others),
+        *(TableColumn(name, right=True) for name in names),
+    ]
+    cells = [[printable(text) for text in row] for row in rows]
+    yield broken(title, width)
+    yield ""
+    yield from table_lines(table, cells, width)
+    yield ""
+
+
+def _window_table(facts: Facts, width: int) -> Iterator[str]:
+    title = f"{facts.pipeline}: rows and AUC on complete labels (95% interval)"
     columns = ["batch", "stream", "dead", *(["label not known"] if facts.has_not_known else [])]
-    for column in columns:
-        table.add_column(column, justify="right")
-    for paradigm in facts.paradigms:
-        table.add_column(_cell(paradigm), justify="right")
+    rows = []
     for window in _all_windows(facts):
         counts = [window.rows["batch"], window.rows["stream"], window.dead, window.not_known]
         shown = [f"{count:,}" for count in counts[: len(columns)]]
-        true = [_cell(true_text(window, name)) for name in facts.paradigms]
-        table.add_row(_cell(window.window), *shown, *true)
+        true = [true_text(window, name) for name in facts.paradigms]
+        rows.append([window.window, *shown, *true])
     if facts.paradigms:
         pooled = {name: labels["auc_true"] for name, labels in facts.pooled.items()}
-        table.add_section()
-        empty = [""] * len(columns)
-        table.add_row("pooled", *empty, *_cells(facts, pooled), style="bold")
-    return table
+        rows.append(["pooled", *[""] * len(columns), *_cells(facts, pooled)])
+    yield from _table(title, ["window", *columns], rows, facts.paradigms, width)
 
 
-def _fresh_table(facts: Facts) -> Table:
-    table = Table(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        title="AUC on labels as known at publication (95% interval)",
-    )
-    table.add_column("window", no_wrap=True)
-    table.add_column("positives known", justify="right")
-    for paradigm in facts.paradigms:
-        table.add_column(_cell(paradigm), justify="right")
+def _fresh_table(facts: Facts, width: int) -> Iterator[str]:
+    title = "AUC on labels as known at publication (95% interval)"
+    rows = []
     for window in facts.windows:
         known = "" if window.positives_known is None else f"{int(100 * window.positives_known)}%"
-        table.add_row(_cell(window.window), known, *_cells(facts, window.auc_fresh))
+        rows.append([window.window, known, *_cells(facts, window.auc_fresh)])
     pooled = {name: labels["auc_fresh"] for name, labels in facts.pooled.items()}
-    table.add_section()
-    table.add_row("pooled", "", *_cells(facts, pooled), style="bold")
-    return table
+    rows.append(["pooled", "", *_cells(facts, pooled)])
+    yield from _table(title, ["window", "positives known"], rows, facts.paradigms, width)
 
 
-def _event_table(facts: Facts) -> Table:
+def _event_table(facts: Facts, width: int) -> Iterator[str]:
     title = "AUC of event scores: by the model that would have answered (95% interval)"
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=title)
-    table.add_column("window", no_wrap=True)
-    for paradigm in facts.paradigms:
-        table.add_column(_cell(paradigm), justify="right")
-    for window in facts.windows:
-        texts = [_cell(event_text(window, name)) for name in facts.paradigms]
-        table.add_row(_cell(window.window), *texts)
+    rows = [
+        [window.window, *(event_text(window, name) for name in facts.paradigms)]
+        for window in facts.windows
+    ]
     if facts.pooled_event:
         pooled = {name: one.auc for name, one in facts.pooled_event.items()}
-        table.add_section()
-        table.add_row("pooled", *_cells(facts, pooled), style="bold")
-    return table
+        rows.append(["pooled", *_cells(facts, pooled)])
+    yield from _table(title, ["window"], rows, facts.paradigms, width)
 
 
-def _part_table(of: str, parts: Sequence[PartFacts]) -> Table:
-    title = _cell(f"AUC of event scores by {of} (95% interval)")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=title)
-    table.add_column(_cell(of))
+def _part_table(of: str, parts: Sequence[PartFacts], width: int) -> Iterator[str]:
     names = list(parts[0].aucs)
-    for column in ("rows", "positives", *names):
-        table.add_column(_cell(column), justify="right")
-    for part in parts:
-        texts = [_cell(part_text(part, name)) for name in names]
-        table.add_row(_cell(part.value), f"{part.rows:,}", f"{part.positives:,}", *texts)
-    return table
+    rows = [
+        [
+            part.value,
+            f"{part.rows:,}",
+            f"{part.positives:,}",
+            *(part_text(part, name) for name in names),
+        ]
+        for part in parts
+    ]
+    title = f"AUC of event scores by {of} (95% interval)"
+    yield from _table(title, [of, "rows", "positives"], rows, names, width)
 
 
 def _cells(facts: Facts, estimates: Mapping[str, Estimate | None]) -> list[str]:

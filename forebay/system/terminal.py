@@ -1,16 +1,58 @@
-"""Text for a terminal: what came from data moves no cursor, names no window and hides no word."""
+"""Text for a terminal: what came from data moves no cursor, names no window and hides no word.
+
+What people read is broken between words where the terminal ends, so that it breaks nothing itself.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
+from textwrap import wrap
+from typing import TextIO
 
 # Control characters but for tab and newline, those that turn the direction of writing, and what
 # stands for a byte that is no text in the name of a file.
 _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+# A name and its value: `time     about 3 s`. Lines after the first begin below the value.
+_NAMED = re.compile(r"\s*\S{1,12}(?:  +|: )")
+_COLUMNS_MIN = 20
 
 
 def printable(text: str) -> str:
     """The text, in which each character that a terminal obeys is written as its code in Python."""
     return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def columns() -> int:
+    """How wide the terminal is; 80 where none says so."""
+    return max(_COLUMNS_MIN, shutil.get_terminal_size().columns)
+
+
+def broken(text: str, width: int) -> str:
+    """The text with each line broken between words; one with a word that is longer stays whole."""
+    return "\n".join(part for line in text.split("\n") for part in _parts(line, width))
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """The text as it is shown on a stream: broken between words on a terminal, else as it is."""
+    return broken(text, columns()) if stream.isatty() else text
+
+
+def _parts(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    named = _NAMED.match(line)
+    indent = named.end() if named and named.end() <= width // 2 else len(line) - len(line.lstrip())
+    found = wrap(
+        line,
+        width,
+        subsequent_indent=" " * min(indent, width // 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    if len(found) > 1 and any(len(part) > width for part in found[1:]):
+        return [line]  # of a path nothing is won, and it is to be copied
+    return found or [""]

@@ -107,7 +107,7 @@ def test_changed_data_of_one_line_marks_the_others(tmp_path: Path) -> None:
     assert found["windows"][0]["data_changed"] == changed
     asked = why(project, FIRST)
     assert asked["state"] == "data changed"
-    assert asked["next"] == f"forebay run ads --from {FIRST} --to {FIRST} --reprocess"
+    assert asked["command"] == f"forebay run ads --from {FIRST} --to {FIRST} --reprocess"
     report = project.forebay("report", "ads", "--from", FIRST, "--to", FIRST).stdout
     assert f"note  window {FIRST}: {changed}" in report
     explained = project.forebay("explain", "ads", "--from", FIRST, "--to", FIRST).stdout

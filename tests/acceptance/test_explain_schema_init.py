@@ -139,13 +139,52 @@ def test_schema(printed: Any) -> None:
         jsonschema.validate(files["pipelines/ads.yaml"], source)
 
 
-def test_an_empty_project(tmp_path: Path, printed: Any) -> None:
+def test_a_new_project_has_an_example_that_can_be_planned(
+    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, _ = printed("init", str(tmp_path / "shop"))
     assert f"written  {tmp_path}/shop/README.md" in out
     hook = yaml.safe_load((tmp_path / "shop/.pre-commit-config.yaml").read_text())
     assert hook["repos"][0]["hooks"][0]["entry"] == "forebay check"
-    out, _ = printed("check", "--config", str(tmp_path / "shop/config"))
-    assert out == "0 sources, 0 pipelines: no problems\n"
+    monkeypatch.chdir(tmp_path / "shop")
+    monkeypatch.delenv("FOREBAY_HOME", raising=False)
+    out, _ = printed("check", "--connect")
+    assert out.endswith("1 source, 1 pipeline: no problems\n")
+    ends = ("--from", "2026-03-01", "--to", "2026-03-03", "--output", "json")
+    cost = json.loads(printed("explain", "example", *ends)[0])
+    assert cost["rows"] == {"example": 6_000}
+    assert {each["does"] for each in cost["windows"]} == {"train"}
+
+
+def test_editors_find_the_schema_of_each_file(tmp_path: Path, printed: Any) -> None:
+    printed("init", str(tmp_path))
+    for file in ("sources/example.yaml", "pipelines/example.yaml"):
+        path = tmp_path / "config" / file
+        first, _ = path.read_text().split("\n", 1)
+        schema = path.parent / first.removeprefix("# yaml-language-server: $schema=")
+        # As editors read it: dates are texts.
+        value = json.loads(json.dumps(yaml.safe_load(path.read_text()), default=str))
+        jsonschema.validate(value, json.loads(schema.read_text()))
+    data = sorted(path.name for path in (tmp_path / "data/example").iterdir())
+    assert data == ["date=2026-03-01", "date=2026-03-02", "date=2026-03-03"]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    printed("init", str(tmp_path))
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    (tmp_path / "config/sources/example.yaml").rename(tmp_path / "config/sources/mine.yaml")
+    printed("init", str(tmp_path))
+    assert not (tmp_path / "config/sources/example.yaml").exists(), "only a new project has it"
+
+
+def test_a_source_of_ones_own_comes_without_the_example(
+    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table(), "orders.parquet")
+    printed("init", ".", "--from", "parquet://orders.parquet")
+    assert [path.name for path in (tmp_path / "config/sources").glob("*.yaml")] == ["orders.yaml"]
+    assert list((tmp_path / "config/pipelines").glob("*.yaml")) == []
+    first = (tmp_path / "config/sources/orders.yaml").read_text().split("\n")[0]
+    assert first == "# yaml-language-server: $schema=../../schema/source.json"
 
 
 def test_what_is_there_stays(tmp_path: Path, printed: Any) -> None:

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from support.jobs import request, store_job
 from support.links import link
-from support.model_lines import mark_trained, record
+from support.model_lines import keep_checkpoint, mark_trained, record
 from support.projects import (
     FIRST_DAY,
     Project,
@@ -189,7 +189,7 @@ def why(forebay: Caller, window: str = "2026-03-02") -> dict[str, Any]:
 def test_why_nobody_asked(project: Project, forebay: Caller) -> None:
     found = why(forebay)
     assert found["state"] == "not planned"
-    assert "forebay run ads --from 2026-03-02" in found["next"]
+    assert "forebay run ads --from 2026-03-02" in found["command"]
     assert forebay.text("why", "ads", "2026-03-02").startswith("window 2026-03-02: not planned\n")
 
 
@@ -229,8 +229,10 @@ def test_why_planned_but_the_window_before_is_not_trained(
 
 
 def trained(project: Project, window: str, generation: int, parent: tuple[str, int] | None) -> None:
-    home = Home(project.home)
-    record(ModelChain(home, "ads"), link(window, generation=generation, parent=parent))
+    chain = ModelChain(Home(project.home), "ads")
+    made = link(window, generation=generation, parent=parent)
+    record(chain, made)
+    keep_checkpoint(chain, made)
 
 
 def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
@@ -244,7 +246,7 @@ def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
     found = why(forebay)
     assert found["state"] == "stale"
     assert "generation 1 of 2026-03-01" in found["reason"]
-    assert found["next"] == "forebay run ads --from 2026-03-02 --to 2026-03-02 --reprocess"
+    assert found["command"] == "forebay run ads --from 2026-03-02 --to 2026-03-02 --reprocess"
 
 
 def test_why_stale_begins_with_the_first_stale_window(project: Project, forebay: Caller) -> None:
@@ -254,7 +256,7 @@ def test_why_stale_begins_with_the_first_stale_window(project: Project, forebay:
     trained(project, "2026-03-03", 1, ("2026-03-02", 1))
     trained(project, "2026-03-01", 2, None)
     found = why(forebay, "2026-03-03")
-    assert found["next"] == "forebay run ads --from 2026-03-02 --to 2026-03-03 --reprocess"
+    assert found["command"] == "forebay run ads --from 2026-03-02 --to 2026-03-03 --reprocess"
 
 
 def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
@@ -278,9 +280,9 @@ def test_why_of_another_line_names_it_in_the_next_command(
     project: Project, forebay: Caller
 ) -> None:
     forebay.text(*PLAN)
-    assert "--line" not in why(forebay)["next"]
+    assert "--line" not in why(forebay)["command"]
     found = forebay.json("why", "ads", "2026-03-01", "--line", "trial")
-    assert found["next"] == "forebay run ads --line trial --from 2026-03-01 --to 2026-03-01"
+    assert found["command"] == "forebay run ads --line trial --from 2026-03-01 --to 2026-03-01"
 
 
 @pytest.mark.parametrize("command", [("why", "ads", "2026-03-01"), ("models", "ls", "ads")])
@@ -330,7 +332,7 @@ def test_why_failed(project: Project, forebay: Caller) -> None:
     found = why(forebay)
     assert found["state"] == "failed"
     assert "DataError: label is null" in found["reason"]
-    assert "forebay run ads --from 2026-03-02 --to 2026-03-02" in found["next"]
+    assert "forebay run ads --from 2026-03-02 --to 2026-03-02" in found["command"]
 
 
 @pytest.mark.parametrize(

@@ -33,20 +33,21 @@ def manual_page() -> str:
     root = typer.main.get_command(build_app(COMMANDS))
     context = typer.Context(root, info_name="forebay")
     parts = [HEAD, "## Options before the command\n", _options(root, context)]
-    for command, inside in _commands(root, context):
+    for command, inside in commands(root, context):
         parts += [f"## `{inside.command_path}`\n", _help(command), _usage(command, inside)]
         parts.append(_options(command, inside))
     return "\n".join(part for part in parts if part)
 
 
-def _commands(group: Command, context: typer.Context) -> Iterator[tuple[Command, typer.Context]]:
+def commands(group: Command, context: typer.Context) -> Iterator[tuple[Command, typer.Context]]:
+    """Each command below a group that people are shown, with its context."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command.hidden:
             continue
         inside = typer.Context(command, info_name=name, parent=context)
         if hasattr(command, "list_commands"):
-            yield from _commands(command, inside)
+            yield from commands(command, inside)
         else:
             yield command, inside
 

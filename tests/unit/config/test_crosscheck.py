@@ -334,10 +334,73 @@ def test_stream_names_are_file_names(declared: Declared) -> None:
     assert declared.only() == ("name", "", "a/b:")
 
 
-def test_a_bad_source_hides_what_depends_on_it(declared: Declared) -> None:
+def test_a_bad_source_hides_what_depends_on_it_alone(declared: Declared) -> None:
     declared.sources["history"]["colums"] = declared.sources["history"].pop("columns")
     declared.dataset["features"]["nothing"] = {"encode": "hash", "buckets": 9}
-    assert declared.only() == ("unknown-key", "columns", "colums:")
-    declared.sources["history"]["columns"] = declared.sources["history"].pop("colums")
+    slip, missing = declared.problems()
+    assert (slip.code, missing.code) == ("unknown-key", "unknown-column")
+    assert missing.message.endswith("column 'nothing' is not declared in source clicks")
+
+
+def test_a_bad_source_alone_hides_its_columns(declared: Declared) -> None:
+    del declared.dataset["streams"]["new"]
+    declared.dataset["features"]["nothing"] = {"encode": "hash", "buckets": 9}
     declared.sources["history"]["event_time"] = "user"
     assert declared.only() == ("event-time", "at", "event_time: user")
+
+
+def codes(declared: Declared) -> list[tuple[str, str]]:
+    return sorted((problem.code, problem.hint) for problem in declared.problems())
+
+
+def test_unknown_names_are_found_together_with_all_other_slips(declared: Declared) -> None:
+    dataset = declared.dataset
+    dataset["streams"]["old"]["sources"] = ["histroy"]
+    dataset["event_id"] = "evnt"
+    dataset["label"]["column"] = "clikced"
+    dataset["features"] |= {
+        "usr": {"encode": "hash", "buckets": 9},
+        "price": {"encode": "hash", "buckets": 9},
+        "bad": {"encode": "hash", "buckets": -9},
+        "both": {"encode": "cross", "columns": ["user", "mobil"], "buckets": 9},
+    }
+    declared.pipeline["train"] = {"paradigm": "mixtur"}
+    assert codes(declared) == [
+        ("encode-type", ""),
+        ("unknown-column", "clicked"),
+        ("unknown-column", "event"),
+        ("unknown-column", "mobile"),
+        ("unknown-column", "user"),
+        ("unknown-source", "history"),
+        ("wrong-value", ""),
+        ("wrong-value", "mixture"),
+    ]
+
+
+def test_a_part_with_a_slip_has_no_second_one(declared: Declared) -> None:
+    declared.dataset["features"]["f"] = {"encode": "hash", "buckets": 9, "zzzzzz": "user"}
+    declared.dataset["label"] = {"columm": 5}
+    declared.dataset["event_id"] = ["event", 5]
+    declared.dataset["streams"]["old"]["sources"] = "history"
+    declared.dataset["streams"]["new"] = ["clicks"]
+    assert [code for code, _ in codes(declared)] == [
+        "unknown-key",
+        "unknown-key",
+        "wrong-type",
+        "wrong-type",
+        "wrong-type",
+        "wrong-type",
+    ]
+
+
+@pytest.mark.parametrize("dataset", [None, 5, {"streams": None, "features": []}])
+def test_a_dataset_that_is_none_refers_to_nothing(declared: Declared, dataset: Any) -> None:
+    declared.pipeline["dataset"] = dataset
+    assert not {code for code, _ in codes(declared)} & {"unknown-source", "unknown-column"}
+
+
+def test_several_labels_of_a_file_with_a_slip(declared: Declared) -> None:
+    del declared.dataset["label"]
+    declared.dataset["named_labels"] = {"click": {"column": "clicked"}, "buy": {"column": "bougt"}}
+    declared.pipeline["train"] = {"paradigm": "mixtur"}
+    assert codes(declared) == [("unknown-column", ""), ("wrong-value", "mixture")]

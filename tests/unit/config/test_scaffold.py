@@ -75,4 +75,4 @@ def test_columns_without_a_type_or_a_name_of_their_own_are_listed() -> None:
 
 def test_where_all_can_be_declared_nothing_is_said_of_the_rest() -> None:
     text = parquet_source("data", [StoredColumn("a", "int64", ColumnType.INT)], None)
-    assert "#" not in text
+    assert "#" not in text.split("\n", 1)[1], "but for what editors read"

@@ -49,7 +49,7 @@ def test_nobody_has_asked(project: Stages) -> None:
     found = why(project)
     assert found.state == "not planned"
     assert found.reason.startswith("nobody has asked for it yet")
-    assert found.next == f"forebay run ads --from {KEY} --to {KEY}"
+    assert found.command == "run"
 
 
 def test_a_source_that_is_late(project: Stages) -> None:
@@ -91,7 +91,7 @@ def test_a_plan_that_failed(project: Stages) -> None:
     project.ledger.note("2026-03-02", "not planned", reason="another window")
     found = why(project)
     assert "planning it failed before: disk full (" in found.reason
-    assert found.next.startswith("forebay run ads")
+    assert found.command == "run"
 
 
 def test_trained_windows_leave_no_listings(project: Stages) -> None:

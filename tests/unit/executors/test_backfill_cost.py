@@ -24,6 +24,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.target import LineTarget
+from forebay.executors.training_pace import Pace
 
 ROWS = {"a": 2, "b": 1}
 
@@ -83,7 +84,9 @@ def test_a_new_range_is_all_work(project: Stages) -> None:
     assert does(found) == [("new", "train", 1)] * 3
     assert found.rows == {"a": 6, "b": 3}
     assert found.windows[1].rows == ROWS
-    assert (found.seconds, found.stale, found.refused, found.pace.windows) == (None, [], [], 0)
+    assert (found.stale, found.refused, found.pace) == ([], [], Pace())
+    assert found.seconds == Pace().seconds([ROWS] * 3)
+    assert found.planning_seconds > 0
     assert found.storage_calls == 2, "one look at each source"
     assert all(each.trains for each in found.windows)
     assert (found.pipeline, found.line) == ("ads", "main")
@@ -95,7 +98,8 @@ def test_trained_planned_and_new_windows(project: Stages) -> None:
     found = cost(project, 0, 2)
     assert does(found) == [("trained", "skip", 1), ("planned", "train", 1), ("new", "train", 1)]
     assert found.rows == {"a": 4, "b": 2}
-    assert found.seconds == pytest.approx(12.0)
+    assert found.pace.windows == 1
+    assert found.seconds == pytest.approx(found.pace.job_seconds + 12.0), "each as the one before"
     first, second, third = (each.window for each in found.windows)
     assert found.named("skip") == [first]
     assert found.named("train", "train again") == [second, third]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.jobs import ToldJob, failed, request, store_job
 from support.links import link
-from support.model_lines import record
+from support.model_lines import keep_checkpoint, record
 from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -43,6 +43,7 @@ def plan(found: Stages, number: int = 0) -> None:
 def train(found: Stages, key: str, generation: int = 1, parent: Parent | None = None) -> None:
     trained = link(key, generation=generation).model_copy(update={"parent": parent})
     record(ModelChain(found.home, "ads"), trained)
+    keep_checkpoint(ModelChain(found.home, "ads"), trained)
 
 
 def test_from_nothing_to_listed(found: Stages) -> None:
@@ -73,9 +74,9 @@ def test_a_plan_waits_for_the_window_before_it(found: Stages) -> None:
     plan(found, 1)
     second = why(found, 1)
     assert second.reason.endswith(f"; it waits for window {FIRST}, which is not trained")
-    assert second.next == f"forebay run ads --from {FIRST} --to {SECOND}"
+    assert second.command == f"forebay run ads --from {FIRST} --to {SECOND}"
     train(found, FIRST)
-    assert why(found, 1).next == f"forebay run ads --from {SECOND} --to {SECOND}"
+    assert why(found, 1).command == f"forebay run ads --from {SECOND} --to {SECOND}"
 
 
 def test_a_line_waits_for_no_window_without_rows_to_begin(found: Stages) -> None:
@@ -89,7 +90,7 @@ def test_a_line_waits_for_no_window_without_rows_to_begin(found: Stages) -> None
         assert empty.next == "nothing: line 'main' begins with the first window that has rows"
     third = why(found, 2)
     assert third.reason == "generation 1: a 1 rows, b 1 rows"
-    assert third.next == "forebay run ads --from 2026-03-03 --to 2026-03-03"
+    assert third.command == "forebay run ads --from 2026-03-03 --to 2026-03-03"
     assert "it waits for window 2026-03-03" in why(found, 3).reason
 
 
@@ -102,7 +103,7 @@ def test_a_forgotten_window_says_so_on_its_own_line(found: Stages) -> None:
     forgotten = why(found)
     assert forgotten.state == "not planned"
     assert forgotten.reason.startswith("forgotten since generation 1 was trained; ")
-    assert forgotten.next == f"forebay run ads --from {FIRST} --to {FIRST}"
+    assert forgotten.command == f"forebay run ads --from {FIRST} --to {FIRST}"
     assert (why(found, line="trial").state, why(found, line="trial").next) == ("trained", "")
 
 
@@ -116,14 +117,14 @@ def test_trained_and_stale(found: Stages) -> None:
     train(found, FIRST, 2)
     stale = why(found, 1)
     assert (stale.state, stale.generation) == ("stale", 1)
-    assert stale.next == f"forebay run ads --from {SECOND} --to {SECOND} --reprocess"
+    assert stale.command == f"forebay run ads --from {SECOND} --to {SECOND} --reprocess"
 
 
 def test_every_command_names_a_line_that_is_not_the_default(found: Stages) -> None:
     command = f"forebay run ads --line trial --from {FIRST} --to {FIRST}"
-    assert why(found, line="trial").next == command
+    assert why(found, line="trial").command == command
     plan(found)
-    assert why(found, line="trial").next == command
+    assert why(found, line="trial").command == command
 
 
 def test_a_job_that_runs_and_fails(found: Stages) -> None:
@@ -146,10 +147,11 @@ def test_a_job_that_runs_and_fails(found: Stages) -> None:
     job.tell("failed", failed("DataError", "label is null", 3))
     ended = why(found)
     assert ended.reason == f"job {job.job_id} failed: DataError: label is null"
-    assert ended.next.startswith(f"forebay run ads --from {FIRST} --to {FIRST} (it continues from")
+    assert ended.command == f"forebay run ads --from {FIRST} --to {FIRST}"
+    assert ended.next.startswith("run it again: it continues from the newest checkpoint (logs: ")
     job.tell("failed", failed("LineBusyError", "job j9 trains line 'main'", 4))
     busy = why(found)
-    assert (busy.state, busy.next) == ("planned", "wait: it is asked again")
+    assert (busy.state, busy.command) == ("planned", "")
     MEMORY["a"] = table([noon(0)] * 3)
     for name in found.sources:
         found.source(0, name, "r#1")
@@ -208,4 +210,4 @@ def test_a_job_of_a_range_is_started_again_over_all_of_it(found: Stages) -> None
     plan(found)
     both = request(found.home, f"ads.main.{FIRST}..{SECOND}", {FIRST: 1, SECOND: 1})
     store_job(both, "failed", error=failed("DataError", "label is null", 3))
-    assert why(found).next.startswith(f"forebay run ads --from {FIRST} --to {SECOND} (it")
+    assert why(found).command == f"forebay run ads --from {FIRST} --to {SECOND}"

@@ -1,0 +1,116 @@
+"""What a dataset refers to, as far as its file can be used: a slip elsewhere hides no other one.
+
+Names of sources and columns are looked up together with everything else that `check` finds. Of a
+file with structural problems those parts are taken that have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from forebay.config.features import FeatureSpec
+from forebay.config.labels import LabelSpec, NamedLabelSpec
+from forebay.config.loaded import Loaded
+from forebay.config.pipelines import PipelineSpec
+from forebay.config.yaml_positions import KeyPath
+
+Part = TypeVar("Part")
+_TEXTS: TypeAdapter[Sequence[str]] = TypeAdapter(list[str])
+_EVENT_ID: TypeAdapter[str | list[str]] = TypeAdapter(str | list[str])
+_LABEL = TypeAdapter(LabelSpec)
+_NAMED_LABEL: TypeAdapter[LabelSpec] = TypeAdapter(NamedLabelSpec)
+_FEATURE: TypeAdapter[FeatureSpec] = TypeAdapter(
+    Annotated[FeatureSpec, Field(discriminator="encode")]
+)
+
+
+@dataclass(frozen=True)
+class DatasetParts:
+    """References of one dataset.
+
+    event_id: its columns as they are written; None where they cannot be used. targets, features:
+    by name, the only label by "". slices: names of features. streams: names of sources by stream.
+    """
+
+    event_id: str | list[str] | None = None
+    targets: Mapping[str, LabelSpec] = field(default_factory=dict)
+    features: Mapping[str, FeatureSpec] = field(default_factory=dict)
+    slices: Sequence[str] = ()
+    streams: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def source_names(self) -> list[str]:
+        """Each source once, in order."""
+        return list(dict.fromkeys(name for names in self.streams.values() for name in names))
+
+
+def dataset_parts(pipeline: Loaded[PipelineSpec]) -> DatasetParts:
+    """All parts of a pipeline that can be read; else those without a problem."""
+    if pipeline.spec is None:
+        return _Reader(pipeline).parts()
+    dataset = pipeline.spec.dataset
+    return DatasetParts(
+        event_id=dataset.event_id,
+        targets=dataset.targets,
+        features=dataset.features,
+        slices=dataset.slices,
+        streams={name: stream.sources for name, stream in dataset.streams.items()},
+    )
+
+
+class _Reader:
+    """Takes parts out of a file with problems."""
+
+    def __init__(self, pipeline: Loaded[PipelineSpec]) -> None:
+        value = pipeline.document.value
+        dataset = value.get("dataset") if isinstance(value, dict) else None
+        self._dataset: dict[str, Any] = dataset if isinstance(dataset, dict) else {}
+        self._wrong = _with_problems(pipeline)
+
+    def parts(self) -> DatasetParts:
+        targets: Mapping[str, LabelSpec] = self._each("named_labels", (), _NAMED_LABEL)
+        if "label" in self._dataset:
+            label = self._part(("label",), self._dataset["label"], _LABEL)
+            targets = {} if label is None else {"": label}
+        return DatasetParts(
+            event_id=self._part(("event_id",), self._dataset.get("event_id"), _EVENT_ID),
+            targets=targets,
+            features=self._each("features", (), _FEATURE),
+            streams=self._each("streams", ("sources",), _TEXTS),
+        )
+
+    def _each(self, key: str, inside: KeyPath, reader: TypeAdapter[Part]) -> dict[str, Part]:
+        """The parts below a key by name, or what each has `inside`."""
+        values = self._dataset.get(key)
+        found = {}
+        for name, value in values.items() if isinstance(values, dict) else ():
+            for step in inside:
+                value = value.get(step) if isinstance(value, dict) else None  # noqa: PLW2901
+            found[name] = self._part((key, name, *inside), value, reader)
+        return {name: part for name, part in found.items() if part is not None}
+
+    def _part(self, path: KeyPath, value: object, reader: TypeAdapter[Part]) -> Part | None:
+        """One part; None for one that has a problem, which may be a name that is misspelt."""
+        if value is None or ("dataset", *path) in self._wrong:
+            return None
+        try:
+            return reader.validate_python(value)
+        except ValidationError:
+            return None  # it has its problem by now
+
+
+def _with_problems(pipeline: Loaded[PipelineSpec]) -> set[KeyPath]:
+    """Paths of what has a problem, and of all that it is in."""
+    wrong = {(problem.line, problem.column) for problem in pipeline.problems}
+    document = pipeline.document
+    return {
+        path[:end]
+        for places in (document.keys, document.values)
+        for path, place in places.items()
+        if tuple(place) in wrong
+        for end in range(1, len(path) + 1)
+    }

@@ -1,0 +1,41 @@
+"""`forebay completion SHELL`: what lets a shell complete commands, options and names by Tab."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from forebay.commands.complete import VARIABLE
+from forebay.commands.output import Output, OutputFormat
+
+
+class Shell(StrEnum):
+    """Shells that can."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("completion")(completion)
+
+
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="Your shell.", metavar="SHELL")],
+) -> None:
+    """Print what makes your shell complete by Tab.
+
+    Commands, options, names of pipelines and sources, windows and jobs. For bash and zsh put
+    `eval "$(forebay completion bash)"` (or zsh) into ~/.bashrc or, after compinit, ~/.zshrc; for
+    fish run `forebay completion fish > ~/.config/fish/completions/forebay.fish`.
+    """
+    typers: Any = import_module("typer.completion")
+    script = typers.get_completion_script(
+        prog_name="forebay", complete_var=VARIABLE, shell=shell.value
+    )
+    Output(OutputFormat.TEXT).exact(script)

@@ -1,0 +1,70 @@
+"""The last lines of log files, and the lines that are added to them: bounded reads, no threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+# Of one file: the most that is searched for its last lines, and that one look reads.
+TAIL_BYTES_MAX = 1 << 20
+READ_BYTES_MAX = 1 << 18
+# A line that is longer is given out in parts.
+LINE_BYTES_MAX = 1 << 16
+
+
+class LogTail:
+    """One log file that a process appends to. It need not be there yet.
+
+    A file that became shorter was written anew: it is read from its beginning.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read yet."""
+        self.path = path
+        self._position = 0
+        self._rest = b""
+
+    def last(self, lines: int) -> list[str]:
+        """The last lines of the file as it is now; `added` continues after them.
+
+        At most TAIL_BYTES_MAX are read. Raises OSError when the file cannot be read.
+        """
+        if not self.path.is_file():
+            return []
+        with self.path.open("rb") as log:
+            size = log.seek(0, 2)
+            start = log.seek(max(0, size - TAIL_BYTES_MAX))
+            data = log.read(size - start)
+        self._position = start + len(data)
+        *whole, self._rest = data.split(b"\n")
+        if start:
+            whole = whole[1:]  # the first one is a part of a line
+        return [_text(line) for line in deque(whole, maxlen=lines)]
+
+    def added(self) -> Iterator[str]:
+        """Whole lines that were added since the last look, at most READ_BYTES_MAX of them.
+
+        Raises OSError when the file cannot be read.
+        """
+        if not self.path.is_file():
+            return
+        with self.path.open("rb") as log:
+            if log.seek(0, 2) < self._position:
+                self._position, self._rest = 0, b""
+            log.seek(self._position)
+            data = log.read(READ_BYTES_MAX)
+        self._position += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        yield from map(_text, whole)
+        if len(self._rest) > LINE_BYTES_MAX:
+            yield self.rest()
+
+    def rest(self) -> str:
+        """What was read after the last end of a line: a writer that is gone ends it no more."""
+        text, self._rest = _text(self._rest), b""
+        return text
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\r")

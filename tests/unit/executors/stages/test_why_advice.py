@@ -1,0 +1,171 @@
+"""Every command that `why` gives is executed, in the state in which it was given."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.jobs import ToldJob, failed
+from support.model_lines import drop_checkpoints, record_link
+from support.scripted_runs import FIRST, SECOND, Runs, scripted_runs
+from support.stages import noon, table
+
+from forebay import cli
+from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.datatasks.window_range import parse_window_or_warm_start
+from forebay.errors import DataError
+from forebay.executors.stages.target import LineTarget
+from forebay.executors.stages.why import Why, why_window
+
+FOURTH = "2026-03-04"
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    with scripted_runs(tmp_path, monkeypatch) as made:
+        monkeypatch.setenv("FOREBAY_HOME", str(made.stages.home.root))
+        yield made
+
+
+def why(runs: Runs, number: int) -> Why:
+    found = runs.stages
+    target = LineTarget(found.project, found.pipeline, found.home, "main")
+    return why_window(target.at(found.window(number)), lambda: found.now)
+
+
+def obey(runs: Runs, command: str) -> None:
+    """Do what a command says. Raises where it would not end well."""
+    program, name, *words = shlex.split(command)
+    assert program == "forebay"
+    if name == "run":
+        options = dict(zip(words[1::2], words[2::2], strict=False))
+        again = "--reprocess" in words
+        runs.run(options["--from"], options["--to"], runs.succeeds, reprocess=again)
+    elif name == "forget":
+        assert runs.stages.ledger.forget(words[1])
+    elif name == "why":
+        why(runs, int(words[1][-2:]) - 1)
+    else:
+        assert cli.run([name, *(word for word in words if word != "-f")]) == 0
+
+
+def nothing(_runs: Runs) -> None:
+    """Nobody has asked for it."""
+
+
+def gap(runs: Runs) -> None:
+    """Two windows before it are not trained."""
+    runs.trained(0)
+
+
+def planned_gap(runs: Runs) -> None:
+    """It is planned, and of the windows before it only the first one is trained."""
+    runs.trained(0)
+    runs.plan(3)
+
+
+def planned(runs: Runs) -> None:
+    """It and all before it are planned, none is trained."""
+    runs.plan(0, 1, 2, 3)
+
+
+def stale(runs: Runs) -> None:
+    """The second window was trained again."""
+    for day in range(4):
+        runs.trained(day)
+    runs.run(SECOND, SECOND, runs.succeeds, reprocess=True)
+
+
+def stale_not_kept(runs: Runs) -> None:
+    """And the window before the first stale one has no checkpoint any more."""
+    stale(runs)
+    drop_checkpoints(runs.chain, 2)
+
+
+def changed(runs: Runs) -> None:
+    """Its data is another one since."""
+    for day in range(4):
+        runs.trained(day)
+    MEMORY["a"] = table([noon(day) for day in range(4)] + [noon(3)])
+
+
+def forgotten(runs: Runs) -> None:
+    """It was trained and forgotten."""
+    for day in range(4):
+        runs.trained(day)
+    assert runs.stages.ledger.forget(FOURTH)
+
+
+CASES = (
+    nothing,
+    gap,
+    planned_gap,
+    planned,
+    stale,
+    stale_not_kept,
+    changed,
+    forgotten,
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_command_works_and_the_window_is_trained(
+    runs: Runs, case: Callable[[Runs], None]
+) -> None:
+    case(runs)
+    before = why(runs, 3)
+    assert before.command, before
+    obey(runs, before.command)
+    after = why(runs, 3)
+    assert (after.state, after.command) == ("trained", ""), (before, after)
+
+
+def test_the_command_of_a_job_that_failed(runs: Runs) -> None:
+    with pytest.raises(DataError):
+        runs.run(FIRST, SECOND, runs.ends("failed", error=failed("DataError", "null", 3)))
+    advice = why(runs, 1)
+    assert advice.state == "failed"
+    obey(runs, advice.command)
+    assert why(runs, 1).state == "trained"
+
+
+def test_the_command_of_a_job_that_runs(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.plan(0)
+    job = ToldJob(runs.stages.home)
+    (job.folder.path / "logs" / "trainer-0.log").write_text("step 1\n")
+    job.tell("running", ended_at=None)
+    with job.supervised():
+        advice = why(runs, 0)
+        obey(runs, advice.command)
+    assert advice.command.endswith(f"-f {job.job_id}")
+    assert "trainer-0    step 1" in capsys.readouterr().out
+
+
+def test_the_command_of_a_source_that_cannot_be_read(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise DataError("no such bucket")
+
+    monkeypatch.setattr("forebay.datatasks.why.open_source", refuse)
+    advice = why(runs, 0)
+    assert (advice.state, advice.command) == ("waiting", f"forebay why ads {FIRST}")
+    obey(runs, advice.command)
+
+
+def test_the_command_of_a_warm_start_whose_data_changed(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm = f"2026-02-20_{FIRST}"
+    record_link(runs.chain, warm, {"a": 1})
+    monkeypatch.setattr(Ledger, "data_changed", lambda _self, _links: {warm: "data changed"})
+    found = runs.stages
+    target = LineTarget(found.project, found.pipeline, found.home, "main")
+    window = parse_window_or_warm_start(found.pipeline, warm)
+    advice = why_window(target.at(window), lambda: found.now)
+    assert advice.command == f"forebay forget ads {warm}"
+    obey(runs, advice.command)
+    assert found.ledger.latest_plan(warm) is None

@@ -1,0 +1,63 @@
+"""The last lines of a log, and those that are added while somebody looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.system import log_tail
+from forebay.system.log_tail import LogTail
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "trainer-0.log"
+
+
+def add(log: Path, text: str | bytes) -> None:
+    with log.open("ab") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+
+
+def test_the_last_lines_and_what_is_added(log: Path) -> None:
+    tail = LogTail(log)
+    assert tail.last(3) == []
+    assert list(tail.added()) == []
+    add(log, "1\n2\n3\n4\nhal")
+    tail = LogTail(log)
+    assert tail.last(3) == ["2", "3", "4"]
+    assert list(tail.added()) == []
+    add(log, "f\n5\r\n\xfc".encode("latin-1"))
+    assert list(tail.added()) == ["half", "5"]
+    assert tail.rest() == "�"
+    assert tail.rest() == ""
+
+
+def test_no_lines_are_wanted(log: Path) -> None:
+    add(log, "1\n2\n")
+    tail = LogTail(log)
+    assert tail.last(0) == []
+    add(log, "3\n")
+    assert list(tail.added()) == ["3"]
+
+
+def test_a_file_that_was_written_anew_is_read_from_its_beginning(log: Path) -> None:
+    add(log, "a long line\n")
+    tail = LogTail(log)
+    tail.last(1)
+    log.write_text("new\n")
+    assert list(tail.added()) == ["new"]
+
+
+def test_reading_is_bounded(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_tail, "TAIL_BYTES_MAX", 8)
+    monkeypatch.setattr(log_tail, "READ_BYTES_MAX", 8)
+    monkeypatch.setattr(log_tail, "LINE_BYTES_MAX", 12)
+    add(log, "first\nsecond\n3\n")
+    tail = LogTail(log)
+    assert tail.last(9) == ["3"], "what was cut off at the front is no line"
+    add(log, "x" * 30 + "\n")
+    looks = [list(tail.added()) for _ in range(4)]
+    assert "".join(line for look in looks for line in look) == "x" * 30
+    assert all(len(line) <= 16 for look in looks for line in look)
