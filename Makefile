@@ -16,7 +16,7 @@ OURS := config dags datatasks executors mixture operators forebay tests benchmar
 WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test test-embedded chaos mutants pages lint counts lock clean
+.PHONY: help setup demo test test-embedded chaos mutants pages docs lint counts lock clean
 
 help:  ## What there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -68,6 +68,11 @@ mutants: $(READY)  ## Plant 40 small faults in pure rules, see the tests find th
 pages: $(READY)  ## Write docs/reference.md and docs/cli.md from the code
 	@$(BIN)/python tests/pages.py
 
+docs: $(READY)  ## The pages as a site, in .site/; every link is checked
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky \
+	  --conf-dir docs/site . .site
+	echo "open .site/index.html"
+
 lint: $(READY) counts  ## Style, types and layers
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -85,4 +90,4 @@ lock:  ## Resolve requirements.lock anew
 	  --no-emit-index-url --all-extras pyproject.toml -o requirements.lock
 
 clean:  ## Remove what runs and tests leave behind; the environment stays
-	@rm -rf .forebay .forebay-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@rm -rf .site .forebay .forebay-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

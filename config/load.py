@@ -22,6 +22,8 @@ from forebay.config.yaml_positions import Document, KeyPath
 from forebay.errors import ConfigError
 from forebay.system.names import shown
 
+__all__ = ["Project", "load_project"]
+
 Folder = Literal["sources", "pipelines"]
 DUPLICATE = "duplicate-name"
 AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)

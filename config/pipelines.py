@@ -12,6 +12,8 @@ from forebay.config.jobs import JobSpec
 from forebay.config.models import Delay, ModelSpec, Paradigm, Variant
 from forebay.config.schedules import ScheduleSpec
 
+__all__ = ["ComparedSpec", "PipelineSpec", "TrainSpec"]
+
 Accepted = Literal["incomplete_labels", "no_positives"]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+__all__ = ["Problem"]
+
 Severity = Literal["error", "note"]
 # Of one file. Nobody reads on, and to find right spellings takes time.
 PROBLEMS_MAX = 100

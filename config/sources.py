@@ -13,6 +13,8 @@ from forebay.config.base import Duration, Instant, Spec
 from forebay.config.windows import Interval
 from forebay.system.names import shown
 
+__all__ = ["ColumnType", "ReadySpec", "SourceSpec"]
+
 # Why a source has nothing of a span that lies after its `ends`.
 AFTER_END = "after end"
 

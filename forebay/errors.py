@@ -10,6 +10,22 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "ExportError",
+    "FencedError",
+    "ForebayError",
+    "InfrastructureError",
+    "LineBusyError",
+    "MissingExtraError",
+    "NotKnownError",
+    "NotReadyError",
+    "RowsLostError",
+    "TrainingError",
+    "UsageError",
+]
+
 
 class ForebayError(Exception):
     """Forebay could not go on."""

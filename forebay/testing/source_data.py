@@ -13,6 +13,8 @@ import pyarrow as pa
 from forebay.config.sources import ColumnType
 from forebay.config.windows import HOUR, Interval
 
+__all__ = ["COLUMNS", "EVENT_TIME", "NUMBER", "START", "Batch", "batch", "hours", "rows"]
+
 START = datetime(2026, 3, 1, 5, tzinfo=UTC)
 EVENT_TIME = "happened"
 NUMBER = "number"

@@ -41,6 +41,16 @@ from forebay.testing.source_data import (
 )
 from forebay.testing.unit_checks import check_units, read_around_units
 
+__all__ = [
+    "BadRowSuite",
+    "ChangeSuite",
+    "DamageSuite",
+    "MissingColumnSuite",
+    "ReplanSuite",
+    "SourceBase",
+    "SourceSuite",
+]
+
 ALL = list(COLUMNS)
 
 

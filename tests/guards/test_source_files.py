@@ -21,7 +21,15 @@ FOLDERS = (
     "forebay",
     "benchmarks",
 )
-TEXTS = ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", "requirements.lock", ".ci/run")
+TEXTS = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "Makefile",
+    "pyproject.toml",
+    "requirements.lock",
+    ".ci/run",
+)
 LINES_MEDIAN = 150
 LINES_MAX = 500
 FUNCTION_LINES_MAX = 70

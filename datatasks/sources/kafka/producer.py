@@ -16,6 +16,15 @@ from forebay.datatasks.sources.kafka.client import Cluster, kafka_library, new_c
 from forebay.errors import InfrastructureError
 from forebay.system.instants import to_us
 
+__all__ = [
+    "create_topic",
+    "ipc_message",
+    "json_message",
+    "publish",
+    "publish_batches",
+    "publish_rows_json",
+]
+
 FLUSH_SECONDS = 60.0
 # Records that carry stamps of years ago are otherwise deleted as soon as they are written.
 KEEP_ALL: Mapping[str, str] = {

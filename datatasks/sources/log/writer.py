@@ -15,6 +15,8 @@ import pyarrow as pa
 from forebay.errors import InfrastructureError
 from forebay.system.instants import to_us
 
+__all__ = ["LogWriter"]
+
 SEGMENT_REGEX = r"(?P<base>[0-9]{20})-(?P<rows>[0-9]{8})-(?P<commit>[0-9]{15})\.arrow"
 SEGMENT_ROWS_MAX = 10**8 - 1
 _SEGMENT = re.compile(SEGMENT_REGEX)

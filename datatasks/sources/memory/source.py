@@ -28,6 +28,8 @@ from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 from forebay.system.instants import shown_instant, to_us
 
+__all__ = ["MEMORY"]
+
 MEMORY: dict[str, pa.Table] = {}
 
 
