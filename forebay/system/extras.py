@@ -22,7 +22,7 @@ class Extra:
 EXTRAS: Mapping[str, Extra] = MappingProxyType(
     {
         "train": Extra("training or scoring a model of kind towers", ("tensorflow",)),
-        "kafka": Extra("reading Kafka", ("kafka",)),
+        "kafka": Extra("reading Kafka", ("kafka", "msgspec")),
         "postgres": Extra("a home whose facts are on a PostgreSQL server", ("psycopg2",)),
         "s3": Extra("a store at an s3:// address", ("boto3",)),
         "iceberg": Extra("reading Iceberg", ("pyiceberg",)),
