@@ -16,7 +16,7 @@ from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder
 from forebay.datatasks.sources.formats.json_values import json_object, json_value
-from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
+from forebay.datatasks.sources.kafka.payloads import ipc_message, json_message
 from forebay.errors import ConfigError
 
 COLUMNS = {
@@ -301,8 +301,8 @@ def test_no_column_and_no_message(name: str) -> None:
 
 
 def test_an_unknown_format_names_the_known() -> None:
-    with pytest.raises(ConfigError, match="arrow-ipc, json"):
-        decoder("avro")
+    with pytest.raises(ConfigError, match="arrow-ipc, json, avro, protobuf"):
+        decoder("xml")
 
 
 @pytest.mark.parametrize(
