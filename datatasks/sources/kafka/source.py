@@ -13,6 +13,7 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import (
     Description,
     Finding,
+    PartitionLag,
     Readiness,
     Scan,
     Source,
@@ -27,6 +28,7 @@ from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
 from forebay.datatasks.sources.kafka.confluent import read_messages_confluent
 from forebay.datatasks.sources.kafka.kind import KafkaKind
+from forebay.datatasks.sources.kafka.lag import partition_lags
 from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
 from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
@@ -197,6 +199,16 @@ class KafkaSource(KafkaKind, Source):
             offsets[key] = max(offsets.get(key, 0), position.part)
         if offsets:
             self._cluster.commit(group, offsets)
+
+    @property
+    def offset_unit(self) -> str:
+        """See `Source.offset_unit`."""
+        return "messages" if self.options.format == "arrow-ipc" else "rows"
+
+    def lag(self, group: str) -> list[PartitionLag]:
+        """See `Source.lag`. Markers of transactions count as what they stand among."""
+        topic = self._cluster.topic(self.options.topic)
+        return [] if topic is None else partition_lags(self._cluster, self.access, topic, group)
 
     def close(self) -> None:
         """See `Source.close`."""
