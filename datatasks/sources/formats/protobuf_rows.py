@@ -83,6 +83,8 @@ class ProtobufReader(RowReader):
             return _lists(values, stored)
         if field.message_type is not None:
             values = [_microseconds(each) for each in values]
+        elif pat.is_string(stored):  # of an instant: what is no UTF-8 is none
+            values = [each.decode(errors="replace") for each in values]
         if field.has_presence:
             values = [
                 value if row.HasField(name) else None

@@ -106,8 +106,8 @@ def _scalar(field: FieldDescriptor, declared: ColumnType) -> pa.DataType | None:
     stored = _ARROW_TYPES[field.cpp_type]
     if field.type == _F.TYPE_BYTES or stored not in _FITS[declared]:
         return None
-    if declared is ColumnType.TIMESTAMP and stored == pa.int64():
-        return pa.timestamp("ms", tz="UTC")
+    if declared is ColumnType.TIMESTAMP:
+        return pa.timestamp("ms", tz="UTC") if stored == pa.int64() else pa.string()
     return stored
 
 

@@ -228,6 +228,19 @@ def test_values_that_do_not_fit_are_bad_rows(tmp_path: Path) -> None:
     }
 
 
+def test_a_text_that_is_no_time_is_a_bad_row(tmp_path: Path) -> None:
+    path = file_of(tmp_path, [{"name": "t", "number": 1, "type": F.TYPE_STRING}])
+    reader = reader_of(path, {"t": ColumnType.TIMESTAMP})
+    decoded = decode(reader, [b"\x0a\x0a2013-06-01", b"\x0a\x01\xff", b"\x0a\x05later", b""])
+    assert list(decoded.bad_rows) == [1, 2]
+    assert [each is None for each in decoded.batch.column(0).to_pylist()] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
 def test_what_is_inside_of_other_messages_takes_no_memory(tmp_path: Path) -> None:
     many = [{"name": f"n{n}", "number": n, "type": F.TYPE_INT64} for n in range(2, 2000)]
     inner = {"name": "x", "number": 1, "type": F.TYPE_MESSAGE, "type_name": ".shop.Row"}
