@@ -110,10 +110,6 @@ class TestArrowMessagesByConfluent(TestArrowMessages):
     library = "confluent-kafka"
 
 
-class TestJsonMessagesByConfluent(TestJsonMessages):
-    library = "confluent-kafka"
-
-
 class _OneByOne(_OnBroker, MissingColumnSuite):
     """Messages of a schema, framed or not: each is a row."""
 
@@ -142,17 +138,13 @@ class _OneByOne(_OnBroker, MissingColumnSuite):
 
 class TestAvroMessages(_OneByOne):
     format = "avro"
-    is_framed = False
+    is_framed = True
 
     def schema(
         self, place: Path, number: int | None
     ) -> tuple[Callable[[Any], bytes], Path, dict[str, str]]:
         path = avro_file(place / "row.avsc", avro_schema(COLUMNS))
         return avro_writer(path, number), path, {}
-
-
-class TestFramedAvroMessages(TestAvroMessages):
-    is_framed = True
 
 
 class TestProtobufMessages(_OneByOne):
@@ -173,10 +165,6 @@ class TestProtobufMessages(_OneByOne):
                 filled = pa.array([each or [] for each in column.to_pylist()], column.type)
                 table = table.set_column(place, table.schema.names[place], filled)
         return table
-
-
-class TestFramedProtobufMessages(TestProtobufMessages):
-    is_framed = True
 
 
 class _Rows(Batch):
