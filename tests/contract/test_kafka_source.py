@@ -127,7 +127,7 @@ class _OneByOne(_OnBroker, MissingColumnSuite):
             ),
             writer,
         )
-        files = {"schema_files": {7: path.name}} if self.is_framed else {"schema_file": path.name}
+        files = {"schema_ids": {7: path.name}} if self.is_framed else {"schema_file": path.name}
         return {**self.options(), **files, **more}
 
     def schema(

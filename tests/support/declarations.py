@@ -206,7 +206,7 @@ def declarations() -> dict[str, Value]:
     }
     files["sources/framed.yaml"] = copy.deepcopy(files["sources/kafka.yaml"])
     framed = files["sources/framed.yaml"]["options"]
-    framed |= {"format": "avro", "schema_files": {"7": "click.avsc"}}
+    framed |= {"format": "avro", "schema_ids": {"7": "click.avsc"}}
     del framed["schema_file"], framed["message_type"]
     files["pipelines/ads.yaml"] = _PIPELINE
     for rule in ("greater_than", "less_than"):

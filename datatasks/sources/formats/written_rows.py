@@ -117,7 +117,7 @@ class WrittenDecoder(Decoder):
         reader = self._readers.get(schema_id)
         if reader is None:
             known = ", ".join(map(str, list(self._readers)[:_SHOWN_IDS]))
-            raise ValueError(f"its schema has id {schema_id}, and schema_files has {known}")
+            raise ValueError(f"its schema has id {schema_id}, and schema_ids has {known}")
         if reader.problem:
             raise ValueError(reader.problem)
         taken = reader.fixed_bytes + len(payload) * reader.bytes_each

@@ -43,7 +43,7 @@ class KafkaKind(SourceKind):
                 "the project"
             ),
         )
-        schema_files: dict[SchemaId, Text] = Field(
+        schema_ids: dict[SchemaId, Text] = Field(
             default_factory=dict,
             description=(
                 "Instead of schema_file, for messages framed as a schema registry's clients do: "
@@ -81,12 +81,12 @@ class KafkaKind(SourceKind):
         @model_validator(mode="after")
         def _one_way(self) -> Self:
             is_written = self.format in {"protobuf", "avro"}
-            if is_written and bool(self.schema_file) == bool(self.schema_files):
+            if is_written and bool(self.schema_file) == bool(self.schema_ids):
                 raise ValueError(
-                    f"format {self.format} needs `schema_file`, or `schema_files` where messages "
+                    f"format {self.format} needs `schema_file`, or `schema_ids` where messages "
                     "begin with the id of their schema"
                 )
-            if not is_written and (self.schema_file or self.schema_files):
+            if not is_written and (self.schema_file or self.schema_ids):
                 raise ValueError(f"format {self.format} has no schema files: messages say theirs")
             if (self.format == "protobuf") != bool(self.message_type):
                 raise ValueError("`message_type` belongs to format protobuf, which needs it")

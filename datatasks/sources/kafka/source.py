@@ -87,7 +87,7 @@ class KafkaSource(KafkaKind, Source):
         try:
             self._decoder([])
         except ConfigError as error:  # of a schema file
-            key = "schema_file" if self.options.schema_file else "schema_files"
+            key = "schema_file" if self.options.schema_file else "schema_ids"
             return [Finding(("options", key), "unreadable", str(error))]
         values = self._sample(topic)
         if not values:
@@ -231,7 +231,7 @@ class KafkaSource(KafkaKind, Source):
         options = self.options
         if not options.schema_file:
             files: dict[int | None, Path] = {
-                number: self.root / path for number, path in options.schema_files.items()
+                number: self.root / path for number, path in options.schema_ids.items()
             }
         else:
             files = {None: self.root / options.schema_file}

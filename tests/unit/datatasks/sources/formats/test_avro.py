@@ -185,7 +185,7 @@ def test_framing_chooses_the_schema(tmp_path: Path) -> None:
     assert decoded.batch.column(0).to_pylist() == [2, 1, 2]
     assert decoded.messages.tolist() == [0, 1, 5]
     assert decoded.bad_messages == {
-        2: "its schema has id 9, and schema_files has 7, 4000000000",
+        2: "its schema has id 9, and schema_ids has 7, 4000000000",
         3: "it does not begin with a zero byte and the id of its schema",
         4: "it does not begin with a zero byte and the id of its schema",
         6: "it does not begin with a zero byte and the id of its schema",

@@ -160,7 +160,7 @@ def test_framing_says_which_type_of_the_file_it_is(tmp_path: Path, before: int) 
     decoded = decode(reader, [message, *odd, message])
     assert decoded.batch.to_pylist() == [{"i": 5}] * 2
     assert decoded.bad_messages == {
-        1: "its schema has id 8, and schema_files has 7",
+        1: "its schema has id 8, and schema_ids has 7",
         2: "its framing names another message type of its schema's file",
         3: "its framing names another message type of its schema's file",
         4: "it does not begin with a zero byte and the id of its schema",

@@ -18,30 +18,30 @@ BASE = {"bootstrap": "localhost:9092", "topic": "clicks"}
         {},
         {"format": "json"},
         {"format": "avro", "schema_file": "a.avsc"},
-        {"format": "avro", "schema_files": {"7": "a.avsc", 8: "b.avsc"}},
+        {"format": "avro", "schema_ids": {"7": "a.avsc", 8: "b.avsc"}},
         {"format": "protobuf", "schema_file": "a.desc", "message_type": "shop.Click"},
-        {"format": "protobuf", "schema_files": {0: "a.desc"}, "message_type": "shop.Click"},
+        {"format": "protobuf", "schema_ids": {0: "a.desc"}, "message_type": "shop.Click"},
     ],
 )
 def test_what_fits_together(options: dict[str, Any]) -> None:
     found = KafkaKind.Options.model_validate(BASE | options)
-    assert all(isinstance(number, int) for number in found.schema_files)
+    assert all(isinstance(number, int) for number in found.schema_ids)
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"format": "avro"}, "format avro needs `schema_file`, or `schema_files`"),
+        ({"format": "avro"}, "format avro needs `schema_file`, or `schema_ids`"),
         (
-            {"format": "avro", "schema_file": "a", "schema_files": {1: "b"}},
-            "format avro needs `schema_file`, or `schema_files`",
+            {"format": "avro", "schema_file": "a", "schema_ids": {1: "b"}},
+            "format avro needs `schema_file`, or `schema_ids`",
         ),
         ({"format": "json", "schema_file": "a"}, "format json has no schema files"),
-        ({"schema_files": {1: "a"}}, "format arrow-ipc has no schema files"),
+        ({"schema_ids": {1: "a"}}, "format arrow-ipc has no schema files"),
         ({"format": "protobuf", "schema_file": "a"}, "`message_type` belongs to format protobuf"),
         ({"format": "json", "message_type": "a"}, "`message_type` belongs to format protobuf"),
-        ({"format": "avro", "schema_files": {-1: "a"}}, "greater than or equal to 0"),
-        ({"format": "avro", "schema_files": {2**32: "a"}}, "less than 4294967296"),
+        ({"format": "avro", "schema_ids": {-1: "a"}}, "greater than or equal to 0"),
+        ({"format": "avro", "schema_ids": {2**32: "a"}}, "less than 4294967296"),
         ({"library": "librdkafka"}, "'kafka-python' or 'confluent-kafka'"),
     ],
 )
