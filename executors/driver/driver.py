@@ -13,6 +13,7 @@ from pathlib import Path
 
 from forebay.config.registry import kind_named
 from forebay.config.sources import SourceSpec
+from forebay.datatasks.lags import commit_group
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
@@ -51,7 +52,7 @@ class Driver:
             lambda window, generation: ServedWindow(ledger, window, generation, names, job),
             job.failover.heartbeat_timeout.total_seconds(),
         )
-        commits = SealCommitter(f"forebay.{pipeline.name}", committing_sources(request))
+        commits = SealCommitter(commit_group(pipeline.name), committing_sources(request))
         self._service = DriverService(self.state, commits)
         threads = _SPARE_THREADS + 2 * job.roles.data.count
         self._server = RpcServer(job_dir, "driver", self._service.methods, threads)

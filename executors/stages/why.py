@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from forebay.config.windows import first_window_key, is_warm_start
 from forebay.datatasks.changes import changes_since
+from forebay.datatasks.lags import Lag, lags_of
 from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import last_failure, why_not_planned
@@ -34,6 +35,7 @@ State = Literal[
 
 _TRAIN_AGAIN = "train it again with the data as it is now"
 _TRAIN_FROM = "train it together with the windows before it"
+_DONE = frozenset({"trained", "stale", "data changed", "not over"})
 _CAUSED_BY_DATA = {NotReadyError.exit_code, DataError.exit_code}
 
 
@@ -41,6 +43,7 @@ class Why(Message):
     """One window's state, the reason for it, and what a person does next (empty: nothing).
 
     command: what is typed for that, where it is a command: one that this state accepts.
+    lags: of the streams, while the window is not trained.
     """
 
     window: str
@@ -49,6 +52,7 @@ class Why(Message):
     next: str = ""
     command: str = ""
     generation: int | None = None
+    lags: tuple[Lag, ...] = ()
 
 
 def why_window(target: StageTarget, clock: Clock) -> Why:
@@ -57,6 +61,15 @@ def why_window(target: StageTarget, clock: Clock) -> Why:
     Raises:
         DataError: when its plan is damaged.
     """
+    found = _why(target, clock)
+    if found.state in _DONE:
+        return found
+    project = target.project
+    lags = lags_of(project.root, target.pipeline, project.sources, clock())
+    return found.model_copy(update={"lags": tuple(lags)})
+
+
+def _why(target: StageTarget, clock: Clock) -> Why:
     plan = target.ledger.latest_plan(target.key)
     link = target.chain.newest(target.key)
     jobs = jobs_with_window(target.home, target.pipeline.name, target.key, target.line)

@@ -9,6 +9,8 @@ import typer
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat
 
+_LAGS_SHOWN = 16
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -39,6 +41,11 @@ def why(
         return
     shown.line(f"window {found.window}: {found.state}")
     shown.line(found.reason)
+    behind = sorted(found.lags, key=lambda lag: (not lag.problem, -lag.count))
+    for lag in behind[:_LAGS_SHOWN]:
+        shown.line(lag.text)
+    if len(behind) > _LAGS_SHOWN:
+        shown.line(f"{len(behind) - _LAGS_SHOWN} more partitions: --output json")
     if found.next:
         shown.line(f"next: {found.next}")
     if found.command:

@@ -22,7 +22,10 @@ class Extra:
 EXTRAS: Mapping[str, Extra] = MappingProxyType(
     {
         "train": Extra("training or scoring a model of kind towers", ("tensorflow",)),
-        "kafka": Extra("reading Kafka", ("kafka",)),
+        "kafka": Extra("reading Kafka", ("kafka", "msgspec")),
+        "confluent": Extra("reading Kafka with confluent-kafka", ("confluent_kafka",)),
+        "avro": Extra("reading Avro messages", ("fastavro",)),
+        "protobuf": Extra("reading protobuf messages", ("google.protobuf",)),
         "postgres": Extra("a home whose facts are on a PostgreSQL server", ("psycopg2",)),
         "s3": Extra("a store or a source at an s3:// address", ("boto3", "s3fs")),
         "iceberg": Extra("reading Iceberg", ("pyiceberg",)),
@@ -37,7 +40,14 @@ EXTRAS: Mapping[str, Extra] = MappingProxyType(
 
 def missing_modules(name: str) -> list[str]:
     """The modules of an extra that cannot be found. Nothing is imported."""
-    return [module for module in EXTRAS[name].modules if find_spec(module) is None]
+    return [module for module in EXTRAS[name].modules if not _is_found(module)]
+
+
+def _is_found(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of a package that it would be in
+        return False
 
 
 def require_extra(name: str) -> None:

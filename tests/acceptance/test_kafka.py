@@ -59,6 +59,21 @@ def poison(project: Project) -> int:
     return offset
 
 
+def test_why_says_how_far_behind_each_partition_is(project: Project) -> None:
+    assert project.topic is not None
+    ends = independent.kafka_ends(project.topic.bootstrap, project.topic.name)
+    told = project.forebay("why", "ads", WINDOW).stdout
+    for partition in (0, 1):
+        count = f"{ends[partition]:,} messages after what is sealed, the oldest "
+        assert f"clicks, partition {partition}: {count}" in told
+    why = json.loads(project.forebay("why", "ads", WINDOW, "--output", "json").stdout)
+    assert [(each["partition"], each["count"]) for each in why["lags"]] == [
+        ("0", ends[0]),
+        ("1", ends[1]),
+    ]
+    assert all(each["seconds"] > 0 for each in why["lags"])
+
+
 def test_a_poison_message_is_red_and_named(project: Project) -> None:
     offset = poison(project)
     done = failed(project)

@@ -34,7 +34,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 CORE = ""
 USERS_EXTRAS = (
-    *("airflow", "demo", "embedded", "iceberg", "kafka", "postgres", "report", "s3", "train"),
+    *("airflow", "avro", "confluent", "demo", "embedded", "iceberg", "kafka", "postgres"),
+    *("protobuf", "report", "s3", "train"),
 )
 WINDOW = "2026-03-01"
 ROWS = 2_000

@@ -1,4 +1,4 @@
-"""The kind `kafka` passes the contract of sources, in both message formats."""
+"""The kind `kafka` passes the contract of sources, in each message format."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from support.written_messages import (
+    MESSAGE_TYPE,
+    avro_file,
+    avro_schema,
+    descriptor_set,
+    protobuf_fields,
+)
 
-from forebay.datatasks.sources.kafka.producer import publish_batches, publish_rows_json
-from forebay.testing.source_data import NUMBER, Batch, batch
+from forebay.datatasks.sources.kafka.payloads import avro_writer, protobuf_writer
+from forebay.datatasks.sources.kafka.producer import (
+    publish_batches,
+    publish_rows,
+    publish_rows_json,
+)
+from forebay.testing.source_data import COLUMNS, NUMBER, Batch, batch
 from forebay.testing.source_suite import BadRowSuite, MissingColumnSuite, SourceSuite
 
 pytestmark = pytest.mark.kafka
@@ -22,6 +34,7 @@ MICRO_BATCH = 9
 class _OnBroker(SourceSuite):
     kind = "kafka"
     format: ClassVar[str]
+    library: ClassVar[str] = "kafka-python"
 
     @pytest.fixture(autouse=True)
     def _broker(self, kafka_bootstrap: str, new_topic: Callable[..., str]) -> None:
@@ -30,7 +43,15 @@ class _OnBroker(SourceSuite):
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
         self.send(batches)
-        return {"bootstrap": self.bootstrap, "topic": self.topic, "format": self.format}
+        return self.options()
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "bootstrap": self.bootstrap,
+            "topic": self.topic,
+            "format": self.format,
+            "library": self.library,
+        }
 
     def send(self, batches: list[Batch]) -> None:
         raise NotImplementedError
@@ -83,6 +104,67 @@ class TestJsonMessages(_OnBroker, BadRowSuite):
             for row, number in zip(good.table.to_pylist(), numbers, strict=True)
         ]
         return [_Rows(good.published, rows)]
+
+
+class TestArrowMessagesByConfluent(TestArrowMessages):
+    library = "confluent-kafka"
+
+
+class _OneByOne(_OnBroker, MissingColumnSuite):
+    """Messages of a schema, framed or not: each is a row."""
+
+    is_framed: ClassVar[bool]
+
+    def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
+        writer, path, more = self.schema(place, 7 if self.is_framed else None)
+        publish_rows(
+            self.bootstrap,
+            self.topic,
+            (
+                (row, each.published + timedelta(seconds=number), number % PARTITIONS)
+                for each in batches
+                for number, row in enumerate(each.table.to_pylist())
+            ),
+            writer,
+        )
+        files = {"schema_ids": {7: path.name}} if self.is_framed else {"schema_file": path.name}
+        return {**self.options(), **files, **more}
+
+    def schema(
+        self, place: Path, number: int | None
+    ) -> tuple[Callable[[Any], bytes], Path, dict[str, str]]:
+        raise NotImplementedError
+
+
+class TestAvroMessages(_OneByOne):
+    format = "avro"
+    is_framed = True
+
+    def schema(
+        self, place: Path, number: int | None
+    ) -> tuple[Callable[[Any], bytes], Path, dict[str, str]]:
+        path = avro_file(place / "row.avsc", avro_schema(COLUMNS))
+        return avro_writer(path, number), path, {}
+
+
+class TestProtobufMessages(_OneByOne):
+    format = "protobuf"
+    is_framed = False
+
+    def schema(
+        self, place: Path, number: int | None
+    ) -> tuple[Callable[[Any], bytes], Path, dict[str, str]]:
+        path = place / "row.desc"
+        path.write_bytes(descriptor_set(protobuf_fields(COLUMNS)))
+        return protobuf_writer(path, MESSAGE_TYPE, number), path, {"message_type": MESSAGE_TYPE}
+
+    def held(self, table: pa.Table) -> pa.Table:
+        """A repeated field that is not there has no values."""
+        for place, column in enumerate(table.columns):
+            if pa.types.is_list(column.type):
+                filled = pa.array([each or [] for each in column.to_pylist()], column.type)
+                table = table.set_column(place, table.schema.names[place], filled)
+        return table
 
 
 class _Rows(Batch):

@@ -35,6 +35,7 @@ BROUGHT_BY = {
     "airflow": "apache-airflow",
     "attrs": "apache-airflow",
     "botocore": "boto3",
+    "googleapis-common-protos": "protobuf",  # both bring modules of `google`
     "s3transfer": "boto3",
     "pendulum": "apache-airflow",
     "uvicorn": "apache-airflow",

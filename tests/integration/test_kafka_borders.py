@@ -19,7 +19,8 @@ from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
-from forebay.datatasks.sources.kafka.producer import ipc_message, publish_batches
+from forebay.datatasks.sources.kafka.payloads import ipc_message
+from forebay.datatasks.sources.kafka.producer import publish_batches
 from forebay.errors import DataError
 from forebay.home.database import close_databases, database_of
 from forebay.home.paths import Home

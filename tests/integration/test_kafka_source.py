@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.projects import Topic
-from support.topic_changes import recreate
+from support.topic_changes import delete_before, recreate
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
@@ -21,9 +21,9 @@ from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
 from forebay.datatasks.sources.kafka.client import Cluster
+from forebay.datatasks.sources.kafka.payloads import ipc_message
 from forebay.datatasks.sources.kafka.producer import (
     create_topic,
-    ipc_message,
     publish,
     publish_batches,
 )
@@ -219,6 +219,31 @@ def test_committed_offsets_are_the_sealed_positions(
         source.commit(GROUP, progress)
         source.commit(GROUP, progress)
         assert cluster.committed(GROUP, found) == {0: 4, 1: 5}
+
+
+def test_lag_is_what_comes_after_the_sealed_positions(
+    kafka_bootstrap: str, new_topic: NewTopic, opened: Callable[..., KafkaSource]
+) -> None:
+    topic = new_topic(3)
+    assert [each.count for each in opened(topic).lag(GROUP)] == [0, 0, 0]
+    sent = [(batch_of(n, n + 2), START + n * HOUR, n % 2) for n in range(20)]
+    publish_batches(kafka_bootstrap, topic, sent)
+    source = opened(topic)
+    assert (source.offset_unit, opened(topic, options={"format": "json"}).offset_unit) == (
+        "messages",
+        "rows",
+    )
+    never = source.lag(GROUP)
+    assert [(each.partition, each.count) for each in never] == [("0", 10), ("1", 10), ("2", 0)]
+    assert [each.oldest for each in never] == [START, START + HOUR, None]
+    tasks = tasks_of(source.scan(DAYS), DAYS, 0)
+    source.commit(GROUP, {t.task_id: (t, Position(4 + 6 * n, 0)) for n, t in enumerate(tasks)})
+    lags = source.lag(GROUP)
+    assert [each.count for each in lags] == [6, 0, 0]
+    assert [each.oldest for each in lags] == [START + 8 * HOUR, None, None]
+    delete_before(Topic(kafka_bootstrap, topic), 7)
+    assert [each.count for each in source.lag(GROUP)] == [3, 0, 0]
+    assert opened("no-such-topic").lag(GROUP) == []
 
 
 def test_a_topic_that_does_not_exist(

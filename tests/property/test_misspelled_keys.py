@@ -106,9 +106,13 @@ def test_letters_left_out_or_swapped() -> None:
 def required(key: Key) -> set[str]:
     """Keys without which the model's file is not valid; each kind in use has options.
 
-    A dataset has one label or several.
+    A dataset has one label or several; what Kafka's messages are says which schemas they have.
     """
-    either = {"SourceSpec": {"options"}, "DatasetSpec": {"label", "named_labels"}}
+    either = {
+        "SourceSpec": {"options"},
+        "DatasetSpec": {"label", "named_labels"},
+        "KafkaOptions": {"format", "schema_file", "schema_ids", "message_type"},
+    }
     extra = either.get(key.definition, set())
     return set(schema()["$defs"][key.definition].get("required", [])) | extra
 

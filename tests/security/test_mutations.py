@@ -14,6 +14,8 @@ from support.hostile.command import require_read
 COUNTS = {
     "arrow": 30_000,
     "json": 60_000,
+    "avro": 15_000,
+    "protobuf": 15_000,
     "record_batch": 6_000,
     "segment": 2_500,
     "parquet": 1_500,

@@ -44,7 +44,10 @@ _OPTIONS: dict[str, Value] = {
         "close_delay": "2m",
         "timestamp_jump_max": "30m",
         "topic": "clicks",
-        "format": "json",
+        "format": "protobuf",
+        "schema_file": "click.desc",
+        "message_type": "shop.Click",
+        "library": "confluent-kafka",
         "message_rows_max": 1000,
         "message_bytes_max": 65536,
         "client": {"security_protocol": "SSL"},
@@ -201,6 +204,10 @@ def declarations() -> dict[str, Value]:
         f"sources/{kind}.yaml": {"kind": kind, "options": options, **_SOURCE}
         for kind, options in _OPTIONS.items()
     }
+    files["sources/framed.yaml"] = copy.deepcopy(files["sources/kafka.yaml"])
+    framed = files["sources/framed.yaml"]["options"]
+    framed |= {"format": "avro", "schema_ids": {"7": "click.avsc"}}
+    del framed["schema_file"], framed["message_type"]
     files["pipelines/ads.yaml"] = _PIPELINE
     for rule in ("greater_than", "less_than"):
         other = copy.deepcopy(_PIPELINE)

@@ -92,6 +92,19 @@ class Description:
 
 
 @dataclass(frozen=True)
+class PartitionLag:
+    """How far what is sealed of a partition is behind its end.
+
+    count: offsets that come after it. oldest: the time of the first record among them; None where
+    there is none, or nobody wrote it down.
+    """
+
+    partition: str
+    count: int
+    oldest: datetime | None
+
+
+@dataclass(frozen=True)
 class Scan:
     """Result of one pass over the storage for many spans.
 
@@ -273,6 +286,22 @@ class Source(SourceKind, ABC):
             group: name under which the positions are kept, one for each pipeline.
             progress: by task id, the task and its first row that is not sealed.
         """
+
+    @property
+    def offset_unit(self) -> str:
+        """What the storage's offsets count, in words."""
+        return "rows"
+
+    def lag(self, group: str) -> list[PartitionLag]:  # noqa: ARG002 - kinds override it
+        """How far what was committed under this name is behind the end of each partition.
+
+        Called by `forebay why`, never while a window is planned or read. Override it where `commit`
+        tells the storage positions.
+
+        Raises:
+            InfrastructureError: when the storage does not answer.
+        """
+        return []
 
     def close(self) -> None:
         """Give connections back. Called once, last, never while a chunk is being read.

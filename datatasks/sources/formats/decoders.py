@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.formats.decoder import USUAL_LIMITS, Decoder, MessageLimits
+from forebay.datatasks.sources.formats.written import Written
+from forebay.datatasks.sources.formats.written_rows import WrittenDecoder
 from forebay.errors import ConfigError
+from forebay.system.extras import require_extra
 
 _DECODERS: Mapping[str, str] = {
     "arrow-ipc": "forebay.datatasks.sources.formats.arrow_ipc:ArrowDecoder",
     "json": "forebay.datatasks.sources.formats.json_rows:JsonDecoder",
+}
+# Formats whose messages only their schema tells how to read, and the extra of each.
+_WRITTEN: Mapping[str, str] = {
+    "avro": "forebay.datatasks.sources.formats.avro_rows:AvroDecoder",
+    "protobuf": "forebay.datatasks.sources.formats.protobuf_rows:ProtobufDecoder",
 }
 
 
@@ -20,13 +28,20 @@ def decoder_named(
     columns: Sequence[str],
     declared: Mapping[str, ColumnType],
     limits: MessageLimits = USUAL_LIMITS,
+    written: Written | None = None,
 ) -> Decoder:
-    """The decoder of a format.
+    """The decoder of a format. written: the schemas of its messages, where it has such.
 
     Raises:
-        ConfigError: when no decoder has this name.
+        ConfigError: when no decoder has this name, or a schema cannot be used.
+        MissingExtraError: when the format's library is not installed.
     """
+    if name in _WRITTEN:
+        require_extra(name)
+        by_schema: type[WrittenDecoder] = pkgutil.resolve_name(_WRITTEN[name])
+        return by_schema(columns, declared, limits, written)
     if name not in _DECODERS:
-        raise ConfigError(f"there is no message format {name!r}: known are {', '.join(_DECODERS)}")
+        known = ", ".join([*_DECODERS, *_WRITTEN])
+        raise ConfigError(f"there is no message format {name!r}: known are {known}")
     decoder: type[Decoder] = pkgutil.resolve_name(_DECODERS[name])
     return decoder(columns, declared, limits)

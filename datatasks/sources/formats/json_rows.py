@@ -1,24 +1,23 @@
 """Format `json`: each message is one JSON object, a row. A missing key is a null.
 
-`JsonDecoder._slow` is the definition: plain Python, message by message. Arrow's JSON reader is the
-fast path; it sees only messages that both read alike, and when it refuses a group, the definition
-decides for each message of it. It must never see a top-level value that is no object: `null`
-ends the process inside Arrow (seen with pyarrow 26).
+msgspec reads each message alone, and makes objects of the wanted columns only. What it refuses is
+read by the definition (`json_values`), which says why: an odd message costs its neighbours nothing.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.json as paj
+import pyarrow.compute as pc
 
-from forebay.config.base import parse_instant
-from forebay.config.sources import LIST_ITEMS, ColumnType
+from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.common.chunks import without_columns
+from forebay.datatasks.sources.common.times import as_utc
 from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
@@ -28,22 +27,31 @@ from forebay.datatasks.sources.formats.decoder import (
     Decoder,
     MessageLimits,
 )
-from forebay.system.instants import to_us
+from forebay.datatasks.sources.formats.json_values import (
+    DIGITS_MAX,
+    json_object,
+    json_value,
+    refusal,
+)
 
-_NESTING_MAX = 100
-_INT64 = range(-(2**63), 2**63)
-_EXACT = 2**53
-_SHOWN_MAX = 60
-# Arrow's reader keeps a text in memory that it does not check to have got: out of it, the process
-# dies.
-_FAST_BYTES_MAX = 256 << 10
-# What Python takes at most for a character of a text, should one of them be no ASCII, and for each
-# sign that begins or parts values.
-_CHARACTER_BYTES = 5
-# Of so many digits Python makes no float, or no number at all; Arrow makes an infinite one.
-_LONG_NUMBER = b"0" * 300
+# msgspec passes over numbers of any length; Python makes none of more digits.
+_DIGITS = b"0" * (DIGITS_MAX + 1)
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
-_SIGN_BYTES = {b",": 48, b":": 104, b"[": 96, b"{": 96}
+# Arrow's calendar is longer than Python's, where any zone may move an instant by a day.
+_CALENDAR_US = range(-62_135_510_400_000_000, 253_402_128_000_000_000)
+_INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_READ_AS: Mapping[ColumnType, Any] = {
+    ColumnType.STRING: str | None,
+    ColumnType.INT: _INT64 | None,
+    ColumnType.FLOAT: float | None,
+    ColumnType.BOOL: bool | None,
+    ColumnType.TIMESTAMP: _INT64 | str | None,
+    ColumnType.LIST_STRING: list[str | None] | None,
+    ColumnType.LIST_INT: list[_INT64 | None] | None,
+    ColumnType.LIST_FLOAT: list[float | None] | None,
+}
+_REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_Rows = dict[int, Any]
 
 
 class JsonDecoder(Decoder):
@@ -59,220 +67,149 @@ class JsonDecoder(Decoder):
     ) -> None:
         """Decode `columns`, whose types are in `declared`."""
         super().__init__(columns, declared, limits)
-        # Timestamp columns whose last seen values were numbers: only tells the fast path what to
-        # try, the outcome does not depend on it.
-        self._numbers: frozenset[str] = frozenset()
+        fields = {f"column_{index}": name for index, name in enumerate(columns)}
+        wanted = [(field, _READ_AS[declared[name]], None) for field, name in fields.items()]
+        row = msgspec.defstruct("Row", wanted, rename=fields, gc=False)
+        self._decode = msgspec.json.Decoder(row).decode
+        self._fields = [attrgetter(field) for field in fields]
 
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         """See `Decoder.decode`."""
-        bad = {n: why for n, value in enumerate(values) if (why := _refusal(value, self.limits))}
-        kept = [(n, value) for n, value in enumerate(values) if value is not None and n not in bad]
-        batch = self._fast([value for _, value in kept])
-        if batch is None:
-            batch, reasons = self._slow([value for _, value in kept])
-            bad.update({kept[index][0]: reason for index, reason in reasons.items()})
-            kept = [pair for index, pair in enumerate(kept) if index not in reasons]
-        messages = np.array([n for n, _ in kept], np.int64)
-        yield Decoded(batch, messages, np.zeros(len(kept), np.int64), (len(values), 0), bad)
+        bad: dict[int, str] = {}
+        fast, defined = self._objects(values, bad)
+        batch = _in_memory(self._fast_batch, fast, bad)
+        numbers = np.array(list(fast), np.int64)
+        if defined:
+            others = _in_memory(self._defined_batch, defined, bad)
+            numbers = np.array([*fast, *defined], np.int64)
+            order = np.argsort(numbers)
+            batch = pa.concat_batches([batch, others]).take(pa.array(order))
+            numbers = numbers[order]
+        if not self.columns:
+            batch = without_columns(len(numbers))
+        yield Decoded(batch, numbers, np.zeros_like(numbers), (len(values), 0), bad)
 
     def described(self, value: bytes) -> dict[str, str]:
         """See `Decoder.described`."""
         try:
-            found = _object(value)
+            found = json_object(value)
         except (ValueError, MemoryError):
             return {}
         return {key: type(each).__name__ for key, each in found.items()}
 
-    def _fast(self, objects: list[bytes]) -> pa.RecordBatch | None:
-        """Arrow's reader over all messages at once; None when it refuses one of them."""
-        longest = max(map(len, objects), default=0)
-        if not longest or not self.columns or longest > _FAST_BYTES_MAX:
-            return None
-        joined = b"\n".join(objects)
-        if longest >= len(_LONG_NUMBER) and _LONG_NUMBER in joined.translate(_AS_ZEROS):
-            return None
-        stored = [
-            (each.name, pa.int64() if each.name in self._numbers else each.type)
-            for each in self.schema
-        ]
-        try:
-            joined.decode()  # Arrow does not look into the columns that it leaves out
-            table = paj.read_json(
-                pa.BufferReader(joined),
-                read_options=paj.ReadOptions(use_threads=False, block_size=len(joined) + 1),
-                parse_options=paj.ParseOptions(
-                    explicit_schema=pa.schema(stored), unexpected_field_behavior="ignore"
-                ),
-            )
-            if table.num_rows != len(objects):
-                return None
-            arrays = [self._instants(table.column(name), name) for name in self.columns]
-        except (pa.ArrowException, UnicodeDecodeError, MemoryError):
-            return None
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _instants(self, column: pa.ChunkedArray, name: str) -> pa.Array:
-        array = column.combine_chunks()
-        if name in self._numbers:
-            array = array.cast(pa.timestamp("ms", tz="UTC")).cast(self.schema.field(name).type)
-        return array
-
-    def _slow(self, objects: Sequence[bytes]) -> tuple[pa.RecordBatch, dict[int, str]]:
-        """Message by message: the rows that can be read, and why the others cannot."""
-        bad: dict[int, str] = {}
-        rows: list[list[Any]] = []
-        found: dict[str, Any] = {}
-        for index, value in enumerate(objects):
+    def _objects(self, values: Sequence[bytes | None], bad: dict[int, str]) -> tuple[_Rows, _Rows]:
+        """Messages that msgspec reads, and those that the definition does; others are bad."""
+        fast: _Rows = {}
+        defined: _Rows = {}
+        for number, value in enumerate(values):
             try:
-                found = _object(value)
-                rows.append([self._value(name, found.get(name)) for name in self.columns])
+                if value is None:
+                    bad[number] = NO_VALUE
+                elif reason := refusal(value, self.limits):
+                    bad[number] = reason
+                elif (row := self._fast(value)) is not None:
+                    fast[number] = row
+                else:
+                    defined[number] = self._defined(value)
             except ValueError as error:
-                bad[index] = str(error)[:REASON_MAX]
+                bad[number] = str(error)[:REASON_MAX]
             except MemoryError:
-                bad[index] = OUT_OF_MEMORY
-        self._numbers = frozenset(
-            name
-            for name in self.columns
-            if self.declared[name] is ColumnType.TIMESTAMP and _is_number(found.get(name))
-        )
-        if not self.columns:
-            return without_columns(len(rows)), bad
+                bad[number] = OUT_OF_MEMORY
+        return fast, defined
+
+    def _fast(self, value: bytes) -> Any:  # noqa: ANN401 - an object of msgspec's
+        """The wanted values of a message; None where the definition has to look at it."""
+        if len(value) >= len(_DIGITS) and _DIGITS in value.translate(_AS_ZEROS):
+            return None
         try:
-            return self._batch(rows), bad
-        except MemoryError:
-            return self._batch(self._held(rows, bad, len(objects))), bad
+            if not value.isascii():
+                value.decode()  # msgspec does not look into the texts that it leaves out
+            return self._decode(value)
+        except _REFUSALS:
+            return None
 
-    def _held(self, rows: list[list[Any]], bad: dict[int, str], count: int) -> list[list[Any]]:
-        """Rows that memory holds one by one; the others are bad messages too."""
-        held = []
-        for index, row in zip([n for n in range(count) if n not in bad], rows, strict=True):
+    def _fast_batch(self, rows: _Rows, bad: dict[int, str]) -> pa.RecordBatch:
+        """Those rows; the ones with a text that is no time are taken out of them, and are bad."""
+        objects = list(rows.values())
+        arrays: list[pa.Array] = []
+        odd: dict[int, str] = {}
+        for name, field, each in zip(self.columns, self._fields, self.schema, strict=True):
+            values = list(map(field, objects))
+            if self.declared[name] is not ColumnType.TIMESTAMP:
+                arrays.append(pa.array(values, each.type))
+            elif (array := _instants(values)) is not None:
+                arrays.append(array)
+            else:
+                array, reasons = self._defined_instants(name, values)
+                arrays.append(array)
+                odd = reasons | odd
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if not odd:
+            return batch
+        numbers = list(rows)
+        for index, reason in odd.items():
+            bad[numbers[index]] = reason
+            del rows[numbers[index]]
+        return batch.take(pa.array([n for n in range(len(numbers)) if n not in odd], pa.int64()))
+
+    def _defined_instants(
+        self, name: str, values: list[int | str | None]
+    ) -> tuple[pa.Array, dict[int, str]]:
+        """Instants one by one, with nulls for those that are none, and why they are none."""
+        read: list[int | None] = []
+        reasons: dict[int, str] = {}
+        for index, value in enumerate(values):
             try:
-                self._batch([row])
-                held.append(row)
-            except MemoryError:
-                bad[index] = OUT_OF_MEMORY
-        return held
+                read.append(json_value(name, value, self.declared[name]))
+            except ValueError as error:
+                reasons[index] = str(error)[:REASON_MAX]
+                read.append(None)
+        return pa.array(read, self.schema.field(name).type), reasons
 
-    def _batch(self, rows: list[list[Any]]) -> pa.RecordBatch:
+    def _defined(self, value: bytes) -> list[Any]:
+        """The wanted values of a message by the definition; ValueError says what is wrong."""
+        found = json_object(value)
+        return [json_value(name, found.get(name), self.declared[name]) for name in self.columns]
+
+    def _defined_batch(self, rows: _Rows, _bad: dict[int, str]) -> pa.RecordBatch:
         arrays = [
-            pa.array([row[index] for row in rows], each.type)
+            pa.array([row[index] for row in rows.values()], each.type)
             for index, each in enumerate(self.schema)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _value(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        """A value in the declared type; ValueError where it does not fit."""
-        declared = self.declared[name]
-        try:
-            if value is None:
-                return None
-            if declared in LIST_ITEMS:
-                if not isinstance(value, list):
-                    raise TypeError
-                read = _SCALARS[LIST_ITEMS[declared]]
-                return [None if each is None else read(each) for each in value]
-            return _SCALARS[declared](value)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"column {name!r} as {declared.value}: {_shown(value)}") from None
 
-
-def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _instants(values: list[Any]) -> pa.Array | None:
+    """Instants of texts alone or of numbers alone; None where values are to be read one by one."""
     try:
-        shown = json.dumps(value)
-    except RecursionError:
-        return "it is nested too deeply"
-    return shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
+        if next((type(value) for value in values if value is not None), str) is int:
+            array = pa.array(values, pa.timestamp("ms", tz="UTC"))
+            return array.cast(pa.timestamp("us", tz="UTC"))
+        array = _text_instants(pa.array(values, pa.string()))
+    except pa.ArrowException:
+        return None
+    found = pc.min_max(array.cast(pa.int64())).as_py().values()
+    return array if all(each is None or each in _CALENDAR_US for each in found) else None
 
 
-def _decoded_bytes(value: bytes) -> int:
-    """What a message may take as objects of Python: an estimate, and more than that as a rule."""
-    signs = sum(each * value.count(sign) for sign, each in _SIGN_BYTES.items())
-    return _CHARACTER_BYTES * len(value) + signs
-
-
-def _refusal(value: bytes | None, limits: MessageLimits) -> str:
-    """Why a message cannot even be tried; empty when it is one JSON object or plain broken JSON.
-
-    One opening brace first and the only closing one last: whatever lies between, Arrow meets an
-    object or an error. All others are parsed here first.
-    """
-    if value is None:
-        return NO_VALUE
-    if len(value) * (_CHARACTER_BYTES + max(_SIGN_BYTES.values())) > limits.bytes:
-        refusal = limits.stored_refusal(len(value)) or limits.refusal(1, _decoded_bytes(value))
-        if refusal:
-            return refusal
-    text = value.strip()
-    if text[:1] == b"{" and text.find(b"}") == len(text) - 1 and text.count(b"[") <= _NESTING_MAX:
-        return ""
+def _text_instants(texts: pa.Array) -> pa.Array:
     try:
-        _object(value)
-    except ValueError as error:
-        return str(error)[:REASON_MAX]
+        return texts.cast(pa.timestamp("us", tz="UTC"))  # each has a zone, as a rule
+    except pa.ArrowInvalid:
+        return as_utc(texts)
+
+
+def _in_memory(
+    make: Callable[[_Rows, dict[int, str]], pa.RecordBatch], rows: _Rows, bad: dict[int, str]
+) -> pa.RecordBatch:
+    """The batch of rows. Those that memory does not even hold alone are bad messages too."""
+    try:
+        return make(rows, bad)
     except MemoryError:
-        return OUT_OF_MEMORY
-    return ""
-
-
-def _object(value: bytes) -> dict[str, Any]:
-    """One JSON object, and nothing behind it; ValueError otherwise."""
-    try:
-        found = json.loads(value.decode(), strict=False)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"no UTF-8 text: {error.reason} at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON: {error}") from None
-    except RecursionError:
-        raise ValueError("the JSON is nested too deeply") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"a JSON object is needed, not {type(found).__name__}")
-    return found
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    value.encode()  # half of a surrogate pair is no text
-    return value
-
-
-def _int(value: Any) -> int:  # noqa: ANN401
-    if not _is_number(value) or value != int(value):
-        raise TypeError
-    if isinstance(value, float) and abs(value) > _EXACT:
-        raise ValueError
-    if int(value) not in _INT64:
-        raise OverflowError
-    return int(value)
-
-
-def _float(value: Any) -> float:  # noqa: ANN401
-    if not _is_number(value):
-        raise TypeError
-    return float(value)
-
-
-def _bool(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _timestamp(value: Any) -> int:  # noqa: ANN401
-    """Microseconds since 1970."""
-    if _is_number(value):
-        return _int(_int(value) * 1000)
-    return to_us(parse_instant(_text(value)))
-
-
-_SCALARS: Mapping[ColumnType, Callable[[Any], Any]] = {
-    ColumnType.STRING: _text,
-    ColumnType.INT: _int,
-    ColumnType.FLOAT: _float,
-    ColumnType.BOOL: _bool,
-    ColumnType.TIMESTAMP: _timestamp,
-}
+        for number in list(rows):
+            try:
+                make({number: rows[number]}, {})
+            except MemoryError:
+                bad[number] = OUT_OF_MEMORY
+                del rows[number]
+    return make(rows, bad)

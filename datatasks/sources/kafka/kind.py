@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from forebay.config.registry import SourceKind
 from forebay.datatasks.sources.common.option_types import (
@@ -14,6 +14,8 @@ from forebay.datatasks.sources.common.option_types import (
     StreamOptions,
     Text,
 )
+
+SchemaId = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class KafkaKind(SourceKind):
@@ -30,9 +32,27 @@ class KafkaKind(SourceKind):
         topic: Text = Field(
             description="Name of the topic",
         )
-        format: Literal["arrow-ipc", "json"] = Field(
+        format: Literal["arrow-ipc", "json", "protobuf", "avro"] = Field(
             default="arrow-ipc",
-            description="arrow-ipc: a micro-batch in each message; json: one row",
+            description="arrow-ipc: a micro-batch in each message; the others: one row",
+        )
+        schema_file: Text | None = Field(
+            default=None,
+            description=(
+                "Schema of protobuf messages (a descriptor set) or Avro ones (.avsc), relative to "
+                "the project"
+            ),
+        )
+        schema_ids: dict[SchemaId, Text] = Field(
+            default_factory=dict,
+            description=(
+                "Instead of schema_file, for messages framed as a schema registry's clients do: "
+                "each id, in quotes, with its file"
+            ),
+        )
+        message_type: Text | None = Field(
+            default=None,
+            description="Full name of the protobuf message type, such as shop.Click",
         )
         message_rows_max: int = Field(
             default=MESSAGE_ROWS_MAX,
@@ -46,7 +66,28 @@ class KafkaKind(SourceKind):
             le=1 << 30,
             description="Most bytes of one message, as stored and decoded, and of a record batch",
         )
+        library: Literal["kafka-python", "confluent-kafka"] = Field(
+            default="kafka-python",
+            description=(
+                "What reads records; confluent-kafka (extra confluent) needs less CPU, and does "
+                "not bound what a record batch decompresses to"
+            ),
+        )
         client: dict[str, Scalar] = Field(
             default_factory=dict,
             description="Further options of the Kafka client (security, timeouts)",
         )
+
+        @model_validator(mode="after")
+        def _one_way(self) -> Self:
+            is_written = self.format in {"protobuf", "avro"}
+            if is_written and bool(self.schema_file) == bool(self.schema_ids):
+                raise ValueError(
+                    f"format {self.format} needs `schema_file`, or `schema_ids` where messages "
+                    "begin with the id of their schema"
+                )
+            if not is_written and (self.schema_file or self.schema_ids):
+                raise ValueError(f"format {self.format} has no schema files: messages say theirs")
+            if (self.format == "protobuf") != bool(self.message_type):
+                raise ValueError("`message_type` belongs to format protobuf, which needs it")
+            return self

@@ -1,18 +1,17 @@
-"""Publishes rows to Kafka as Forebay's sources read them: Arrow micro-batches, or JSON rows.
+"""Publishes rows to Kafka as Forebay's sources read them: Arrow micro-batches, or single rows.
 
 For the log kind see `forebay.datatasks.sources.log.writer.LogWriter`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
-from typing import Any
+from datetime import datetime
 
 import pyarrow as pa
 
 from forebay.datatasks.sources.kafka.client import Cluster, kafka_library, new_client, wait_for_port
+from forebay.datatasks.sources.kafka.payloads import Row, RowWriter, ipc_message, json_message
 from forebay.errors import InfrastructureError
 from forebay.system.instants import to_us
 
@@ -65,14 +64,24 @@ def publish_batches(
     return publish(bootstrap, topic, messages)
 
 
-def publish_rows_json(
+def publish_rows(
     bootstrap: str,
     topic: str,
-    rows: Iterable[tuple[Mapping[str, Any], datetime, int]],
+    rows: Iterable[tuple[Row, datetime, int]],
+    writer: RowWriter,
 ) -> int:
-    """Send each (row, publication time, partition) as one `json` message."""
-    messages = ((json_message(row), at, partition) for row, at, partition in rows)
+    """Send each (row, publication time, partition) as one message.
+
+    writer: what makes a message of a row: `json_message`, or what `avro_writer` and
+    `protobuf_writer` of `forebay.datatasks.sources.kafka.payloads` give.
+    """
+    messages = ((writer(row), at, partition) for row, at, partition in rows)
     return publish(bootstrap, topic, messages)
+
+
+def publish_rows_json(bootstrap: str, topic: str, rows: Iterable[tuple[Row, datetime, int]]) -> int:
+    """Send each (row, publication time, partition) as one `json` message."""
+    return publish_rows(bootstrap, topic, rows, json_message)
 
 
 def publish(
@@ -117,22 +126,3 @@ def publish(
     finally:
         producer.close()
     return len(sent)
-
-
-def ipc_message(rows: pa.RecordBatch | pa.Table) -> bytes:
-    """Rows as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write(rows)
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def json_message(row: Mapping[str, Any]) -> bytes:
-    """A row as JSON; instants become ISO 8601 texts."""
-    return json.dumps(row, default=_iso, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _iso(value: object) -> str:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} is no JSON value")

@@ -186,6 +186,15 @@ class _Reading:
             )
 
 
+def deleted_records(stretch: Stretch, error: object) -> DataError:
+    """The error of a stretch whose first records are gone."""
+    return DataError(
+        f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
+        f"{stretch.end} were planned, and records of them are deleted (retention, or a "
+        f"truncated log): {error}. Forget the window, and declare `starts` behind it in the source"
+    )
+
+
 def _hasten_metadata(consumer: Any) -> None:  # noqa: ANN401
     """A new consumer asks for its topic 0.1 s after its first request: a back-off without option.
 
@@ -205,12 +214,7 @@ def _named_errors(access: Access, stretch: Stretch) -> Iterator[None]:
         errors.NoOffsetForPartitionError,
         errors.LogTruncationError,
     ) as error:
-        raise DataError(
-            f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
-            f"{stretch.end} were planned, and records of them are deleted (retention, or a "
-            f"truncated log): {error}. Forget the window, and declare `starts` behind it in the "
-            "source"
-        ) from error
+        raise deleted_records(stretch, error) from error
     except errors.CorruptRecordError as error:
         raise DataError(f"topic {stretch.topic}, partition {stretch.partition}: {error}") from error
     except errors.KafkaError as error:

@@ -13,6 +13,7 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import (
     Description,
     Finding,
+    PartitionLag,
     Readiness,
     Scan,
     Source,
@@ -21,15 +22,19 @@ from forebay.datatasks.sources.common.base import (
 from forebay.datatasks.sources.common.chunks import empty_chunk, joined
 from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
+from forebay.datatasks.sources.formats.written import Written
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
+from forebay.datatasks.sources.kafka.confluent import read_messages_confluent
 from forebay.datatasks.sources.kafka.kind import KafkaKind
+from forebay.datatasks.sources.kafka.lag import partition_lags
+from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
 from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
-from forebay.errors import DataError
+from forebay.errors import ConfigError, DataError
 from forebay.system.instants import shown_instant
 
 _SAMPLE_MESSAGES = 20
@@ -79,6 +84,11 @@ class KafkaSource(KafkaKind, Source):
         if topic is None:
             guess = nearest(self.options.topic, self._cluster.topic_names())
             return [Finding(("options", "topic"), "nothing-matched", self._no_topic(), guess)]
+        try:
+            self._decoder([])
+        except ConfigError as error:  # of a schema file
+            key = "schema_file" if self.options.schema_file else "schema_ids"
+            return [Finding(("options", key), "unreadable", str(error))]
         values = self._sample(topic)
         if not values:
             return []
@@ -150,7 +160,7 @@ class KafkaSource(KafkaKind, Source):
         last = empty_chunk(columns, self.spec.columns, Position(row_range.end, 0))
         version = TopicVersion.of_text(row_range.version)
         planned = PlannedStretch(self._cluster, stretch, version)
-        found = planned.checked(read_messages(self.access, stretch))
+        found = planned.checked(self._messages(stretch))
         yield from joined(maker.chunks(found), chunk_rows, last)
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
@@ -176,7 +186,7 @@ class KafkaSource(KafkaKind, Source):
             "partition": int(partition),
             "offset": position.part,
         }
-        if self.options.format != "json":
+        if self.options.format == "arrow-ipc":
             place["row"] = position.row
         return place
 
@@ -190,13 +200,42 @@ class KafkaSource(KafkaKind, Source):
         if offsets:
             self._cluster.commit(group, offsets)
 
+    @property
+    def offset_unit(self) -> str:
+        """See `Source.offset_unit`."""
+        return "messages" if self.options.format == "arrow-ipc" else "rows"
+
+    def lag(self, group: str) -> list[PartitionLag]:
+        """See `Source.lag`. Markers of transactions count as what they stand among."""
+        topic = self._cluster.topic(self.options.topic)
+        return [] if topic is None else partition_lags(self._cluster, self.access, topic, group)
+
     def close(self) -> None:
         """See `Source.close`."""
         self._cluster.close()
 
     def _decoder(self, columns: Sequence[str]) -> Decoder:
         limits = MessageLimits(self.options.message_rows_max, self.options.message_bytes_max)
-        return decoder_named(self.options.format, columns, self.spec.columns, limits)
+        return decoder_named(
+            self.options.format, columns, self.spec.columns, limits, self._written()
+        )
+
+    def _messages(self, stretch: Stretch) -> Iterator[Messages]:
+        """The messages of a stretch, read by the library that the options name."""
+        if self.options.library == "confluent-kafka":
+            return read_messages_confluent(self.access, stretch)
+        return read_messages(self.access, stretch)
+
+    def _written(self) -> Written | None:
+        """The schemas of messages, where the format has such."""
+        options = self.options
+        if not options.schema_file:
+            files: dict[int | None, Path] = {
+                number: self.root / path for number, path in options.schema_ids.items()
+            }
+        else:
+            files = {None: self.root / options.schema_file}
+        return Written(files, options.message_type or "") if files else None
 
     def _bad(self, columns: Sequence[str], values: Sequence[bytes]) -> dict[int, str]:
         """Messages that these columns cannot be read of, or not in each row, and why."""
@@ -217,7 +256,7 @@ class KafkaSource(KafkaKind, Source):
             )
             values = [
                 value
-                for messages in read_messages(self.access, stretch)
+                for messages in self._messages(stretch)
                 for value in messages.values
                 if value is not None
             ]

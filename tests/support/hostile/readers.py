@@ -31,6 +31,7 @@ from support.hostile.bytes_changed import Places, changed
 from support.hostile.json_objects import changed_object
 from support.hostile.record_batches import changed_batch, stored
 from support.hostile.tables import DECLARED, odd, plain
+from support.hostile.written import changed_message, written_by
 
 DAY = Interval(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
 Reader = Callable[[random.Random, Path], str]
@@ -44,6 +45,16 @@ def read_arrow(chance: random.Random, _folder: Path) -> str:
 def read_json(chance: random.Random, _folder: Path) -> str:
     """The same for JSON."""
     return _between(chance, "json", changed_object(chance), b'{"i": 1}')
+
+
+def read_avro(chance: random.Random, folder: Path) -> str:
+    """The same for Avro, framed or not."""
+    return _written_between(chance, "avro", folder)
+
+
+def read_protobuf(chance: random.Random, folder: Path) -> str:
+    """The same for protobuf."""
+    return _written_between(chance, "protobuf", folder)
 
 
 def read_batch(chance: random.Random, _folder: Path) -> str:
@@ -113,6 +124,8 @@ def _footer_reader() -> FooterReader:
 READERS: Mapping[str, Reader] = {
     "arrow": read_arrow,
     "json": read_json,
+    "avro": read_avro,
+    "protobuf": read_protobuf,
     "record_batch": read_batch,
     "segment": read_segment,
     "parquet": read_parquet,
@@ -130,8 +143,24 @@ def _decoder(format_name: str, number: int) -> Decoder:
     return decoder_named(format_name, columns, DECLARED)
 
 
+def _written_between(chance: random.Random, format_name: str, folder: Path) -> str:
+    written = written_by(format_name, folder, is_framed=chance.random() < 0.5)
+    value = changed_message(written, chance)
+    number = chance.randrange(32)
+    key = (format_name, folder, written.is_framed, number)
+    if key not in _WRITTEN_DECODERS:
+        columns = random.Random(number).sample(list(DECLARED), 1 + number % len(DECLARED))
+        _WRITTEN_DECODERS[key] = decoder_named(
+            format_name, columns, DECLARED, written=written.schemas
+        )
+    return _between_sound(_WRITTEN_DECODERS[key], value, written.sound)
+
+
 def _between(chance: random.Random, format_name: str, value: bytes, sound: bytes) -> str:
-    decoder = _decoder(format_name, chance.randrange(32))
+    return _between_sound(_decoder(format_name, chance.randrange(32)), value, sound)
+
+
+def _between_sound(decoder: Decoder, value: bytes, sound: bytes) -> str:
     rows = 0
     reason = ""
     for decoded in decoder.decode([sound, value, sound]):
@@ -231,6 +260,7 @@ def task_of(path: str, end: int, rows: int) -> DataTask:
 _MADE: dict[Path, list[tuple[Path, Original]]] = {}
 _MADE_PARQUET: list[tuple[int, Original]] = []
 _FOOTERS: dict[str, bytes] = {}
+_WRITTEN_DECODERS: dict[tuple[str, Path, bool, int], Decoder] = {}
 
 
 def _segments(folder: Path) -> list[tuple[Path, Original]]:

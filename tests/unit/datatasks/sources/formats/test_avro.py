@@ -1,0 +1,270 @@
+"""Format `avro`: values of every type, framing, schemas that are refused, and broken messages."""
+
+from __future__ import annotations
+
+import json
+import struct
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.written_messages import avro_file, avro_schema
+
+from forebay.config.sources import ColumnType
+from forebay.datatasks.sources.formats.avro_schema import AvroSchema, SchemaError
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
+from forebay.datatasks.sources.formats.decoders import decoder_named
+from forebay.datatasks.sources.formats.written import Written, framed
+from forebay.datatasks.sources.kafka.payloads import avro_writer
+from forebay.errors import ConfigError
+
+COLUMNS = {
+    "i": ColumnType.INT,
+    "f": ColumnType.FLOAT,
+    "s": ColumnType.STRING,
+    "b": ColumnType.BOOL,
+    "t": ColumnType.TIMESTAMP,
+    "ls": ColumnType.LIST_STRING,
+    "li": ColumnType.LIST_INT,
+    "lf": ColumnType.LIST_FLOAT,
+}
+AT = datetime(2013, 6, 1, 7, 30, 0, 123456, tzinfo=UTC)
+ROW: dict[str, Any] = {
+    "i": -(2**63),
+    "f": 2.5,
+    "s": "wörd\n",
+    "b": True,
+    "t": AT,
+    "ls": ["a", None],
+    "li": [1, None],
+    "lf": [0.5, 1.0],
+}
+NOTHING = dict.fromkeys(COLUMNS)
+
+
+def decoder_of(folder: Path, schema: Any, columns: dict[str, ColumnType], **more: Any) -> Decoder:
+    path = avro_file(folder / "row.avsc", schema)
+    return decoder_named("avro", list(columns), columns, written=Written({None: path}), **more)
+
+
+def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
+    (decoded,) = reader.decode(values)
+    assert decoded.end == (len(values), 0)
+    return decoded
+
+
+def record(*fields: tuple[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": "Row",
+        "fields": [{"name": name, "type": kind} for name, kind in fields],
+    }
+
+
+def plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without logical types, so that numbers are written as they are."""
+    found: dict[str, Any] = AvroSchema(json.dumps(schema).encode()).plain
+    return {key: value for key, value in found.items() if not key.startswith("__")}
+
+
+def test_values_of_every_type_and_their_nulls(tmp_path: Path) -> None:
+    schema = avro_schema(COLUMNS)
+    write = avro_writer(avro_file(tmp_path / "row.avsc", schema))
+    reader = decoder_of(tmp_path, schema, COLUMNS)
+    decoded = decode(reader, [write(ROW), None, write(NOTHING), write(ROW)])
+    assert decoded.batch.to_pylist() == [ROW, NOTHING, ROW]
+    assert decoded.messages.tolist() == [0, 2, 3]
+    assert decoded.bad_messages == {1: "the message has no value"}
+    some = decoder_of(tmp_path, schema, {"s": ColumnType.STRING, "i": ColumnType.INT})
+    assert decode(some, [write(ROW)]).batch.to_pylist() == [{"s": "wörd\n", "i": -(2**63)}]
+    assert decode(decoder_of(tmp_path, schema, {}), [write(ROW)] * 3).batch.num_rows == 3
+    assert decode(some, []).batch.num_rows == 0
+    assert reader.described(write(ROW))["t"] == "null | timestamp-micros"
+    assert reader.described(b"") == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "declared", "wanted"),
+    [
+        ({"type": "long", "logicalType": "timestamp-millis"}, 1500, "timestamp", 1_500_000),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, 7, "timestamp", 7),
+        ({"type": "long", "logicalType": "timestamp-nanos"}, 7999, "timestamp", 7),
+        ("long", 1500, "timestamp", 1_500_000),
+        ("string", "1970-01-01T00:00:01Z", "timestamp", 1_000_000),
+        ("int", 5, "float", 5.0),
+        (["int", "double"], 2**60 + 1, "float", float(2**60)),
+        ({"type": "array", "items": ["long", "float"]}, [1, 0.5], "list<float>", [1.0, 0.5]),
+        ({"type": "enum", "name": "E", "symbols": ["a", "b"]}, "b", "string", "b"),
+        ({"type": "int", "logicalType": "date"}, 5, "int", 5),
+        ("null", None, "string", None),
+    ],
+)
+def test_stored_types(tmp_path: Path, kind: Any, value: Any, declared: str, wanted: Any) -> None:
+    schema = record(("x", "long"), ("a", kind), ("y", "string"))
+    write = avro_writer(avro_file(tmp_path / "row.avsc", plain(schema)))
+    reader = decoder_of(tmp_path, schema, {"a": ColumnType(declared)})
+    found = decode(reader, [write({"x": 1, "a": value, "y": "z"})]).batch.column(0)
+    if declared == "timestamp":
+        found = found.cast("int64")
+    assert found.to_pylist() == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "says"),
+    [
+        ("bytes", "string", "column 'a' is stored as bytes, which cannot be read as string"),
+        (["null", "int", "string"], "int", "stored as null | int | string, which cannot"),
+        ({"type": "map", "values": "int"}, "list<int>", "stored as map<int>"),
+        ({"type": "array", "items": "string"}, "list<int>", "stored as array<string>"),
+        ("double", "int", "stored as double, which cannot be read as int"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4}, "float", "decimal"),
+    ],
+)
+def test_types_that_no_column_has(tmp_path: Path, kind: Any, declared: str, says: str) -> None:
+    reader = decoder_of(tmp_path, record(("a", kind)), {"a": ColumnType(declared)})
+    assert says in decode(reader, [b"\0"]).bad_messages[0]
+
+
+def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
+    reader = decoder_of(tmp_path, record(("price", "int")), {"prise": ColumnType.INT})
+    assert (
+        "there is no column 'prise': did you mean 'price'?"
+        in decode(reader, [b"\2"]).bad_messages[0]
+    )
+
+
+def one_field(kind: Any) -> bytes:
+    return json.dumps(record(("a", kind))).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{", "no Avro schema"),
+        (b'"int"', "a row is a record"),
+        (b"[" * 100_000, "no Avro schema"),
+        (one_field("nothing"), "no Avro schema"),
+        (one_field(["null", "Row"]), "inside of itself"),
+        (one_field({"type": "array", "items": "null"}), "take no bytes"),
+        (
+            one_field({"type": "array", "items": {"type": "fixed", "name": "F", "size": 4}}),
+            "take no bytes",
+        ),
+        (
+            one_field({"type": "array", "items": {"type": "record", "name": "E", "fields": []}}),
+            "take no bytes",
+        ),
+    ],
+)
+def test_schemas_that_are_not_read(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "row.avsc"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=says) as error:
+        decoder_named("avro", [], {}, written=Written({None: path}))
+    assert str(path) in str(error.value)
+
+
+def test_a_schema_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        decoder_named("avro", [], {}, written=Written({None: tmp_path / "none.avsc"}))
+
+
+def test_framing_chooses_the_schema(tmp_path: Path) -> None:
+    old = avro_file(tmp_path / "old.avsc", record(("i", "int")))
+    new = avro_file(tmp_path / "new.avsc", record(("s", "string"), ("i", ["null", "long"])))
+    reader = decoder_named("avro", ["i"], COLUMNS, written=Written({7: old, 4_000_000_000: new}))
+    first = avro_writer(old, 7)({"i": 1})
+    second = avro_writer(new, 4_000_000_000)({"s": "x", "i": 2})
+    assert first[:5] == b"\0\0\0\0\x07"
+    odd = framed(9, first[5:])
+    decoded = decode(reader, [second, first, odd, b"\1" + first[1:], b"\0", second, b""])
+    assert decoded.batch.column(0).to_pylist() == [2, 1, 2]
+    assert decoded.messages.tolist() == [0, 1, 5]
+    assert decoded.bad_messages == {
+        2: "its schema has id 9, and schema_ids has 7, 4000000000",
+        3: "it does not begin with a zero byte and the id of its schema",
+        4: "it does not begin with a zero byte and the id of its schema",
+        6: "it does not begin with a zero byte and the id of its schema",
+    }
+
+
+def test_messages_that_are_no_record(tmp_path: Path) -> None:
+    schema = record(
+        ("s", "string"), ("e", {"type": "enum", "name": "E", "symbols": ["a"]}), ("f", "double")
+    )
+    write = avro_writer(avro_file(tmp_path / "row.avsc", schema))
+    good = write({"s": "word", "e": "a", "f": 0.5})
+    reader = decoder_of(tmp_path, schema, {"s": ColumnType.STRING})
+    odd = {
+        "nothing": b"",
+        "cut": good[:-1],
+        "cut in the text": good[:3],
+        "more": good + b"\0",
+        "a negative length": b"\1" + good[1:],
+        "a huge length": b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f" + good[1:],
+        "an endless number": b"\x80" * 1000,
+        "no UTF-8": b"\x02\xff" + good[5:],
+        "no symbol": good[:5] + b"\x08" + good[6:],
+    }
+    for value in odd.values():
+        decoded = decode(reader, [good, value, good])
+        assert decoded.batch.to_pylist() == [{"s": "word"}] * 2
+        assert decoded.bad_messages[1].startswith("no record of its schema: ")
+
+
+def test_a_value_that_does_not_fit_is_a_bad_row(tmp_path: Path) -> None:
+    schema = record(("t", {"type": "long", "logicalType": "timestamp-millis"}), ("i", "int"))
+    write = avro_writer(avro_file(tmp_path / "row.avsc", plain(schema)))
+    reader = decoder_of(tmp_path, schema, {"t": ColumnType.TIMESTAMP, "i": ColumnType.INT})
+    decoded = decode(reader, [write({"t": n, "i": 5}) for n in (1, 2**62, 3)])
+    assert list(decoded.bad_rows) == [1]
+    assert decoded.batch.column(1).to_pylist() == [5, 5, 5]
+
+
+def test_more_than_the_limit_is_not_read(tmp_path: Path) -> None:
+    schema = record(("li", {"type": "array", "items": "long"}))
+    write = avro_writer(avro_file(tmp_path / "row.avsc", schema))
+    columns = {"li": ColumnType.LIST_INT}
+    reader = decoder_of(tmp_path, schema, columns, limits=MessageLimits(bytes=1 << 20))
+    small, large = write({"li": [1] * 10}), write({"li": [1] * 20_000})
+    decoded = decode(reader, [small, large, bytes(2 << 20), small])
+    assert decoded.batch.num_rows == 2
+    assert "and message_bytes_max is 1,048,576" in decoded.bad_messages[1]
+    assert "it has 2,097,152 bytes" in decoded.bad_messages[2]
+    claimed = b"\xfe\xff\xff\xff\x0f" + b"\2" * 100  # of two billions, a hundred are there
+    assert "too early" in decode(reader, [claimed]).bad_messages[0]
+
+
+_SCHEMA = avro_schema(COLUMNS)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_any_change_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    write = avro_writer(avro_file(folder / "any.avsc", _SCHEMA))
+    reader = decoder_of(folder, _SCHEMA, COLUMNS)
+    good = write(ROW)
+    message = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(message)))
+        part = data.draw(st.one_of(st.binary(max_size=9), st.just(struct.pack("<q", -1))))
+        message[at : at + data.draw(st.integers(0, 4))] = part
+    together = decode(reader, [good, bytes(message), good])
+    together.batch.validate(full=True)
+    others = together.batch.filter(pa.array(together.messages != 1))
+    assert others.to_pylist() == [ROW, ROW]
+    alone = decode(reader, [bytes(message)])
+    assert list(alone.bad_messages.values()) == list(together.bad_messages.values())
+    assert list(alone.bad_rows.values()) == list(together.bad_rows.values())
+
+
+def test_a_schema_error_is_a_value_error() -> None:
+    with pytest.raises(SchemaError):
+        AvroSchema(b"")

@@ -1,0 +1,67 @@
+"""Lags of a pipeline's sources: which are asked, for what group, and what people are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from forebay.datatasks import lags
+from forebay.datatasks.lags import Lag, lags_of
+from forebay.datatasks.sources.common.base import PartitionLag
+from forebay.errors import InfrastructureError
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def source_of(bounded: bool, lag: Callable[[str], list[PartitionLag]]) -> Any:
+    return SimpleNamespace(bounded=bounded, offset_unit="rows", lag=lag, close=lambda: None)
+
+
+def test_each_stream_is_asked_for_the_group_of_its_pipeline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def behind(group: str) -> list[PartitionLag]:
+        asked.append(group)
+        return [
+            PartitionLag("0", 5, NOW - timedelta(seconds=90)),
+            PartitionLag("1", 7, None),
+            PartitionLag("2", 3, NOW + timedelta(seconds=5)),
+        ]
+
+    def down(group: str) -> list[PartitionLag]:
+        raise InfrastructureError(f"no broker for {group}")
+
+    def never(group: str) -> list[PartitionLag]:
+        raise AssertionError(group)
+
+    sources = {
+        "history": source_of(True, never),
+        "clicks": source_of(False, behind),
+        "views": source_of(False, down),
+        "log": source_of(False, lambda _: []),
+    }
+    monkeypatch.setattr(lags, "open_source", lambda spec, _root: spec)
+    pipeline: Any = SimpleNamespace(name="ads", source_names=list(sources))
+    found = lags_of(Path(), pipeline, sources, NOW)
+    assert asked == ["forebay.ads"]
+    assert [(each.source, each.partition, each.count, each.seconds) for each in found] == [
+        ("clicks", "0", 5, 90.0),
+        ("clicks", "1", 7, None),
+        ("clicks", "2", 3, 0.0),
+        ("views", "", 0, None),
+    ]
+    assert [each.text for each in found] == [
+        "clicks, partition 0: 5 rows after what is sealed, the oldest 90 s old",
+        "clicks, partition 1: 7 rows after what is sealed",
+        "clicks, partition 2: 3 rows after what is sealed, the oldest 0 s old",
+        "views: its lag is not known: no broker for forebay.ads",
+    ]
+    nothing = Lag(source="clicks", partition="3", unit="rows")
+    assert nothing.text == "clicks, partition 3: nothing after what is sealed"
