@@ -30,10 +30,10 @@ _APART = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length"
 
 
 @contextmanager
-def serving_history(root: Path) -> Iterator[DataPath]:
+def serving_history(root: Path, transport: str = "flight") -> Iterator[DataPath]:
     """A driver and a data executor that serve inside the block."""
     write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
-    pipeline = ads_pipeline()
+    pipeline = ads_pipeline(transport=transport)
     del pipeline["dataset"]["streams"]["clicks"]
     made = DataPath.of(root, pipeline, {"history": history_source()})
     made.plan("2026-03-01", "2026-03-01")
