@@ -90,12 +90,14 @@ class PackedFrameServer:
             if len(self._streams) >= _STREAMS_MAX:
                 return f"{_STREAMS_MAX} streams are open already"
             self._streams.add(connection)
-        threading.Thread(
-            target=self._serve,
-            args=(connection, hello.epoch),
-            name=f"frames-{hello.epoch}",
-            daemon=True,
-        ).start()
+        arguments, name = (connection, hello.epoch), f"frames-{hello.epoch}"
+        thread = threading.Thread(target=self._serve, args=arguments, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # who takes callers in must not end of it
+            with self._lock:
+                self._streams.discard(connection)
+            return f"no stream can be served: {error}"
         return ""
 
     def _serve(self, connection: socket.socket, epoch: int) -> None:

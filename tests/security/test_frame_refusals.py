@@ -12,16 +12,18 @@ from pathlib import Path
 import psutil
 import pytest
 from support.data_path import Counter, DataPath
-from support.frame_callers import answer_to, hello, words_of
 from support.memory_peak import MemoryPeak
 from support.strangers import (
     EMPTY_SETTINGS,
     PREFACE,
+    answer_to,
     connected,
+    hello,
     serving_history,
     sockets_of,
     token_of,
     until,
+    words_of,
 )
 
 NO_TOKEN = "this socket wants its process's token"

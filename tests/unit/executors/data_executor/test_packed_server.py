@@ -9,9 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support.frame_callers import answer_to, hello, words_of
 from support.served_rows import SCHEMA, batch_of_lists, head_of
-from support.strangers import connected, sockets_of, token_of, until
+from support.strangers import answer_to, connected, hello, sockets_of, token_of, until, words_of
 
 from forebay.executors.data_executor.packed_server import PackedFrameServer
 from forebay.executors.wire.frames.format import CREDIT, HEADER_BYTES
@@ -112,3 +111,16 @@ def test_a_caller_may_say_all_at_once(path: Path) -> None:
         client.sendall(hello(token_of(path), 1, FINGERPRINT) + CREDIT.pack(3))
         magic = client.recv(8)
     assert struct.unpack("<8s", magic) == (b"\x8eFBFRAME",)
+
+
+def test_without_a_thread_the_caller_is_told_and_the_next_one_heard(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    said = hello(token_of(path), 0, FINGERPRINT)
+    with monkeypatch.context() as changed:
+        changed.setattr(threading.Thread, "start", no_thread)
+        assert answer_to(path, said) == "no stream can be served: can't start new thread"
+    assert answer_to(path, said) == "epoch 0 is not to be had"
