@@ -1,4 +1,4 @@
-"""Packed frames over a Unix socket: rows arrive where the step reads them, at aligned addresses."""
+"""Frames over a Unix socket, packed: rows come in as arrays at aligned addresses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from forebay.executors.wire.sockets import JobSocket, dial
 
 
 class PackedTransport:
-    """Packed frames of a job's data executors."""
+    """Opens streams of packed frames from a job's data executors."""
 
     def __init__(self, job_dir: Path, schema: pa.Schema, blocks_kept: int) -> None:
         """The executors are those of the job in this folder, and serve rows of this schema.
