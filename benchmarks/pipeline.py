@@ -79,7 +79,7 @@ def decode(files: list[Path], batch_rows: int) -> int:
 class Roles:
     """A driver and a data executor on a job of their own, and a reader in this process."""
 
-    def __init__(self, root: Path, home: Home, windows: int, transport: str) -> None:
+    def __init__(self, root: Path, home: Home, windows: int, transport: str = "flight") -> None:
         project = load_project(root / "config")
         declared = project.pipeline("criteo")
         job = declared.job.model_copy(update={"transport": transport})
