@@ -1,11 +1,12 @@
 """Rows per second and CPU microseconds per row, from bare decode to a trained model.
 
-Three variants on the same generated rows, interleaved in every round:
+Variants on the same generated rows, interleaved in every round:
 
 - `decode`: pyarrow alone reads all columns of the window's files, one thread.
-- `transfer`: driver + data executor -> this process, which counts rows (a trivial step).
-- `training`: the same path, and every minibatch trains the towers (TensorFlow); not with
-  `--no-training`.
+- `flight`, `frames`: driver + data executor -> this process, which counts rows (a trivial step), by
+  each transport; `--transport` takes one of them alone.
+- `training`: the path by the last of them, and every minibatch trains the towers (TensorFlow); not
+  with `--no-training`.
 
 `--shape` says which rows: `criteo.py` has the shapes.
 
@@ -28,7 +29,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import criteo
-import psutil
 import pyarrow.parquet as pq
 
 from forebay.config.columns import declared_columns
@@ -44,6 +44,8 @@ from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
+
+TRANSPORTS = ["flight", "frames"]
 
 
 @dataclass
@@ -61,8 +63,8 @@ class Measure:
 
 
 def cpu_seconds(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
+    """Of all threads, to the nanosecond: the kernel's clock of a process (clock_getcpuclockid)."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 def decode(files: list[Path], batch_rows: int) -> int:
@@ -77,9 +79,11 @@ def decode(files: list[Path], batch_rows: int) -> int:
 class Roles:
     """A driver and a data executor on a job of their own, and a reader in this process."""
 
-    def __init__(self, root: Path, home: Home, windows: int) -> None:
+    def __init__(self, root: Path, home: Home, windows: int, transport: str = "flight") -> None:
         project = load_project(root / "config")
-        self.pipeline: PipelineSpec = project.pipeline("criteo")
+        declared = project.pipeline("criteo")
+        job = declared.job.model_copy(update={"transport": transport})
+        self.pipeline: PipelineSpec = declared.model_copy(update={"job": job})
         keys = self.pipeline.dataset.grid.between("2026-03-01", f"2026-03-{windows:02d}")
         self.report = plan_windows(
             project.root, self.pipeline, project.sources, Ledger(home, "criteo"), keys,
@@ -168,6 +172,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="rows in one window")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shape", choices=criteo.SHAPES, default="criteo")
+    parser.add_argument("--transport", choices=TRANSPORTS, nargs="*", default=TRANSPORTS)
     parser.add_argument("--no-training", action="store_true")
     options = parser.parse_args()
     print(f"load at start: {os.getloadavg()}; {os.cpu_count()} cores")
@@ -176,36 +181,44 @@ def main() -> None:
         shape = criteo.SHAPES[options.shape]
         windows = 2 * (options.rounds + 1)
         criteo.write(root, options.rows, windows, shape=shape)
-        roles = Roles(root, Home(root / "home"), windows)
-        learner = None if options.no_training else towers(roles)
+        paths = {
+            name: Roles(root, Home(root / f"home-{name}"), windows, name)
+            for name in options.transport
+        }
+        trained = list(paths.values())[-1]
+        learner = None if options.no_training else towers(trained)
         counter = CountingLearner(1)
-        names = ["decode", "transfer", *([] if learner is None else ["training"])]
-        measures = {name: Measure() for name in names}
+        measures: dict[str, Measure] = {}
         try:
             for number in range(options.rounds + 1):
                 files = sorted((root / "data").glob(f"date=2026-03-{2 * number + 1:02d}/*"))
-                results = {
-                    "decode": timed(lambda files=files: decode(files, shape.minibatch_rows)),
-                    "transfer": roles.consume(2 * number, counter),
-                }
+                results = {"decode": timed(lambda files=files: decode(files, shape.minibatch_rows))}
+                # No transport is always the one that finds the files' pages warm.
+                for name in sorted(paths, reverse=number % 2 == 1):
+                    results[name] = paths[name].consume(2 * number, counter)
                 if learner is not None:
-                    results["training"] = roles.consume(2 * number + 1, learner)
+                    results["training"] = trained.consume(2 * number + 1, learner)
                 if number:  # the first round warms caches and traces graphs
                     for name, result in results.items():
-                        measures[name].add(*result)
+                        measures.setdefault(name, Measure()).add(*result)
         finally:
-            roles.close()
+            for each in paths.values():
+                each.close()
     print(f"load at end: {os.getloadavg()}; {options.rounds} rounds of {options.rows:,} rows")
     for name, measure in measures.items():
         show(name, measure)
-    ratio = statistics.median(measures["transfer"].rows_per_second) / statistics.median(
-        measures["decode"].rows_per_second
-    )
-    print(f"transfer / decode  {ratio:.2f} of the bare rate")
-    bare = statistics.median(measures["decode"].cpu["reader"])
+    for name in paths:
+        compare(name, measures[name], measures["decode"])
+
+
+def compare(name: str, measure: Measure, decoded: Measure) -> None:
+    """Say what a transport takes, as a share of what bare decode does in the same rounds."""
+    rates = [statistics.median(each.rows_per_second) for each in (measure, decoded)]
+    print(f"{name} / decode  {rates[0] / rates[1]:.2f} of the bare rate")
     for process in ("executor", "trainer"):
-        cpu = statistics.median(measures["transfer"].cpu[process])
-        print(f"{process} / decode  {cpu / bare:.2f} of the bare CPU")
+        pairs = zip(measure.cpu[process], decoded.cpu["reader"], strict=True)
+        ratio = statistics.median(one / bare for one, bare in pairs)
+        print(f"{name}: {process} / decode  {ratio:.2f} of the bare CPU")
 
 
 if __name__ == "__main__":

@@ -235,6 +235,11 @@ class JobSpec(Spec):
         default=BuffersSpec(),
         description="Bounds of the data path",
     )
+    transport: Literal["flight", "frames"] = Field(
+        default="flight",
+        description="How rows come to the trainer: by Arrow Flight (`flight`), or packed as the "
+        "step reads them (`frames`), which costs the trainer less CPU",
+    )
     failover: FailoverSpec = Field(
         default=FailoverSpec(),
         description="What happens when processes die or hang",

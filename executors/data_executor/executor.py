@@ -16,7 +16,7 @@ from pathlib import Path
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
-from forebay.executors.data_executor.flight_server import FrameServer, FrameSource
+from forebay.executors.data_executor.frame_server import frame_server_of
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
 from forebay.executors.data_executor.task_runner import Outcome
 from forebay.executors.job.endpoints import mark_registered
@@ -25,6 +25,7 @@ from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
+from forebay.executors.wire.frames.base import FrameSource
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
@@ -68,7 +69,7 @@ class DataExecutor:
         self._readers = Readers(request)
         self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
         schema = served_schema(self._readers.layout, self._readers.times)
-        self._server = FrameServer(job_dir, index, schema, self._claim)
+        self._server = frame_server_of(pipeline.job, job_dir, index, schema, self._claim)
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None
         self._last = False
@@ -110,6 +111,7 @@ class DataExecutor:
             self._closed = True
             self._changed.notify_all()
         self._switch(None)
+        self._server.close()
         self._client.close()
         self._readers.close()
 

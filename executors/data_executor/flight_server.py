@@ -7,31 +7,19 @@ binding, and no second thread for each stream.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 from pyarrow import flight
 from pydantic import ValidationError
 
+from forebay.executors.wire.frames.base import Claim
+from forebay.executors.wire.limits import POLL_SECONDS
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
 from forebay.executors.wire.sockets import listen
 from forebay.executors.wire.tokens import HEADER, is_allowed
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
-
-POLL_SECONDS = 0.1  # how soon a handler sees that its caller is gone
-
-
-class FrameSource(Protocol):
-    """One epoch's minibatches."""
-
-    def next(self, timeout_seconds: float) -> tuple[FrameHead, FrameRows] | None:
-        """The next minibatch; None when none came in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
 
 
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
@@ -47,7 +35,7 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyar
             raise flight.FlightUnauthenticatedError("this socket wants its process's token")
 
 
-class FrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
+class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
     """Serves each epoch's frames once, to one caller, on a socket of its own in the job's folder.
 
     Arrow lets nobody bound the messages and connections of its server, and reads the message of
@@ -59,9 +47,9 @@ class FrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has
         job_dir: Path,
         index: int,
         schema: pa.Schema,
-        claim: Callable[[int], FrameSource | None],
+        claim: Claim,
     ) -> None:
-        """`claim` waits for an epoch and hands out its frames; None when they are not to be had.
+        """Bind the socket.
 
         Raises:
             InfrastructureError: when the job's folder cannot hold the socket.
@@ -77,6 +65,10 @@ class FrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has
     def start(self) -> None:
         """Answer in threads of its own."""
         self._thread.start()
+
+    def close(self) -> None:
+        """Answer no more. Flight waits for streams that are open, and nobody here does."""
+        threading.Thread(target=self.shutdown, name="flight-end", daemon=True).start()
 
     def do_exchange(
         self,

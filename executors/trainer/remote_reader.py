@@ -18,7 +18,8 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer.inbox import Frame, Inbox
-from forebay.executors.wire.frames import FlightTransport, FrameStream, Transport
+from forebay.executors.wire.frames.base import FrameStream
+from forebay.executors.wire.frames.transport import transport_of
 from forebay.executors.wire.messages import (
     Done,
     Opened,
@@ -31,6 +32,8 @@ from forebay.executors.wire.messages import (
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import served_schema
+from forebay.mixture.features.served_times import ServedTimes
 from forebay.system.activities import waiting
 from forebay.system.message import Message
 
@@ -81,18 +84,20 @@ class RemoteReader:
     ) -> None:
         """Read the job's folder; nothing is called before `begin`."""
         request = JobRequest.read(job_dir, "the trainer")
-        job = request.pipeline_spec().job
+        pipeline, specs = request.pipeline_spec(), request.source_specs()
+        job = pipeline.job
         patience = patience_seconds(job)
         self._layout = layout
         self._credits = job.buffers.credits
         self._dead_rows_max = {
             name: spec.dead_letter_rows_max
-            for name, spec in request.source_specs().items()
+            for name, spec in specs.items()
             if name in source_names and spec.dead_letter_rows_max is not None
         }
         self._patience = patience
         self._client = DriverClient(job_dir, patience)
-        self._transport: Transport = FlightTransport(job_dir)
+        schema = served_schema(layout, ServedTimes.of(pipeline, specs))
+        self._transport = transport_of(job, job_dir, schema)
         self._changed = threading.Condition()
         self._opening = threading.Lock()  # one `open` call at a time
         self._session: _Session | None = None

@@ -9,6 +9,14 @@ Options = list[tuple[str, int]]
 MESSAGE_BYTES_MAX = 512 << 20
 # Connections beside those of the callers that are waited for: each role of a job has one.
 _SPARE_CONNECTIONS = 64
+# A frame holds one minibatch: 8,192 rows of 400 bytes are 3 MB.
+FRAME_BYTES_MAX = 1 << 30
+# How long a process of the same machine may take to let itself be called, and to say who calls.
+CONNECT_SECONDS = 5.0
+# How soon a server of frames that has none sees that its caller is gone.
+POLL_SECONDS = 0.1
+# Within a frame, of which the first byte has come or left.
+STALL_SECONDS = 60.0
 # A caller has a few calls under way at most: one of each of its threads.
 _CALLS_MAX = 16
 _FIRST_BYTES_SECONDS = 5

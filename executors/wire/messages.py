@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, NonNegativeInt
 
 from forebay.config.datasets import Feed
 from forebay.datatasks.tasks import DataTask, TaskProgress
@@ -10,6 +12,7 @@ from forebay.system.error_report import ErrorReport
 from forebay.system.message import Message
 
 Progress = dict[str, TaskProgress]
+SourceIndex = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class Done(Message):
@@ -230,7 +233,7 @@ class FrameHead(Message):
     sequence: int
     feed: Feed
     hour: int
-    segments: list[tuple[int, int]]
+    segments: list[tuple[SourceIndex, NonNegativeInt]]
     progress: Progress
 
     @property

@@ -34,22 +34,22 @@ class JobSocket:
     """One end of a socket. Keep it until the server has stopped, or the connection is closed."""
 
     def __init__(self, descriptor: int, name: str, token: str) -> None:
-        """Own `descriptor`, of the folder that holds the socket."""
+        """Own `descriptor`, of the folder that holds the socket. `path` is good in this process."""
         self.address = f"{_SCHEME}{name}"
         self.token = token
-        self._path = f"/proc/self/fd/{descriptor}/{name}"
+        self.path = f"/proc/self/fd/{descriptor}/{name}"
         self._descriptor: int | None = descriptor
         self._lock = threading.Lock()
 
     @property
     def grpc_target(self) -> str:
         """The socket as gRPC names it, in this process."""
-        return f"unix:{self._path}"
+        return f"unix:{self.path}"
 
     @property
     def flight_location(self) -> str:
         """The socket as Arrow Flight names it, in this process."""
-        return f"grpc+unix://{self._path}"
+        return f"grpc+unix://{self.path}"
 
     def close(self) -> None:
         """Give the descriptor back; the socket stays where it is."""

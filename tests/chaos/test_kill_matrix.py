@@ -25,7 +25,9 @@ from forebay.home.paths import Home
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 ROWS = 300_000
 STOPPED_SECONDS = 15.0
-KINDS = ["log", pytest.param("kafka", marks=pytest.mark.kafka)]
+# A log over each transport of frames, and Kafka.
+KINDS = ["log", "frames", pytest.param("kafka", marks=pytest.mark.kafka)]
+TRANSPORTS = pytest.mark.parametrize("transport", ["flight", "frames"])
 # Where a restart has an optimiser and embeddings to restore, not only counts.
 WITH_TOWERS = [*KINDS, "towers"]
 
@@ -44,6 +46,8 @@ def case(request: pytest.FixtureRequest, on_log: Project, tmp_path: Path) -> Kil
     kind = getattr(request, "param", "log")
     if kind == "log":
         return KillCase(Project(on_log.root, ads_pipeline(), home_folder=tmp_path / "home"), ROWS)
+    if kind == "frames":
+        return own_case(on_log, tmp_path, transport="frames")
     if kind == "towers":
         return own_case(on_log, tmp_path, model="towers")
     topic = Topic(
@@ -100,13 +104,17 @@ def test_the_trainer_twice(case: KillCase) -> None:
     case.trainer(times=2)
 
 
-def test_one_of_two_data_executors(on_log: Project, tmp_path: Path) -> None:
-    own_case(on_log, tmp_path, executors=2).data_side("data")
+@TRANSPORTS
+def test_one_of_two_data_executors(on_log: Project, tmp_path: Path, transport: str) -> None:
+    own_case(on_log, tmp_path, executors=2, transport=transport).data_side("data")
 
 
-def test_a_data_executor_that_sleeps_past_its_lease(on_log: Project, tmp_path: Path) -> None:
+@TRANSPORTS
+def test_a_data_executor_that_sleeps_past_its_lease(
+    on_log: Project, tmp_path: Path, transport: str
+) -> None:
     """Nobody restarts it, for it lives; what it served under the lost lease counts no more."""
-    case = own_case(on_log, tmp_path)
+    case = own_case(on_log, tmp_path, transport=transport)
     before: dict[str, int] = {}
 
     def sleep() -> None:

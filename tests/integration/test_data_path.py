@@ -40,11 +40,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def path(data: Path, tmp_path: Path) -> Iterator[DataPath]:
-    """The generated data below a project folder of its own."""
+@pytest.fixture(params=["flight", "frames"])
+def path(data: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DataPath]:
+    """The generated data below a project folder of its own; over each transport."""
     (tmp_path / "data").symlink_to(data / "data")
-    pipeline = ads_pipeline(buffers={"credits": 3, "chunk_rows": 4096, "rows_max": 16_384})
+    buffers = {"credits": 3, "chunk_rows": 4096, "rows_max": 16_384}
+    pipeline = ads_pipeline(buffers=buffers, transport=request.param)
     pipeline["train"]["minibatch_rows"] = 512
     made = DataPath.of(tmp_path, pipeline)
     made.plan("2026-03-01", "2026-03-02")
@@ -292,6 +293,7 @@ def test_a_file_that_vanished_is_tried_again_and_then_named(tmp_path: Path) -> N
         reader.close()
 
 
+@pytest.mark.parametrize("path", ["flight"], indirect=True)  # no row travels
 def test_reports_of_a_lost_lease_are_refused(path: DataPath) -> None:
     path.start("driver")
     client = DriverClient(path.job_dir, 60.0)  # it is starting

@@ -165,6 +165,7 @@ _PIPELINE: Value = {
             "flush_seconds": 0.5,
             "align_hours": 2,
         },
+        "transport": "frames",
         "failover": {
             "restarts_max": 2,
             "heartbeat_timeout": "5s",

@@ -16,6 +16,13 @@ from typing import Self
 
 import grpc
 
+from forebay.executors.wire.frames.format import (
+    HEADER_BYTES,
+    Hello,
+    head_of,
+    pack_hello,
+    read_header,
+)
 from support.data_path import DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
 
@@ -30,10 +37,10 @@ _APART = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length"
 
 
 @contextmanager
-def serving_history(root: Path) -> Iterator[DataPath]:
+def serving_history(root: Path, transport: str = "flight") -> Iterator[DataPath]:
     """A driver and a data executor that serve inside the block."""
     write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
-    pipeline = ads_pipeline()
+    pipeline = ads_pipeline(transport=transport)
     del pipeline["dataset"]["streams"]["clicks"]
     made = DataPath.of(root, pipeline, {"history": history_source()})
     made.plan("2026-03-01", "2026-03-01")
@@ -82,6 +89,37 @@ def connected(path: Path) -> Iterator[socket.socket]:
         client.settimeout(_CALL_SECONDS)
         client.connect(name)
         yield client
+
+
+# Packed frames, without gRPC --------------------------------------------------------------------
+
+
+def hello(token: str, epoch: int = 0, schema: bytes = bytes(32)) -> bytes:
+    """What a trainer says first."""
+    return pack_hello(token, Hello(epoch, schema))
+
+
+def answer_to(path: Path, said: bytes) -> str:
+    """What the socket answers in words; empty when it ends the connection without any."""
+    with connected(path) as client:
+        with suppress(ConnectionError):  # it has read enough
+            client.sendall(said)
+        return words_of(client)
+
+
+def words_of(client: socket.socket) -> str:
+    """All that is answered until the connection ends."""
+    answer = bytearray()
+    with suppress(ConnectionError):
+        while came := client.recv(1 << 16):
+            answer += came
+    if not answer:
+        return ""
+    header = read_header(bytes(answer[:HEADER_BYTES]), 1 << 16)
+    return head_of(header, memoryview(answer)[HEADER_BYTES:]).decode()
+
+
+# gRPC ------------------------------------------------------------------------------------------
 
 
 def answer(
@@ -133,6 +171,7 @@ class Crowd:
     """Strangers at every socket of a job, for as long as the block lasts."""
 
     job_dir: Path
+    transport: str = "flight"
     answers: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
@@ -177,7 +216,8 @@ class Crowd:
             for index in range(40):
                 client = opened.enter_context(connected(path))
                 if index % 2:
-                    client.sendall(PREFACE[: index % len(PREFACE)])
+                    begun = hello("") if self._takes_frames(path) else PREFACE
+                    client.sendall(begun[: index % len(PREFACE)])
             self._over.wait(1.0)
             self._count("half-open", path, "held")
 
@@ -201,7 +241,13 @@ class Crowd:
     def _tokens(self, path: Path) -> None:
         others = [token_of(each) for each in sockets_of(self.job_dir) if each != path]
         for token in (*others, "a-token-that-nobody-has-made", ""):
-            self._count("token", path, answer(path, token).name)
+            if self._takes_frames(path):
+                self._count("token", path, answer_to(path, hello(token)))
+            else:
+                self._count("token", path, answer(path, token).name)
+
+    def _takes_frames(self, path: Path) -> bool:
+        return self.transport == "frames" and path.name.startswith("data")
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:

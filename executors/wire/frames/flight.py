@@ -1,18 +1,17 @@
-"""How frames travel from a data executor to the trainer; Arrow Flight is the first transport."""
+"""Arrow Flight: the transport that Arrow brings with it."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 from pyarrow import flight
 
 from forebay.errors import InfrastructureError
+from forebay.executors.wire.frames.base import Received
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
 from forebay.executors.wire.sockets import dial
 from forebay.executors.wire.tokens import HEADER, bearer
@@ -20,38 +19,6 @@ from forebay.executors.wire.tokens import HEADER, bearer
 _OPTIONS = [("grpc.use_local_subchannel_pool", 1)]  # nothing is shared with earlier connections
 _BROKEN = (flight.FlightError, pa.ArrowException, OSError)
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Received:
-    """A frame as it came: rows (None where only positions moved) and what they are."""
-
-    head: FrameHead
-    batch: pa.RecordBatch | None
-
-
-class FrameStream(Protocol):
-    """Frames of one epoch of one executor. One thread receives; grants may come from others."""
-
-    def receive(self) -> Received | None:
-        """The next frame; None when the executor closed the epoch.
-
-        Raises:
-            InfrastructureError: when the connection broke.
-        """
-
-    def grant(self, credits: int) -> None:  # noqa: A002 - the word of the protocol
-        """Make room for more minibatches. A broken connection is left to `receive` to tell."""
-
-    def close(self) -> None:
-        """Stop: a `receive` under way ends soon."""
-
-
-class Transport(Protocol):
-    """Opens streams of frames."""
-
-    def connect(self, address: str, epoch: int) -> FrameStream:
-        """Open the stream of an epoch; the executor may reach that epoch a moment later."""
 
 
 class FlightTransport:
