@@ -30,7 +30,7 @@ from forebay.operators.runs.stage_request import reprocess_of
 from forebay.system.names import is_name, is_one_line, is_window_key, shown
 
 # What the text parameters of all commands are. Names and windows become parts of paths.
-NAMES = {"pipeline", "source", "line"}
+NAMES = {"pipeline", "source", "line", "job", "process"}
 WINDOWS = {"window", "first", "last"}
 RANGE = {"first": "--from", "last": "--to"}
 # Stored in rows as they are.
@@ -43,6 +43,8 @@ SOUND = {
     "pipeline": "ads",
     "source": "history",
     "line": "main",
+    "job": "ads",
+    "process": "trainer-0",
     "window": "2026-03-01",
     "first": "2026-03-01",
     "last": "2026-03-02",
@@ -128,7 +130,7 @@ def test_every_text_that_a_command_takes_is_known_here() -> None:
     """What is no text is a number, a date, one of a few words, or a path of the caller's choice."""
     assert len(ALL) > 50
     kinds = {each.bare_type() for _, command in commands(APP) for each in command.params}
-    assert kinds == {"str", "Path", "int", "bool", "datetime", "OutputFormat", "SchemaOf"}
+    assert kinds == {"str", "Path", "int", "bool", "datetime", "OutputFormat", "SchemaOf", "Shell"}
     assert {each.name for each in ALL} == NAMES | WINDOWS | LINES_OF_TEXT | OTHERS | CHOSEN
 
 
@@ -156,7 +158,9 @@ def test_no_command_takes_such_a_value(
             continue  # not given
         code = run(parameter.arguments(value))
         said = capsys.readouterr()
-        assert (code, said.out) == (1, ""), f"{parameter} {value!r}: {said}"
+        # `run` says what it is about to read before it looks.
+        out = said.out.removeprefix("reading pipeline ads …\n")
+        assert (code, out) == (1, ""), f"{parameter} {value!r}: {said}"
         assert "unexpected" not in said.err
         named = {parameter.option} if parameter.name in OTHERS else {shown(value)[1:-4]}
         assert any(each in said.err for each in named), f"{parameter} {value!r}: {said.err}"
