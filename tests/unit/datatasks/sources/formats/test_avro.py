@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.message_columns import COLUMNS, NOTHING, ROW
 from support.written_messages import avro_file, avro_schema
 
 from forebay.config.sources import ColumnType
@@ -21,29 +21,6 @@ from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.written import Written, framed
 from forebay.datatasks.sources.kafka.payloads import avro_writer
 from forebay.errors import ConfigError
-
-COLUMNS = {
-    "i": ColumnType.INT,
-    "f": ColumnType.FLOAT,
-    "s": ColumnType.STRING,
-    "b": ColumnType.BOOL,
-    "t": ColumnType.TIMESTAMP,
-    "ls": ColumnType.LIST_STRING,
-    "li": ColumnType.LIST_INT,
-    "lf": ColumnType.LIST_FLOAT,
-}
-AT = datetime(2013, 6, 1, 7, 30, 0, 123456, tzinfo=UTC)
-ROW: dict[str, Any] = {
-    "i": -(2**63),
-    "f": 2.5,
-    "s": "wörd\n",
-    "b": True,
-    "t": AT,
-    "ls": ["a", None],
-    "li": [1, None],
-    "lf": [0.5, 1.0],
-}
-NOTHING = dict.fromkeys(COLUMNS)
 
 
 def decoder_of(folder: Path, schema: Any, columns: dict[str, ColumnType], **more: Any) -> Decoder:

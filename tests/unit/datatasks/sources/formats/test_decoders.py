@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.message_columns import AT, COLUMNS, NOTHING, ROW
 
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
@@ -18,29 +19,6 @@ from forebay.datatasks.sources.formats.json_rows import JsonDecoder
 from forebay.datatasks.sources.formats.json_values import json_object, json_value
 from forebay.datatasks.sources.kafka.payloads import ipc_message, json_message
 from forebay.errors import ConfigError
-
-COLUMNS = {
-    "i": ColumnType.INT,
-    "f": ColumnType.FLOAT,
-    "s": ColumnType.STRING,
-    "b": ColumnType.BOOL,
-    "t": ColumnType.TIMESTAMP,
-    "ls": ColumnType.LIST_STRING,
-    "li": ColumnType.LIST_INT,
-    "lf": ColumnType.LIST_FLOAT,
-}
-AT = datetime(2013, 6, 1, 7, 30, 0, 123456, tzinfo=UTC)
-ROW: dict[str, Any] = {
-    "i": -(2**63),
-    "f": 2.5,
-    "s": "wörd\n",
-    "b": True,
-    "t": AT,
-    "ls": ["a", None],
-    "li": [1, None],
-    "lf": [0.5, 1.0],
-}
-NOTHING = dict.fromkeys(COLUMNS)
 
 
 def decoder(name: str, *columns: str) -> Decoder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.message_columns import COLUMNS
+from support.message_columns import ROW as NULLABLE_ROW
 from support.written_messages import MESSAGE_TYPE, descriptor_set, protobuf_fields
 
 from forebay.config.sources import ColumnType
@@ -20,27 +21,8 @@ from forebay.datatasks.sources.formats.written import Written
 from forebay.datatasks.sources.kafka.payloads import protobuf_writer
 from forebay.errors import ConfigError
 
-COLUMNS = {
-    "i": ColumnType.INT,
-    "f": ColumnType.FLOAT,
-    "s": ColumnType.STRING,
-    "b": ColumnType.BOOL,
-    "t": ColumnType.TIMESTAMP,
-    "ls": ColumnType.LIST_STRING,
-    "li": ColumnType.LIST_INT,
-    "lf": ColumnType.LIST_FLOAT,
-}
-AT = datetime(2013, 6, 1, 7, 30, 0, 123456, tzinfo=UTC)
-ROW: dict[str, Any] = {
-    "i": -(2**63),
-    "f": 2.5,
-    "s": "wörd\n",
-    "b": True,
-    "t": AT,
-    "ls": ["a", "ä"],
-    "li": [1, -1],
-    "lf": [0.5, 1.0],
-}
+# Lists of protobuf hold no nulls.
+ROW = NULLABLE_ROW | {"ls": ["a", "ä"], "li": [1, -1]}
 NOTHING = dict.fromkeys(COLUMNS) | {"ls": [], "li": [], "lf": []}
 FIELDS = protobuf_fields(COLUMNS)
 
