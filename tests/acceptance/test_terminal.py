@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,7 @@ def test_errors_are_not_too_wide(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path) -> None:
     pipeline = ads_pipeline(checkpoint={"every_steps": 500})
     pipeline["train"]["minibatch_rows"] = 16  # slow enough to be interrupted on the way
-    slow = ads_project(tmp_path, rows=40_000, pipeline=pipeline)
+    slow = ads_project(tmp_path, rows=120_000, pipeline=pipeline)
     arguments = ("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01")
     seen = see(slow, *arguments, name="run-interrupted", interrupt=lambda text: "rows/s" in text)
     assert seen.exit_code == 130
@@ -121,5 +122,6 @@ def test_ctrl_c_before_there_is_a_job(project: Project) -> None:
         name="run-interrupted-early",
         interrupt=lambda text: "reading pipeline" in text,
     )
-    assert seen.exit_code == 130
+    # A shell calls both 130: Python ends by the signal when it came while a class was being made.
+    assert seen.exit_code in {130, -signal.SIGINT}
     assert seen.lines[-2] == "interrupted: no job was started; the same command begins again"

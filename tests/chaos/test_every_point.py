@@ -6,19 +6,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.whole_life.attempts import attempts
+from support.whole_life.attempts import all_attempts
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(7200)]
 
 
 def test_killed_at_every_point(tmp_path: Path) -> None:
-    tried = attempts(tmp_path, seconds=7000)
+    tried = all_attempts(tmp_path, seconds=7000)
     assert len(tried.faults) > 1_000
     assert tried.wrong == {}
 
 
 def test_power_lost_at_every_point(tmp_path: Path) -> None:
     for seed in range(2):
-        tried = attempts(tmp_path, "--death", "cut", "--seed", str(seed), seconds=7000)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        tried = all_attempts(folder, "--death", "cut", "--seed", str(seed), seconds=7000)
         assert len(tried.faults) > 500
         assert tried.wrong == {}, f"seed {seed}"

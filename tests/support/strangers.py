@@ -23,6 +23,7 @@ from forebay.executors.wire.frames.format import (
     pack_hello,
     read_header,
 )
+from forebay.executors.wire.frames.socket_bytes import connect_within
 from support.data_path import DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
 
@@ -86,8 +87,8 @@ def channel(path: Path) -> Iterator[grpc.Channel]:
 def connected(path: Path) -> Iterator[socket.socket]:
     """A bare connection to a socket."""
     with socket.socket(socket.AF_UNIX) as client, short(path) as name:
+        connect_within(client, name, _CALL_SECONDS)
         client.settimeout(_CALL_SECONDS)
-        client.connect(name)
         yield client
 
 

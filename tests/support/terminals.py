@@ -77,6 +77,11 @@ def forebay(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "forebay", *arguments]
 
 
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what a shell runs behind it ignores Ctrl-C
+
+
 def in_terminal(
     command: Sequence[str],
     folder: Path,
@@ -100,7 +105,7 @@ def in_terminal(
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads here
+        preexec_fn=_take_terminal,  # noqa: PLW1509 - no threads here
     )
     os.close(theirs)
     seen, typed = Capture(), False

@@ -28,6 +28,19 @@ def bound_waits(connection: socket.socket, seconds: float = STALL_SECONDS) -> No
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
 
 
+def connect_within(connection: socket.socket, path: str, seconds: float) -> None:
+    """Call who listens there; while others wait before it to be accepted, it waits as well.
+
+    Raises:
+        OSError: when nobody listens, or the call is not taken in time.
+    """
+    bound_waits(connection, seconds)
+    try:
+        connection.connect(path)
+    except BlockingIOError:
+        raise OSError(f"it accepted nobody for {seconds:g} s") from None
+
+
 def receive_into(connection: socket.socket, target: memoryview, *, patient: bool = False) -> None:
     """Fill `target`. patient: wait for the first byte as long as it takes.
 

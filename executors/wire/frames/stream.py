@@ -27,7 +27,11 @@ from forebay.executors.wire.frames.format import (
 )
 from forebay.executors.wire.frames.memory import FrameMemory
 from forebay.executors.wire.frames.rows import read_batch, schema_fingerprint
-from forebay.executors.wire.frames.socket_bytes import bound_waits, receive_into
+from forebay.executors.wire.frames.socket_bytes import (
+    bound_waits,
+    connect_within,
+    receive_into,
+)
 from forebay.executors.wire.limits import CONNECT_SECONDS, FRAME_BYTES_MAX
 from forebay.executors.wire.messages import FrameHead
 from forebay.executors.wire.sockets import JobSocket, dial
@@ -57,8 +61,7 @@ class PackedTransport:
     def _called(self, target: JobSocket, epoch: int) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.settimeout(CONNECT_SECONDS)
-            connection.connect(target.path)
+            connect_within(connection, target.path, CONNECT_SECONDS)
             hello = Hello(epoch, schema_fingerprint(self._schema))
             connection.sendall(pack_hello(target.token, hello))
         except BaseException:

@@ -1,5 +1,7 @@
 """`python -m support.whole_life FOLDER [--death kill|cut] [--points 3,17 | --seed S --count N]`.
 
+`--share 1/2` tries every second of these points, from the second on.
+
 Each point that kills is a life of its own, in a child of this process: killed there, looked at,
 gone on with by the next child, and looked at again. Cuts of power leave images of one life's home,
 and each of them is gone on with in the same way. A line of JSON for each point.
@@ -93,6 +95,16 @@ class Lives:
         _require(self.child(whole))
         return json.loads((self.root / "counts").read_text())
 
+    def try_kills(self, points: Sequence[int]) -> None:
+        """Each in children of a process that has lived, since it has imported what they need."""
+
+        def whole() -> None:
+            live(self.target(self._home("lived")))
+            for point in points:
+                _say(point, self.try_kill(point))
+
+        _require(self.child(whole))
+
     def try_kill(self, point: int) -> list[str]:
         """What is wrong after a death at one point; nothing when all is as it must be."""
         home = self._home(f"homes/{point}")
@@ -113,10 +125,7 @@ class Lives:
         return [f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != 0]
 
     def try_cuts(self, points: Sequence[int], seed: int) -> None:
-        """One life that leaves an image of its home at each point, and then a start with each.
-
-        The starts are children of the process that lived: it has imported what they need.
-        """
+        """One life that leaves an image of its home at each point, and then a start with each."""
         home = self._home("cut")
         disk, images = WatchedDisk(home), home.parent / "images"
 
@@ -192,6 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--points", default="")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--share", default="0/1")
     given = parser.parse_args(arguments)
     given.folder.mkdir(parents=True, exist_ok=True)
     lives = Lives(given.folder)
@@ -206,12 +216,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         points = [int(each) for each in given.points.split(",")]
     elif given.count:
         points = sorted(random.Random(given.seed).sample(range(1, most), given.count))
+    share, shares = map(int, given.share.split("/"))
+    points = points[share::shares]
     if given.death == "cut":
         for first in range(0, len(points), IMAGES):
             lives.try_cuts(points[first : first + IMAGES], given.seed)
     else:
-        for point in points:
-            _say(point, lives.try_kill(point))
+        lives.try_kills(points)
 
 
 if __name__ == "__main__":

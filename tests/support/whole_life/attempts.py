@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,3 +43,18 @@ def attempts(folder: Path, *arguments: str, seconds: float = 500) -> Attempts:
     assert done.returncode == 0, f"exit {done.returncode}: {log}"
     first, *tried = [json.loads(line) for line in done.stdout.splitlines()]
     return Attempts(first["transactions"], {each["point"]: each["faults"] for each in tried})
+
+
+def all_attempts(folder: Path, *arguments: str, seconds: float) -> Attempts:
+    """`attempts`, in as many processes as there are processors."""
+    shares = os.cpu_count() or 1
+
+    def share(index: int) -> Attempts:
+        home = folder / f"share-{index}"
+        home.mkdir()
+        return attempts(home, *arguments, "--share", f"{index}/{shares}", seconds=seconds)
+
+    with ThreadPoolExecutor(shares) as pool:
+        parts = list(pool.map(share, range(shares)))
+    faults = {point: each for part in parts for point, each in part.faults.items()}
+    return Attempts(parts[0].transactions, faults)

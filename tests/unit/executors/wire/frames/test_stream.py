@@ -21,7 +21,7 @@ from forebay.executors.wire.frames.format import (
     pack_text,
 )
 from forebay.executors.wire.frames.memory import FrameMemory
-from forebay.executors.wire.frames.socket_bytes import bound_waits, send_parts
+from forebay.executors.wire.frames.socket_bytes import bound_waits, connect_within, send_parts
 from forebay.executors.wire.frames.stream import PackedStream, PackedTransport
 from forebay.executors.wire.sockets import listen
 from forebay.mixture.queue.queue import FrameRows
@@ -127,6 +127,40 @@ def test_nobody_is_waited_for_who_does_not_accept(tmp_path: Path) -> None:
         transport = PackedTransport(tmp_path, SCHEMA, 1)
         with pytest.raises(InfrastructureError, match=target.address):
             transport.connect(target.address, 1)  # it does not listen
+    target.close()
+
+
+def test_others_who_wait_to_be_accepted_are_no_refusal(tmp_path: Path) -> None:
+    target = listen(tmp_path, "data", 0)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
+        listener.bind(target.path)
+        listener.listen(0)
+        other.connect(target.path)
+        accepted: list[socket.socket] = []
+
+        def accept() -> None:
+            accepted.extend(listener.accept()[0] for _ in range(2))
+
+        timer = threading.Timer(0.5, accept)
+        timer.start()
+        PackedTransport(tmp_path, SCHEMA, 1).connect(target.address, 1).close()
+        timer.join()
+        for each in accepted:
+            each.close()
+    target.close()
+
+
+def test_a_call_that_is_never_taken_ends(tmp_path: Path) -> None:
+    target = listen(tmp_path, "data", 0)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
+        listener.bind(target.path)
+        listener.listen(0)
+        other.connect(target.path)
+        with (
+            socket.socket(socket.AF_UNIX) as late,
+            pytest.raises(OSError, match=r"accepted nobody for 0\.3 s"),
+        ):
+            connect_within(late, target.path, 0.3)
     target.close()
 
 
