@@ -92,6 +92,14 @@ class BuffersSpec(Spec):
     chunk_rows: int = Field(default=8_192, ge=1, description="Most rows decoded at a time")
     credits: int = Field(default=4, ge=1, description="Minibatches in flight per data executor")
     flush_seconds: float = Field(default=0.2, gt=0, description="Oldest age of a partial minibatch")
+    settle_seconds: float = Field(
+        default=5.0,
+        ge=0,
+        description=(
+            "How long rows of an hour wait for others of it that are still being read, so that "
+            "their order does not depend on which source is faster"
+        ),
+    )
     align_hours: int = Field(
         default=6, ge=1, description="How far data executors may run ahead of the slowest stream"
     )

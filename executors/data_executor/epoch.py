@@ -13,7 +13,7 @@ from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
-from forebay.executors.wire.messages import FrameHead, Grant, Progress
+from forebay.executors.wire.messages import FrameHead, Grant, LeaseReply, Progress
 from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
 
 
@@ -44,18 +44,15 @@ class ServingEpoch:
         self._runners: list[TaskRunner] = []
         self._sequence = 0
 
-    def start(self, grants: list[Grant]) -> None:
-        """Read these tasks. All are announced before the first row can leave."""
-        runners = [self._runner(grant) for grant in grants]
+    def start(self, reply: LeaseReply) -> None:
+        """Read what was leased. All of it is announced before the first row can leave."""
+        runners = [self._runner(grant) for grant in reply.grants]
         for runner in runners:
             runner.announce()
+        self._queue.set_pending(reply.pending, is_last=reply.last)
         for runner in runners:
             runner.start()
         self._runners = [runner for runner in self._runners if runner.is_alive] + runners
-
-    def set_last(self, is_last: bool) -> None:  # noqa: FBT001 - the only thing that it says
-        """Whether no task is waiting for any executor."""
-        self._queue.set_last(is_last)
 
     def next(self, timeout_seconds: float) -> tuple[FrameHead, FrameRows] | None:
         """The next minibatch with its head, for the server's thread."""

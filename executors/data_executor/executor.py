@@ -145,9 +145,8 @@ class DataExecutor:
         if reply.epoch != current:
             self._switch(self._opened(reply) if reply.epoch else None)
         if self._epoch is not None:
-            self._epoch.start(reply.grants)
+            self._epoch.start(reply)
             self._last = reply.last
-            self._epoch.set_last(reply.last)
 
     def _opened(self, reply: LeaseReply) -> ServingEpoch:
         folder = self._home.model(self._pipeline.name, self._line, reply.window, reply.generation)

@@ -38,4 +38,5 @@ def limits_of(pipeline: PipelineSpec) -> Limits:
         chunk_rows=buffers.chunk_rows,
         flush_seconds=buffers.flush_seconds,
         hours_together=hours_together(pipeline),
+        settle_seconds=buffers.settle_seconds,
     )

@@ -114,6 +114,15 @@ class LeaseTable:
                 self._move(row, TaskState.USED)
         self._queues = [queue[self.state[queue] == TaskState.PENDING] for queue in self._queues]
 
+    def pending_hours(self) -> dict[int, int]:
+        """By source, the hour of its earliest pending task; of those that have one."""
+        hours = {}
+        for source, queue in enumerate(self._queues):
+            rows = [*queue[self._next[source] :][:1].tolist(), *self._returned[source][:1]]
+            if rows:
+                hours[source] = int(min(self.hours[row] for row in rows))
+        return hours
+
     def lease(self, epoch: int, executors: int) -> list[int]:
         """Lease the next tasks to an epoch, a fair share of what `executors` could take."""
         if epoch in self._lost:

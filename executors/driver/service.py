@@ -183,5 +183,6 @@ def _nothing_new(call: LeaseCall, member: RegisteredExecutor) -> LeaseReply:
         generation=known.generation if known else 0,
         grants=[],
         last=call.last,
+        pending=known.pending if known else {},
         readers=known.readers if known else {},
     )

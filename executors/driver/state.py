@@ -126,7 +126,7 @@ class DriverState:
         session = self.session
         if session is None or member.epoch == 0:
             needs_call = session is not None and session.error is None
-            reply = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True, readers={})
+            reply = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
             return reply if call.epoch or needs_call else None
         served = session.served
         grants = [] if session.error else served.lease(member.epoch, len(self._members))
@@ -139,6 +139,7 @@ class DriverState:
             generation=served.generation,
             grants=grants,
             last=last,
+            pending=served.pending if len(self._members) == 1 else {},
             readers=served.readers,
         )
 

@@ -109,6 +109,11 @@ class ServedWindow:
         """By source, how many of its tasks one executor reads at a time, at most."""
         return dict(zip(self._names, self.leases.reading_max, strict=True))
 
+    @property
+    def pending(self) -> dict[str, int]:
+        """By source, the hour of its earliest task that nobody reads."""
+        return {self._names[n]: hour for n, hour in self.leases.pending_hours().items()}
+
     def reading(self, epoch: int) -> dict[str, int]:
         """Tasks that an epoch reads now, by source."""
         return {self._names[n]: count for n, count in self.leases.reading(epoch).items()}

@@ -58,10 +58,13 @@ class Frame:
 
 
 @dataclass
-class EpochQueues:
-    """Frames of one epoch: one queue for each feed, and how far its rows were handed out."""
+class EpochQueue:
+    """Frames of one epoch in the order in which they were sent, and how far they were handed out.
 
-    queues: dict[Feed, deque[tuple[int, Frame]]] = field(default_factory=dict)
+    Their order is kept, since it is one that does not depend on when they came.
+    """
+
+    frames: deque[tuple[int, Frame]] = field(default_factory=deque)
     taken: dict[str, TaskProgress] = field(default_factory=dict)
 
 
@@ -80,7 +83,7 @@ class Inbox:
         self.ended = sum(progress.ended for progress in sealed.values())
         self.dead_rows: Counter[str] = Counter()
         self.dropped_rows = 0
-        self._epochs: dict[int, EpochQueues] = {}
+        self._epochs: dict[int, EpochQueue] = {}
         self._fenced: dict[int, dict[str, TaskProgress]] = {}
         self._news: dict[str, TaskProgress] = {}
         self._arrivals = 0
@@ -90,7 +93,7 @@ class Inbox:
     def open(self, epoch: int) -> None:
         """Accept frames of an epoch, once."""
         if epoch not in self._fenced:
-            self._epochs.setdefault(epoch, EpochQueues())
+            self._epochs.setdefault(epoch, EpochQueue())
 
     def is_open(self, epoch: int) -> bool:
         """Whether frames of the epoch are accepted."""
@@ -98,27 +101,25 @@ class Inbox:
 
     def put(self, frame: Frame) -> bool:
         """Queue a frame; False, and the frame is thrown away, when its epoch is not open."""
-        queues = self._epochs.get(frame.epoch)
-        if queues is None:
+        queue = self._epochs.get(frame.epoch)
+        if queue is None:
             self.dropped_rows += frame.rows
             return False
         self._arrivals += 1
-        queues.queues.setdefault(frame.feed, deque()).append((self._arrivals, frame))
+        queue.frames.append((self._arrivals, frame))
         return True
 
     def take(self) -> Frame | None:
-        """Hand out the frame of the earliest hour, of several the one that came first."""
-        heads = [
-            (queue[0][1].hour, queue[0][0], queues, queue)
-            for queues in self._epochs.values()
-            for queue in queues.queues.values()
-            if queue
-        ]
-        if not heads:
+        """Hand out the next frame of an epoch.
+
+        Of several epochs the one whose next frame has the earliest hour, or came first.
+        """
+        waiting = [queue for queue in self._epochs.values() if queue.frames]
+        if not waiting:
             return None
-        _, _, queues, queue = min(heads, key=lambda head: head[:2])
-        _, frame = queue.popleft()
-        queues.taken.update(frame.progress)
+        queue = min(waiting, key=lambda each: (each.frames[0][1].hour, each.frames[0][0]))
+        _, frame = queue.frames.popleft()
+        queue.taken.update(frame.progress)
         self._taken.update(frame.progress)
         return frame
 
@@ -143,10 +144,10 @@ class Inbox:
 
         Called again, it answers the same again.
         """
-        queues = self._epochs.pop(epoch, None)
-        if queues is not None:
-            self.dropped_rows += sum(frame.rows for q in queues.queues.values() for _, frame in q)
-            self._fenced[epoch] = queues.taken
+        queue = self._epochs.pop(epoch, None)
+        if queue is not None:
+            self.dropped_rows += sum(frame.rows for _, frame in queue.frames)
+            self._fenced[epoch] = queue.taken
         return self._fenced.get(epoch, {})
 
     def fence_all(self) -> dict[str, TaskProgress]:

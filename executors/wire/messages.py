@@ -71,7 +71,9 @@ class Grant(Message):
 class LeaseReply(Message):
     """Grants under `epoch` (0: no window is open). `last`: no task is waiting for anyone now.
 
-    readers: by source, how many of its tasks one executor reads at a time, at most.
+    pending: by source, the hour of its earliest task that is not leased yet; only where there is
+    one executor, which will be the one to read it. readers: by source, how many of its tasks one
+    executor reads at a time, at most.
     """
 
     epoch: int
@@ -79,7 +81,8 @@ class LeaseReply(Message):
     generation: int
     grants: list[Grant]
     last: bool
-    readers: dict[str, int]
+    pending: dict[str, int] = Field(default_factory=dict)
+    readers: dict[str, int] = Field(default_factory=dict)
 
 
 class ExecutorBeat(Message):

@@ -68,6 +68,21 @@ class TaskQueue:
     cursor: int = 0
     end: object | None = None
 
+    @property
+    def last_hour(self) -> int:
+        """The earliest hour that the task's next chunk may have."""
+        return int(self.chunks[-1].hours[-1]) if self.chunks else self.hour
+
+    def rows_of(self, hour: int) -> int:
+        """Waiting rows of one hour, which is the head's or comes before it."""
+        rows, first = 0, self.cursor
+        for chunk in self.chunks:
+            if chunk.hours[first] > hour:
+                break
+            rows += int(np.searchsorted(chunk.hours, hour, side="right")) - first
+            first = 0
+        return rows
+
     def head_run(self) -> int:
         """Rows at the head that share the head's hour; there is a chunk."""
         hours = self.chunks[0].hours
@@ -139,6 +154,29 @@ class ServingBuffer:
             if queue.chunks or (queue.end is None and task not in behind)
         ]
         return min(hours, default=None)
+
+    def is_coming(self, hour: int, pending: int | None) -> bool:
+        """Whether rows of this hour or an earlier one may be on their way.
+
+        A task whose next chunk has no room before rows have left does not count. pending: the
+        hour of the task that is opened next, once there is a place for it.
+        """
+        moving = [
+            queue.last_hour
+            for task, queue in self._queues.items()
+            if queue.end is None and self._may_move(task)
+        ]
+        if pending is not None and pending <= hour:
+            return bool(moving) or self.room.has_place(self.reading())
+        return any(last_hour <= hour for last_hour in moving)
+
+    def _may_move(self, task: Hashable) -> bool:
+        """Whether a task can go on as things are. What is decoded now may leave room for others."""
+        return task not in self._waiting or self.room.is_decoding or self._may_begin(task)
+
+    def waiting(self, hour: int) -> int:
+        """Rows of this hour that are here."""
+        return sum(queue.rows_of(hour) for queue in self._queues.values())
 
     def available(self, hour: int) -> int:
         """Rows of this hour that can be taken at once: those of its first task queue."""

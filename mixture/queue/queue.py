@@ -45,7 +45,8 @@ class Limits:
     chunk_rows: the most rows that are decoded at a time. flush_seconds: how long a partial
     minibatch may wait for rows. hours_together: how many hours later than its first row a row of
     the same minibatch may be; then it waits for no more, and rows of later hours wait for it. None:
-    any.
+    any. settle_seconds: how long the rows of an hour may wait for others of it that are being read;
+    only then, or once all are here that can be, is their order decided.
     """
 
     minibatch_rows: int
@@ -54,6 +55,7 @@ class Limits:
     chunk_rows: int
     flush_seconds: float
     hours_together: int | None = None
+    settle_seconds: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,7 @@ class _Assembly:
     """A minibatch that is being put together."""
 
     rows: int = 0
+    begun: int = 0  # by which move of rows
     since: float = 0.0
     hour: int = 0
     segments: list[tuple[int, int]] = field(default_factory=list)
@@ -87,9 +90,9 @@ class _Assembly:
     tokens: dict[Hashable, object] = field(default_factory=dict)
     left: list[tuple[int, Hashable, int]] = field(default_factory=list)  # source, task, bytes
 
-    def add(self, source: int, taken: TakenRows, now: float) -> None:
+    def add(self, source: int, taken: TakenRows, now: float, begun: int) -> None:
         if not self.rows:
-            self.since, self.hour = now, taken.hour
+            self.since, self.hour, self.begun = now, taken.hour, begun
         self.tokens[taken.task] = taken.token
         if taken.batch is None:
             return
@@ -132,6 +135,9 @@ class PrioritisedQueue:
         feeds = dict.fromkeys(sources.feeds)
         self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in feeds}
         self._passed_over: Counter[str] = Counter()
+        self._settling = (-1, 0.0)  # an hour, and until when rows of it wait for others
+        self._moves = 0
+        self._pending: list[int | None] = [None for _ in sources.names]
         self._is_last = False
         self._closed = False
 
@@ -222,13 +228,18 @@ class PrioritisedQueue:
                 now = self._clock()
                 if now >= deadline:
                     return None
-                self._changed.wait(min(deadline, self._next_flush()) - now)
+                self._changed.wait(min(deadline, self._next_flush(), self._next_settled(now)) - now)
 
     # For the owner --------------------------------------------------------------------------
 
-    def set_last(self, is_last: bool) -> None:  # noqa: FBT001 - the only thing that it says
-        """Whether no task waits for an executor any more: then the rest leaves without delay."""
+    def set_pending(self, hours: Mapping[str, int], *, is_last: bool) -> None:
+        """What is not opened here yet.
+
+        hours: by source, the hour of the earliest task that will be. is_last: whether no task waits
+        for any executor: then the rest leaves without delay.
+        """
         with self._changed:
+            self._pending = [hours.get(name) for name in self._sources.names]
             self._is_last = is_last
             self._changed.notify_all()
 
@@ -301,15 +312,17 @@ class PrioritisedQueue:
             hour, available = self._candidates()
             if not any(available) or any(self._is_left(a, hour) for a in self._assemblies.values()):
                 break
+            if not self._is_settled(hour, now):
+                break
             queued = [
-                buffer.rows if rows else 0
+                buffer.waiting(hour) if rows else 0
                 for buffer, rows in zip(self._buffers, available, strict=True)
             ]
             runs = []
             for source, rows in self._priority.take(queued, room):
                 moved = min(rows, available[source])
                 taken = self._buffers[source].take(hour, moved)
-                self._assemblies[self._sources.feeds[source]].add(source, taken, now)
+                self._add(source, taken, now)
                 runs.append((source, moved))
                 available[source] -= moved
                 if moved < rows or not available[source]:
@@ -319,8 +332,25 @@ class PrioritisedQueue:
             self._count_passed_over(queued, runs)
         for source, buffer in enumerate(self._buffers):
             for ended in buffer.take_ended():
-                self._assemblies[self._sources.feeds[source]].add(source, ended, now)
+                self._add(source, ended, now)
         return moved_some
+
+    def _add(self, source: int, taken: TakenRows, now: float) -> None:
+        self._moves += 1
+        self._assemblies[self._sources.feeds[source]].add(source, taken, now, self._moves)
+
+    def _is_settled(self, hour: int, now: float) -> bool:
+        """Whether the order of an hour's rows may be decided: all of them are here that can be.
+
+        Else whatever is decoded first would leave first, and the same rows would train another
+        model each time. An hour waits once, and for so long only.
+        """
+        if self._settling[0] != hour:
+            self._settling = (hour, now + self._limits.settle_seconds)
+        return now >= self._settling[1] or not any(
+            buffer.is_coming(hour, pending)
+            for buffer, pending in zip(self._buffers, self._pending, strict=True)
+        )
 
     def _rows_wanted(self) -> int:
         return self._limits.minibatch_rows - max(a.rows for a in self._assemblies.values())
@@ -333,7 +363,7 @@ class PrioritisedQueue:
                 self._passed_over[self._sources.names[source]] += served
 
     def _next_frame(self) -> FrameRows | None:
-        for feed, assembly in sorted(self._assemblies.items(), key=lambda item: item[1].since):
+        for feed, assembly in sorted(self._assemblies.items(), key=self._rank):
             if self._is_due(feed, assembly):
                 self._assemblies[feed] = _Assembly()
                 for source, task, size in assembly.left:
@@ -343,6 +373,12 @@ class PrioritisedQueue:
                 )
         return None
 
+    def _rank(self, item: tuple[Feed, _Assembly]) -> tuple[bool, bool, int]:
+        """Old ones first. Then full ones: that a partial one is due depends on what was read."""
+        _, assembly = item
+        is_partial = assembly.rows < self._limits.minibatch_rows
+        return not self._is_old(assembly), is_partial, assembly.begun
+
     def _is_due(self, feed: Feed, assembly: _Assembly) -> bool:
         if assembly.rows >= self._limits.minibatch_rows:
             return True
@@ -351,13 +387,19 @@ class PrioritisedQueue:
         if not assembly.rows:
             # Positions alone cost little, but rows that can leave now carry them for nothing.
             return self._is_idle()
+        now = self._clock()
         if self._limits.hours_together is not None:
             hour, available = self._candidates()
-            if any(available) and self._is_left(assembly, hour):
+            if any(available) and self._is_left(assembly, hour) and self._is_settled(hour, now):
                 return True
-        if self._clock() - assembly.since >= self._limits.flush_seconds:
-            return not self._can_grow(feed)
+        if now - assembly.since >= self._limits.flush_seconds:
+            return not self._can_grow(feed) and self._is_awaited(assembly, now)
         return self._is_last and self._is_drained()
+
+    def _next_hour(self) -> int:
+        """The earliest hour that is here or will be."""
+        hours = [*(buffer.hour() for buffer in self._buffers), *self._pending]
+        return min((hour for hour in hours if hour is not None), default=0)
 
     def _is_left(self, assembly: _Assembly, hour: int) -> bool:
         """Whether rows of an hour are too late for those of an assembly."""
@@ -375,8 +417,23 @@ class PrioritisedQueue:
             if other == feed
         )
 
+    def _is_awaited(self, assembly: _Assembly, now: float) -> bool:
+        """Whether a partial minibatch has nothing to wait for: no row is here or on its way."""
+        return self._is_old(assembly) or (
+            self._is_idle() and self._is_settled(self._next_hour(), now)
+        )
+
+    def _is_old(self, assembly: _Assembly) -> bool:
+        age = self._clock() - assembly.since
+        return age >= self._limits.flush_seconds + self._limits.settle_seconds
+
     def _is_drained(self) -> bool:
         return all(not buffer.rows and not buffer.open_tasks for buffer in self._buffers)
+
+    def _next_settled(self, now: float) -> float:
+        """When an hour has waited long enough; the far future when none waits."""
+        _, until = self._settling
+        return until if until > now else float("inf")
 
     def _next_flush(self) -> float:
         """When the oldest partial minibatch is due; the far future when there is none."""

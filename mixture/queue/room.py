@@ -9,7 +9,7 @@ what the largest rows so far would take, and the first chunk of a source as all 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import NamedTuple
 
 _AHEAD = 2  # chunks beside one for each task
@@ -61,6 +61,12 @@ class Room:
         """Whether a chunk is on its way."""
         return bool(self._decoding)
 
+    def has_place(self, reading: Collection[Hashable]) -> bool:
+        """Whether one task more may be read. reading: tasks that have not come to their end."""
+        return len(self._places) < self._readers or any(
+            self._may_settle(task) for task in self._places if task not in reading
+        )
+
     def open(self, task: Hashable) -> None:
         """A task is read from now on."""
         self._places.add(task)
@@ -105,13 +111,16 @@ class Room:
 
     def settle(self, task: Hashable) -> bool:
         """Give a task's place to the next one, if there is room for a chunk of it."""
-        more = self._chunk().minus(self._lack(task))
-        after = self.held.plus(self._kept_free()).plus(more)
-        if self.share(task) != NOTHING and not after.is_within(self._bound):
+        if not self._may_settle(task):
             return False
         self._places.discard(task)
         self._lacking = None
         return True
+
+    def _may_settle(self, task: Hashable) -> bool:
+        more = self._chunk().minus(self._lack(task))
+        after = self.held.plus(self._kept_free()).plus(more)
+        return self.share(task) == NOTHING or after.is_within(self._bound)
 
     def _hold(self, task: Hashable, size: Size) -> None:
         self.held = self.held.plus(size)

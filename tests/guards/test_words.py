@@ -24,7 +24,7 @@ ORDINARY = frozenset(Path(__file__).with_name("ordinary_words.txt").read_text().
 GIVEN_UP = {
     r"\bbecause\s*[=:]|\.because\b": "reason",
     r"\bslot_base\b|\balign_slots\b|\bslots?: (?:int|dict|npt)": "hour: a slot is Airflow's",
-    r"\b_?Lanes?\b|\blanes_of\b": "QueueSources, TaskQueue, EpochQueues",
+    r"\b_?Lanes?\b|\blanes_of\b": "QueueSources, TaskQueue, EpochQueue",
     r"\bCrew\b|\bcrew\b": "JobProcesses, ComponentGroup",
     r"\bMember\b": "RoleProcess, RegisteredExecutor, ComponentProcess",
     r"\blearns: str|\blearns=|\.learns\b|\blearns_fingerprint\b": "model_fingerprint",

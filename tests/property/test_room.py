@@ -4,109 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.queue_world import Reader, World
 
-from forebay.mixture.queue.buffer import BufferedChunk
-from forebay.mixture.queue.queue import FrameRows, Limits, PrioritisedQueue, QueueSources
+from forebay.mixture.queue.queue import Limits
 
-FEEDS = ("batch", "stream", "batch")
 TASKS = st.lists(
     st.tuples(st.integers(0, 2), st.lists(st.integers(0, 5), max_size=30)), min_size=1, max_size=12
 )
-
-
-@dataclass
-class Reader:
-    """A task as its runner reads it; `row_bytes` of each row is what its encoding takes."""
-
-    source: int
-    name: str
-    rows: deque[int]
-    row_bytes: int
-    is_decoding: bool = False
-    given: list[int] = field(default_factory=list)
-
-    def chunk(self, rows_max: int) -> BufferedChunk:
-        count = min(rows_max, len(self.rows))
-        hours = np.array([self.rows.popleft() for _ in range(count)], np.int32)
-        batch = pa.record_batch([pa.array(["x" * self.row_bytes] * count)], names=["row"])
-        return BufferedChunk(batch, hours, lambda served: served)
-
-
-class World:
-    """Readers in any order, and a trainer that takes a frame now and then."""
-
-    def __init__(self, readers: list[Reader], limits: Limits, together: int) -> None:
-        self.limits = limits
-        self.waiting = deque(readers)
-        self.together = together
-        self.reading: list[Reader] = []
-        self.ended: list[Reader] = []
-        self.frames: list[FrameRows] = []
-        names = ["a", "b", "c"]
-        sources = QueueSources(names, FEEDS, [1.0, 5.0, 2.0], [0, 1, 2], [0.0, 0.2, 0.0])
-        self.queue = PrioritisedQueue(
-            sources, limits, dict.fromkeys(names, together), clock=lambda: self.now
-        )
-        self.now = 0.0
-        self.largest = [0, 0, 0]
-
-    def lease(self) -> None:
-        """As the driver does: `together` tasks of a source at a time, in order."""
-        for reader in list(self.waiting):
-            busy = [each for each in (*self.reading, *self.ended) if each.source == reader.source]
-            if len(busy) < self.together:
-                self.waiting.remove(reader)
-                self.queue.open_task(reader.source, reader.name, next(iter(reader.rows), 0))
-                self.reading.append(reader)
-
-    def step(self, reader: Reader) -> bool:
-        """Let one reader do its next thing; whether it could."""
-        if reader in self.ended:
-            settled = self.queue.settle(reader.source, reader.name, 0)
-            if settled:
-                self.ended.remove(reader)
-                self.lease()
-            return settled
-        if not reader.is_decoding:
-            reader.is_decoding = self.queue.reserve(reader.source, reader.name, 0)
-            return reader.is_decoding
-        reader.is_decoding = False
-        if reader.rows:
-            chunk = reader.chunk(self.queue.chunk_rows(reader.source))
-            self.largest[reader.source] = max(self.largest[reader.source], chunk.size.bytes)
-            self.queue.put(reader.source, reader.name, chunk)
-        else:
-            self.queue.end_task(reader.source, reader.name, "end")
-            self.reading.remove(reader)
-            self.ended.append(reader)
-        return True
-
-    def pop(self) -> bool:
-        """Let the trainer ask once."""
-        frame = self.queue.pop(0)
-        if frame is not None:
-            self.frames.append(frame)
-        return frame is not None
-
-    def check(self) -> None:
-        decoding = [0, 0, 0]
-        for reader in self.reading:
-            decoding[reader.source] += reader.is_decoding
-        for source, buffer in enumerate(self.queue._buffers):
-            rows = decoding[source] * buffer.room.chunk_rows + buffer.rows
-            assert rows <= self.limits.rows_max
-            held = sum(
-                chunk.size.bytes for queue in buffer._queues.values() for chunk in queue.chunks
-            )
-            assert held <= max(self.limits.bytes_max, self.largest[source])
-
-
 BOUNDS = st.fixed_dictionaries(
     {
         "minibatch_rows": st.integers(1, 40),
@@ -158,7 +65,7 @@ def test_bounds_hold_and_every_row_leaves(
             idle = 0 if world.pop() else idle + 1
             assert idle < 2, "everybody waits for everybody"
         world.check()
-    world.queue.set_last(True)
+    world.queue.set_pending({}, is_last=True)
     while world.pop():
         pass
     found = [0, 0, 0]

@@ -163,6 +163,7 @@ _PIPELINE: Value = {
             "chunk_rows": 100,
             "credits": 2,
             "flush_seconds": 0.5,
+            "settle_seconds": 1.5,
             "align_hours": 2,
         },
         "transport": "frames",

@@ -24,7 +24,7 @@ from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
-from forebay.executors.wire.messages import Grant
+from forebay.executors.wire.messages import Grant, LeaseReply
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.queue.queue import PrioritisedQueue
@@ -81,7 +81,7 @@ class LiveReader:
             progress = sealed.get(task.task_id)
             if progress is None or not progress.ended:
                 self._serve(self._epoch, Grant(task=task, attempt=1, failures=0, progress=progress))
-        self._epoch.set_last(True)
+        self._epoch.start(_reply(last=True))
 
     def next(self, timeout_seconds: float) -> Frame | None:
         assert self._epoch is not None
@@ -118,7 +118,7 @@ class LiveReader:
     def _serve(self, epoch: ServingEpoch, grant: Grant) -> None:
         """Read a task to its end: what a window of these tests holds fits into the buffers."""
         self._read.clear()
-        epoch.start([grant])
+        epoch.start(_reply(grant))
         assert self._read.wait(READ_SECONDS), f"{grant.task.task_id} is not read"
         assert self._outcome is not None
         failure = self._outcome.failure
@@ -134,3 +134,7 @@ class LiveReader:
         if self._epoch is not None:
             self._epoch.close()
             self._epoch = None
+
+
+def _reply(*grants: Grant, last: bool = False) -> LeaseReply:
+    return LeaseReply(epoch=EPOCH, window="", generation=0, grants=list(grants), last=last)

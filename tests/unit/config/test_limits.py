@@ -39,6 +39,7 @@ NUMBERS = {
     "BuffersSpec.credits": "default 4, >= 1",
     "BuffersSpec.flush_seconds": "default 0.2, > 0",
     "BuffersSpec.rows_max": "default 32768, >= 1",
+    "BuffersSpec.settle_seconds": "default 5.0, >= 0",
     "CheckpointSpec.every_steps": "default 200, >= 1",
     "CheckpointSpec.windows_kept": ">= 1, <= 1000000000",
     "CrossFeature.buckets": ">= 2, <= 2147483647",

@@ -72,6 +72,15 @@ def test_a_fair_share_up_to_what_may_be_read_at_a_time(
     assert len(leases.lease(ONE, executors)) == min(most, -(-waiting // executors))
 
 
+def test_the_next_hour_of_each_source_is_that_of_what_is_not_leased() -> None:
+    leases = table([0, 0, 1, 4, 6], [0, 1, 0, 0, 1], source_count=2)
+    assert leases.pending_hours() == {0: 0, 1: 0}
+    assert leases.lease(1, 1) == [0, 2, 1, 4]
+    assert leases.pending_hours() == {0: 4}
+    leases.fenced(1, {1: at(3, ended=True)})
+    assert leases.pending_hours() == {0: 0, 1: 6}, "what came back is earlier"
+
+
 def test_each_source_has_its_own_share() -> None:
     leases = table([0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1])
     assert leases.lease(ONE, 1) == [0, 2, 1, 3]

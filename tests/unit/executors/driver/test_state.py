@@ -169,6 +169,7 @@ def test_leases_are_answered_when_something_changed(driver: Driver) -> None:
     assert [grant.task.task_id for grant in first.grants] == ["history/0", "history/1", "clicks/0"]
     assert [grant.attempt for grant in first.grants] == [1, 1, 1]
     assert first.last
+    assert first.pending == {}
     assert driver.lease(member, last=True) is None
     assert driver.lease(member, last=False) is not None, "it did not know that all is leased"
 

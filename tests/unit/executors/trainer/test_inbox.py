@@ -18,25 +18,25 @@ def frame(epoch: int, hour: int, feed: Feed = "batch", rows: int = 3, **to: Task
     return Frame(None, progress, "data-0", epoch, rows, hour, feed)
 
 
-def test_the_earliest_hour_goes_first_and_of_equals_what_came_first() -> None:
+def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_first() -> None:
     inbox = Inbox({})
     inbox.open(ONE)
     inbox.open(TWO)
     late, early = frame(ONE, 5), frame(TWO, 2)
-    first, second = frame(TWO, 2, "stream"), frame(ONE, 2, "stream")
+    first, second = frame(TWO, 5, "stream"), frame(ONE, 6, "stream")
     for each in (late, early, first, second):
         assert inbox.put(each)
-    assert [inbox.take() for _ in range(5)] == [early, first, second, late, None]
+    assert [inbox.take() for _ in range(5)] == [early, late, first, second, None]
     assert inbox.dropped_rows == 0
 
 
-def test_frames_of_one_feed_and_epoch_keep_their_order() -> None:
+def test_frames_of_one_epoch_keep_their_order() -> None:
     inbox = Inbox({})
     inbox.open(ONE)
-    frames = [frame(ONE, 3), frame(ONE, 1)]
+    frames = [frame(ONE, 3), frame(ONE, 1), frame(ONE, 0, "stream"), frame(ONE, 2)]
     for each in frames:
         inbox.put(each)
-    assert [inbox.take(), inbox.take()] == frames
+    assert [inbox.take() for _ in frames] == frames
 
 
 def test_only_open_epochs_are_taken_from() -> None:

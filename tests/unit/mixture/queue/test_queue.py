@@ -45,9 +45,18 @@ def made(
     flush_seconds: float = 30.0,
     clock: Callable[[], float] = time.monotonic,
     hours_together: int | None = None,
+    settle_seconds: float = 0.0,
 ) -> PrioritisedQueue:
     """Chunks of up to a quarter of the bound, from two readers of each source."""
-    limits = Limits(minibatch_rows, rows_max, 1 << 20, rows_max, flush_seconds, hours_together)
+    limits = Limits(
+        minibatch_rows,
+        rows_max,
+        1 << 20,
+        rows_max,
+        flush_seconds,
+        hours_together,
+        settle_seconds,
+    )
     return PrioritisedQueue(sources, limits, dict.fromkeys(sources.names, 2), clock)
 
 
@@ -96,7 +105,7 @@ def test_tokens_follow_the_rows_and_the_end_comes_last() -> None:
     served.end_task(0, "a", "end")
     assert served.pop(0) is None  # one row waits for company
     served.open_task(1, "b", 0)
-    served.set_last(True)
+    served.set_pending({}, is_last=True)
     assert served.pop(0) is None  # task b may still bring some
     served.end_task(1, "b", "nothing")
     assert popped(served.pop(0)) == ("batch", 0, [(0, 1)], {"a": "end"})
@@ -257,6 +266,48 @@ def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> No
     assert popped(served.pop(0))[2] == [(0, 4)]
 
 
+TWO = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
+
+
+def test_rows_wait_for_others_of_their_hour_and_once_only() -> None:
+    now = [0.0]
+    served = made(TWO, 2, clock=lambda: now[0], settle_seconds=3.0)
+    for source, task in enumerate("ab"):
+        served.open_task(source, task, 0)
+    put(served, 1, "b", chunk([0] * 5 + [1] * 4))
+    assert served.pop(0) is None, "rows of task a may be on their way"
+    put(served, 0, "a", chunk([0] * 5 + [1]))
+    order = [popped(served.pop(0))[0] for _ in range(4)]
+    assert order == ["batch", "stream", "batch", "stream"], "by priority, not by who came first"
+    served.end_task(0, "a", "end")
+    assert served.pop(0) is None, "task b is at hour 1 and not at its end"
+    now[0] = 3.1
+    assert [popped(served.pop(0))[0] for _ in range(3)] == ["batch", "stream", "stream"]
+
+
+def test_rows_wait_for_a_task_that_is_to_be_opened() -> None:
+    served = made(TWO, 2, settle_seconds=1e9)
+    served.open_task(1, "b", 0)
+    served.set_pending({"old": 0}, is_last=False)
+    put(served, 1, "b", chunk([0] * 4 + [1]))
+    assert served.pop(0) is None
+    served.open_task(0, "a", 0)
+    served.set_pending({"old": 1}, is_last=False)
+    assert served.pop(0) is None
+    put(served, 0, "a", chunk([0] * 4 + [1]))
+    assert [popped(served.pop(0))[0] for _ in range(2)] == ["batch", "stream"]
+
+
+def test_a_full_buffer_waits_for_nobody() -> None:
+    served = made(TWO, 2, rows_max=8, settle_seconds=1e9)
+    served.open_task(0, "a", 0)
+    served.set_pending({}, is_last=True)
+    for first in range(0, 8, 2):
+        put(served, 0, "a", chunk([0] * 2, first))
+    assert not served.reserve(0, "a", 0.01)
+    assert popped(served.pop(0))[2] == [(0, 2)]
+
+
 def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
     served = queue(minibatch_rows=20)
     tasks = [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
@@ -264,7 +315,7 @@ def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
         served.open_task(source, task, 0)
         put(served, source, task, chunk([0] * rows))
         served.end_task(source, task, "end")
-    served.set_last(True)
+    served.set_pending({}, is_last=True)
     frames = [served.pop(0), served.pop(0)]
     assert sorted(popped(frame)[2:3] for frame in frames) == [([(0, 6)],), ([(1, 7)],)]
     assert all(batch.num_rows for frame in frames if frame for batch in frame.batches)
@@ -312,7 +363,7 @@ def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
     assert served.pop(0) is None  # task a is at hour 0 and may still bring rows of it
     put(served, 0, "a", chunk([0, 2, 3, 5, 6]))
     served.end_task(0, "a", "end of a")
-    served.set_last(True)
+    served.set_pending({}, is_last=True)
     frames = [popped(served.pop(0)) for _ in range(6)]
     # What waits in a partial minibatch leaves before rows that are more than two hours later move.
     assert [
