@@ -140,8 +140,8 @@ def pipeline(*, sale: bool = False) -> dict[str, Any]:
         "towers",
         checkpoint={"every_steps": 5},
         roles={"trainer": {"threads": 1}},
-        # A partial minibatch would leave by the clock.
-        buffers={"flush_seconds": 600},
+        # However busy the machine is.
+        buffers={"settle_seconds": 600},
         failover={"restarts_max": 20},
     )
     made["train"] |= {

@@ -282,7 +282,7 @@ def test_rows_wait_for_others_of_their_hour_and_once_only() -> None:
     served.end_task(0, "a", "end")
     assert served.pop(0) is None, "task b is at hour 1 and not at its end"
     now[0] = 3.1
-    assert [popped(served.pop(0))[0] for _ in range(3)] == ["batch", "stream", "stream"]
+    assert [popped(served.pop(0))[0] for _ in range(3)] == ["stream", "stream", "batch"]
 
 
 def test_rows_wait_for_a_task_that_is_to_be_opened() -> None:
@@ -302,9 +302,9 @@ def test_a_full_buffer_waits_for_nobody() -> None:
     served = made(TWO, 2, rows_max=8, settle_seconds=1e9)
     served.open_task(0, "a", 0)
     served.set_pending({}, is_last=True)
-    for first in range(0, 8, 2):
-        put(served, 0, "a", chunk([0] * 2, first))
-    assert not served.reserve(0, "a", 0.01)
+    while served.reserve(0, "a", 0.01):
+        assert served.pop(0) is None, "there is room for more"
+        served.put(0, "a", chunk([0] * 2))
     assert popped(served.pop(0))[2] == [(0, 2)]
 
 
