@@ -11,7 +11,8 @@ Variants on the same generated rows, interleaved in every round:
 `--shape` says which rows: `criteo.py` has the shapes.
 
 CPU is what the kernel charged to each process id between the first and the last row; imports,
-process starts and graph tracing are outside. Run it alone: `python benchmarks/pipeline.py`.
+process starts and graph tracing are outside: the first round is not counted. Roles have the
+environment that a supervisor gives them. Run it alone: `python benchmarks/pipeline.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.planning import plan_windows
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.job.request import JobRequest, Role, WindowRequest
+from forebay.executors.supervisor.commands import role_environment
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
@@ -46,6 +48,7 @@ from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
 
 TRANSPORTS = ["flight", "frames"]
+THREADS = 2  # as a role has where nothing is declared
 
 
 @dataclass
@@ -101,17 +104,17 @@ class Roles:
         folder.prepare(request, continues=False)
         self.columns = declared_columns(self.pipeline, project.sources)
         self.layout = FeatureLayout.of(self.pipeline.dataset, self.columns)
-        environment = {**os.environ, "FOREBAY_JOB_ID": "benchmark", "FOREBAY_HOME": str(home.root)}
+        roles: list[tuple[str, Role, str, tuple[str, ...]]] = [
+            ("driver", "driver", "forebay.executors.driver", ()),
+            ("executor", "data", "forebay.executors.data_executor", ("--index", "0")),
+        ]
         self.processes = {
             name: subprocess.Popen(
                 [sys.executable, "-m", module, "--job", str(folder.path), *index],
-                env=environment,
+                env=role_environment(os.environ, request, role, THREADS, root),
                 stderr=folder.log_path(name, 0).open("ab"),
             )
-            for name, module, index in (
-                ("driver", "forebay.executors.driver", ()),
-                ("executor", "forebay.executors.data_executor", ("--index", "0")),
-            )
+            for name, role, module, index in roles
         }
         self.reader = RemoteReader(folder.path, self.layout, self.pipeline.source_names)
 

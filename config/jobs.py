@@ -86,10 +86,12 @@ class BuffersSpec(Spec):
     """Bounds of the data path."""
 
     rows_max: int = Field(
-        default=32_768, ge=1, description="Rows of one source, decoded and not sent"
+        default=131_072, ge=1, description="Rows of one source, decoded and not sent"
     )
     bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Bytes of these rows")
-    chunk_rows: int = Field(default=8_192, ge=1, description="Most rows decoded at a time")
+    chunk_rows: int = Field(
+        default=32_768, ge=1, description="Most rows decoded at a time; fewer of many columns"
+    )
     credits: int = Field(default=4, ge=1, description="Minibatches in flight per data executor")
     flush_seconds: float = Field(default=0.2, gt=0, description="Oldest age of a partial minibatch")
     settle_seconds: float = Field(

@@ -67,6 +67,8 @@ class DataExecutor:
         self._kinds = {spec.kind for spec in specs.values()}
         self._letter_bytes = {name: spec.dead_letter_bytes_max for name, spec in specs.items()}
         self._readers = Readers(request)
+        widest = max(len(self._readers.columns(name)) for name in self._readers.names)
+        self._limits = limits_of(pipeline, widest)
         self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
         schema = served_schema(self._readers.layout, self._readers.times)
         self._server = frame_server_of(pipeline.job, job_dir, index, schema, self._claim)
@@ -154,7 +156,7 @@ class DataExecutor:
         return ServingEpoch(
             reply.epoch,
             self._index,
-            PrioritisedQueue(self._queue_sources, limits_of(self._pipeline), reply.readers),
+            PrioritisedQueue(self._queue_sources, self._limits, reply.readers),
             self._readers,
             DeadLetterWriter(folder, self._letter_bytes),
             Examiner(self._job_dir, self._index, folder, deadline / _EXAMINATION_PARTS),

@@ -10,6 +10,9 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.mixture.queue.queue import Limits, QueueSources
 
+_CHUNKS = 2  # of so many there is always room for the bytes
+_NUMBER_BYTES = 8
+
 
 def queue_sources_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> QueueSources:
     """Sources in index order; a source named by two streams belongs to the first."""
@@ -28,14 +31,19 @@ def queue_sources_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) 
     )
 
 
-def limits_of(pipeline: PipelineSpec) -> Limits:
-    """Bounds of the queue."""
+def limits_of(pipeline: PipelineSpec, columns: int) -> Limits:
+    """Bounds of the queue. columns: how many are read of a row, at most.
+
+    A chunk's bytes are known once it is decoded, so rows of thousands of columns come in smaller
+    chunks from the first one on: each column is taken for one number.
+    """
     buffers = pipeline.job.buffers
+    narrow = buffers.bytes_max // _CHUNKS // (_NUMBER_BYTES * max(1, columns))
     return Limits(
         minibatch_rows=pipeline.train.minibatch_rows,
         rows_max=buffers.rows_max,
         bytes_max=buffers.bytes_max,
-        chunk_rows=buffers.chunk_rows,
+        chunk_rows=max(1, min(buffers.chunk_rows, narrow)),
         flush_seconds=buffers.flush_seconds,
         hours_together=hours_together(pipeline),
         settle_seconds=buffers.settle_seconds,

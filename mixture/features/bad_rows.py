@@ -42,8 +42,9 @@ class BadRows:
 
 def check_ids(found: BadRows, columns: Sequence[tuple[pa.Array, ColumnType]]) -> None:
     """Rows all of whose columns of the event's identity are null."""
-    missing = [null_mask(null_as_null(values, kind)) for values, kind in columns]
-    found.add(np.logical_and.reduce(missing), NO_ID)
+    known = [null_as_null(values, kind) for values, kind in columns]
+    if all(values.null_count for values in known):
+        found.add(np.logical_and.reduce([null_mask(values) for values in known]), NO_ID)
 
 
 def check_stored(found: BadRows, batch: pa.RecordBatch, columns: Mapping[str, ColumnType]) -> None:

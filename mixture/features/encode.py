@@ -133,7 +133,7 @@ class Encoder:
             *encoded.lists,
         ]
         served = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        null = np.asarray(np.isnan(said).all(axis=0), np.bool_)
+        null = np.logical_and.reduce([np.isnan(values) for values in said])
         return Encoded(served, null, bad.reasons, not_known)
 
     def _in_time(

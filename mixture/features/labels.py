@@ -18,8 +18,10 @@ Value = bool | int | float | str
 
 def labels(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> npt.NDArray[np.float32]:
     """1 for positive, 0 for negative, NaN for null. The rule has to fit the type."""
+    known = null_as_null(values, kind)
     found = _positive(values, rule, kind).astype(np.float32)
-    found[null_mask(null_as_null(values, kind))] = np.nan
+    if known.null_count:
+        found[null_mask(known)] = np.nan
     return found
 
 
@@ -27,12 +29,19 @@ def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
     if rule.positive is not None:
         positives = rule.positive if isinstance(rule.positive, list) else [rule.positive]
         return among(values, positives, kind)
+    if rule.greater_than is None and rule.less_than is None and _is_plain(values, kind):
+        return np.asarray(np.not_equal(values.to_numpy(), 0), np.bool_)
     known = numbers(values, kind)
     if rule.greater_than is not None:
         return np.greater(known, rule.greater_than)
     if rule.less_than is not None:
         return np.less(known, rule.less_than)
     return np.not_equal(known, 0)
+
+
+def _is_plain(values: pa.Array, kind: ColumnType) -> bool:
+    """Whether these are whole numbers as they lie in memory, of which each has a place."""
+    return kind is ColumnType.INT and not values.null_count
 
 
 def among(values: pa.Array, listed: Sequence[Value], kind: ColumnType) -> Mask:

@@ -42,6 +42,9 @@ def null_as_null(values: pa.Array, kind: ColumnType) -> pa.Array:
     """The same values with every kind of null as an Arrow null; timestamps become int64."""
     if kind is ColumnType.BOOL:
         return values
+    is_plain = kind is ColumnType.INT and not values.null_count and values.type.equals(pa.int64())
+    if is_plain and not (values.to_numpy() == INT_NULL).any():
+        return values
     if kind is ColumnType.STRING:
         null = pc.equal(pc.binary_length(values), 0)
     elif kind is ColumnType.FLOAT:

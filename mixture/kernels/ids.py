@@ -64,12 +64,18 @@ def _bucket(fingerprint: int, modulus: int, inverse: int) -> int:
 
 
 @kernel
+def _is_int(view: int) -> bool:
+    code = load_i64(view, codes.CODE)
+    return codes.INT8 <= code <= codes.UINT32 or code == codes.TIMESTAMP
+
+
+@kernel
 def _hash_ids(
     view: int, plan: int, first: int, count: int, target: int, width: int, scratch: int
 ) -> None:
-    code, part = load_i64(view, codes.CODE), load_i64(plan, codes.PART)
+    part = load_i64(plan, codes.PART)
     modulus, inverse = load_i64(plan, codes.MODULUS), load_i64(plan, codes.INVERSE)
-    if codes.INT8 <= code <= codes.UINT32 or code == codes.TIMESTAMP:
+    if _is_int(view):
         _hash_ints(view, part, modulus, inverse, first, count, target, width, scratch)
         return
     for place in range(count):
@@ -189,11 +195,31 @@ def _joined(views: int, plan: int, row: int, scratch: int, room: int) -> int:
 
 
 @kernel
+def _int_identities(
+    view: int, first: int, count: int, target: int, width: int, scratch: int
+) -> None:
+    """Fingerprints of the texts of whole numbers, that of the empty text where one is null."""
+    code, values = load_i64(view, codes.CODE), load_i64(view, codes.VALUES)
+    for place in range(count):
+        found, at = fingerprint64(scratch, 0), value_place(view, first + place)
+        if at >= 0:
+            value = load_int(code, values, at)
+            if value != INT_NULL:
+                found = fingerprint64_of_int(value, scratch)
+        store_u64(target, place * width, found)
+
+
+@kernel
 def _cross_ids(
     views: int, plan: int, first: int, count: int, target: int, width: int, scratch: int, room: int
 ) -> int:
     """Buckets of joined texts, or their fingerprints; how much room a longer text needs, else 0."""
     is_identity = load_i64(plan, codes.METHOD) == codes.IDENTITY
+    if is_identity and load_i64(plan, codes.COUNT) == 1:
+        view = views + 8 * codes.VIEW_WIDTH * load_i64(load_i64(plan, codes.TABLE), 0)
+        if _is_int(view):
+            _int_identities(view, first, count, target, width, scratch)
+            return 0
     modulus, inverse = load_i64(plan, codes.MODULUS), load_i64(plan, codes.INVERSE)
     for place in range(count):
         length = _joined(views, plan, first + place, scratch, room)

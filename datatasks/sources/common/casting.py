@@ -65,6 +65,26 @@ def castable(stored: pa.DataType, declared: ColumnType) -> bool:
     return any(test(stored) for test in _ALLOWED[declared])
 
 
+def unlike_declared(
+    schema: pa.Schema, declared: Mapping[str, ColumnType]
+) -> Mapping[str, ColumnType]:
+    """Those of the declared columns that are not stored as a chunk may hold them (`is_held`).
+
+    They may have a `column_problem`. Of thousands of columns few are looked at one by one.
+    """
+    try:
+        stored = dict(zip(schema.names, schema.types, strict=True))
+    except UnicodeDecodeError:
+        return declared
+    if len(stored) < len(schema):  # some names stand there twice
+        return declared
+    return {
+        name: kind
+        for name, kind in declared.items()
+        if name not in stored or not is_held(stored[name], kind)
+    }
+
+
 def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
     """What is wrong with a declared column in a stored schema; an empty text when nothing is."""
     index = schema.get_field_index(name)

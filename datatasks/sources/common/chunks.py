@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -93,7 +94,8 @@ def bad_texts(
     """Rows (index to reason) whose texts are no UTF-8: of some formats Arrow takes any bytes."""
     found: dict[int, str] = {}
     for name in columns:
-        if declared[name] in {ColumnType.STRING, ColumnType.LIST_STRING}:
+        kind = declared[name]  # of thousands of columns a hash of each would be felt
+        if kind is ColumnType.STRING or kind is ColumnType.LIST_STRING:
             for row in _invalid(batch.column(name)):
                 found[row] = f"column {name!r} as {declared[name].value}: it is no UTF-8 text"
     return found
@@ -162,10 +164,16 @@ def empty_chunk(
     dead: tuple[DeadRow, ...] = (),
 ) -> Chunk:
     """No rows, but perhaps dead ones, up to `end`."""
-    schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
+    batch = _no_rows(tuple((name, declared[name]) for name in columns))
     none = np.zeros(0, np.int64)
-    batch = pa.RecordBatch.from_arrays([pa.array([], each.type) for each in schema], schema=schema)
     return Chunk(batch, none, none, none, none.astype(np.int32), end, dead)
+
+
+@functools.lru_cache(maxsize=8)
+def _no_rows(columns: tuple[tuple[str, ColumnType], ...]) -> pa.RecordBatch:
+    """Every task ends with it, and of thousands of columns it is made slowly."""
+    schema = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns])
+    return pa.RecordBatch.from_arrays([pa.array([], each.type) for each in schema], schema=schema)
 
 
 def stored_rows(chunk_rows: int) -> int:
@@ -173,12 +181,18 @@ def stored_rows(chunk_rows: int) -> int:
     return max(1, chunk_rows * 3 // 4)
 
 
+def waits_for_more(rows: int, chunk_rows: int) -> bool:
+    """Whether `joined` keeps so many rows until it has read more."""
+    return rows * 4 < chunk_rows
+
+
 def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Chunk]:
     """Chunks of up to `chunk_rows` rows with hours that never fall; small ones are joined.
 
     Those that take much memory wait for no others.
 
-    Where they come with `stored_rows` at most, all that was read is given out before more is read.
+    Where they come with `stored_rows` at most, or with `chunk_rows` while none waits, all that was
+    read is given out before more is read.
     `last` (without rows) says where the task ends and is given out when nothing else got there.
     """
     waiting: list[Chunk] = []
@@ -187,6 +201,10 @@ def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Ch
     for each in chunks:
         chunk = _rising(each, hour)
         hour = int(chunk.hours[-1]) if len(chunk.hours) else hour
+        if not waiting and not waits_for_more(_rows([chunk]), chunk_rows):
+            end = chunk.end
+            yield _join([chunk])
+            continue
         size = chunk.batch.nbytes
         is_full = _rows(waiting) + _rows([chunk]) > chunk_rows or taken + size > _JOINED_BYTES_MAX
         if waiting and is_full:
@@ -195,7 +213,7 @@ def joined(chunks: Iterator[Chunk], chunk_rows: int, last: Chunk) -> Iterator[Ch
         waiting.append(chunk)
         taken += size
         end = chunk.end
-        if _rows(waiting) * 4 >= chunk_rows or taken * 4 >= _JOINED_BYTES_MAX:
+        if not waits_for_more(_rows(waiting), chunk_rows) or taken * 4 >= _JOINED_BYTES_MAX:
             yield _join(waiting)
             waiting, taken = [], 0
     if end != last.end:
@@ -209,7 +227,8 @@ def _rows(chunks: list[Chunk]) -> int:
 
 
 def _rising(chunk: Chunk, hour: int) -> Chunk:
-    rising = np.maximum(np.maximum.accumulate(chunk.hours), np.int32(hour))
+    rising = np.maximum.accumulate(chunk.hours)
+    np.maximum(rising, np.int32(hour), out=rising)
     return replace(chunk, hours=rising)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,6 +44,17 @@ def span_folders(pattern: TimePattern, spans: Sequence[Interval]) -> list[str] |
     found = {folder for span in spans for folder in pattern.folders(span.start, span.end)}
     hidden = any(is_hidden(name) for folder in found for name in folder.split("/"))
     return None if hidden or len(found) > FOLDERS_MAX else sorted(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def path_span(path: str, pattern: TimePattern) -> tuple[int, int]:
+    """As `path_times` of one path: a file has many tasks, and each of them asks.
+
+    Raises:
+        pyarrow.ArrowInvalid: for a path that names no day of the calendar.
+    """
+    low, high = path_times(pa.array([path]), pattern)
+    return int(low[0]), int(high[0])
 
 
 def path_times(paths: pa.Array, pattern: TimePattern) -> tuple[Times, Times]:

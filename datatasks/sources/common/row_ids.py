@@ -15,6 +15,7 @@ import numpy.typing as npt
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
+_SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def fingerprint64(text: str) -> int:
@@ -25,9 +26,11 @@ def fingerprint64(text: str) -> int:
 def splitmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The finaliser of SplitMix64, for each value."""
     mixed = values + _GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
-    return mixed ^ (mixed >> np.uint64(31))
+    for shift, factor in ((_SHIFT_1, _MIX_1), (_SHIFT_2, _MIX_2)):
+        mixed ^= mixed >> shift
+        mixed *= factor
+    mixed ^= mixed >> _SHIFT_3
+    return mixed
 
 
 def row_ids(path: str, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:

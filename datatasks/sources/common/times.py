@@ -38,6 +38,8 @@ def is_time(stored: pa.DataType) -> bool:
 def times_of(array: pa.Array) -> Times:
     """Microseconds of an array of timestamps, days or ISO 8601 texts; UNKNOWN where null.
 
+    It may be the memory of the array itself, which nobody writes to.
+
     Raises:
         pyarrow.ArrowInvalid: for a text that is no time.
     """
@@ -48,6 +50,9 @@ def times_of(array: pa.Array) -> Times:
     if not pa.types.is_timestamp(array.type):
         array = as_utc(array)
     unit = array.type.unit
+    if unit == "us" and not array.null_count:
+        plain: Times = array.view(pa.int64()).to_numpy()
+        return plain
     ticks = array.cast(pa.int64())
     known = np.asarray(ticks.is_valid())
     values = np.asarray(pc.fill_null(ticks, 0)).astype(np.int64, copy=False)
@@ -122,5 +127,7 @@ def outside(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
 
 def hours_within(times: Times, start: Times | int, end: Times | int) -> npt.NDArray[np.int32]:
     """Whole hours from `start` to each time, clamped to the span [start, end)."""
-    clamped = np.clip(times, start, np.asarray(end) - 1)
-    return ((clamped - start) // HOUR_US).astype(np.int32)
+    hours = np.clip(times, start, np.asarray(end) - 1)
+    hours -= start
+    hours //= HOUR_US
+    return hours.astype(np.int32)

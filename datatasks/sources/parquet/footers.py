@@ -145,6 +145,15 @@ def read_footer(file: pa.NativeFile) -> tuple[pq.FileMetaData, str]:
     return pq.read_metadata(pa.BufferReader(content)), _digest(content)
 
 
+def footer_digest(file: pa.NativeFile) -> str:
+    """A digest of the bytes of a file's footer.
+
+    Raises:
+        pyarrow.ArrowInvalid: when the footer is too large.
+    """
+    return _digest(_tail(file))
+
+
 def _tail(file: pa.NativeFile) -> bytes:
     size = file.size()
     tail: bytes = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.sources.common.casting import column_problem, fit
+from forebay.datatasks.sources.common.casting import column_problem, fit, unlike_declared
 from forebay.datatasks.sources.common.chunks import (
     Ints,
     Stored,
@@ -23,6 +23,7 @@ from forebay.datatasks.sources.common.chunks import (
     place_text,
     stored_rows,
     to_chunk,
+    waits_for_more,
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
@@ -30,6 +31,7 @@ from forebay.datatasks.sources.common.times import UNKNOWN, Times, hours_within,
 from forebay.datatasks.sources.common.versions import PlannedFile
 from forebay.datatasks.sources.parquet.footers import (
     arrow_file,
+    footer_digest,
     group_ends,
     group_times,
     read_footer,
@@ -45,6 +47,7 @@ Bounds = tuple[int, int]
 class _Run:
     """Row groups read in one go: rows [first, end) of the file, of which [start, stop) count.
 
+    end: of its row groups. step: into how many rows they divide best.
     mask, times: for one row group of a row range that is cut: which of its rows count, and when.
     """
 
@@ -52,6 +55,8 @@ class _Run:
     first: int
     start: int
     stop: int
+    end: int
+    step: int
     mask: npt.NDArray[np.bool_] | None = None
     times: Times | None = None
 
@@ -98,9 +103,12 @@ class ParquetReader:
     def _chunks(
         self, task: DataTask, start: Position, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
+        batch_rows = _BatchRows(chunk_rows)
         with closing(_LastFile(self._opened)) as files:
             for index in range(start.part, len(task.ranges)):
-                yield from _RangeReader(self, files, task, index, columns, chunk_rows).chunks(start)
+                yield from _RangeReader(
+                    self, files, task, index, columns, chunk_rows, batch_rows
+                ).chunks(start)
 
     @property
     def spec(self) -> SourceSpec:
@@ -136,6 +144,38 @@ class _File:
             yield group, low, high
 
 
+def _step(group_rows: int, chunk_rows: int) -> int:
+    """Rows of a batch that holds as many whole row groups as it can, or an equal part of one."""
+    if group_rows <= chunk_rows:
+        return chunk_rows // group_rows * group_rows
+    return -(-group_rows // -(-group_rows // chunk_rows))
+
+
+class _BatchRows:
+    """How many rows to decode at a time, so that none that were decoded wait for others.
+
+    As many as a chunk may have; fewer where a few rows may wait in `joined` already, which have to
+    fit into a chunk with them.
+    """
+
+    def __init__(self, chunk_rows: int) -> None:
+        self._chunk_rows = chunk_rows
+        self._may_wait = False
+
+    @contextmanager
+    def of(self, run: _Run) -> Iterator[int]:
+        """The rows of each batch of a run, which is read inside the block."""
+        rows = run.end - run.first
+        batch_rows = stored_rows(self._chunk_rows)
+        is_whole = run.mask is None and (run.start, run.stop) == (run.first, run.end)
+        if is_whole and not self._may_wait:
+            batch_rows = run.step
+        self._may_wait = True
+        yield batch_rows
+        last = rows - (rows - 1) // batch_rows * batch_rows
+        self._may_wait = not is_whole or waits_for_more(last, self._chunk_rows)
+
+
 class _LastFile:
     """Keeps the file open that was wanted last: a task may have thousands of ranges of it."""
 
@@ -159,14 +199,27 @@ class _LastFile:
     def _new(self, path: str) -> _File:
         handle = arrow_file(self._stack.enter_context(self._opened(path)))
         self._stack.callback(handle.close)
-        metadata, digest = read_footer(handle)
+        file, digest = _parquet_file(handle)
+        metadata = file.metadata
         ends = group_ends(metadata)
         if (np.diff(ends, prepend=0) < 0).any():
             raise pa.ArrowInvalid("a row group has a negative number of rows")
         if metadata.num_rows != ends[-1:].sum():
             raise pa.ArrowInvalid("its row groups do not have as many rows as its footer says")
-        file = pq.ParquetFile(handle, metadata=metadata, pre_buffer=False)
         return _File(self._stack.enter_context(file), digest, ends)
+
+
+def _parquet_file(handle: pa.NativeFile) -> tuple[pq.ParquetFile, str]:
+    """An open file, and the digest of its footer.
+
+    Of a local file Arrow reads the footer again: that costs less than to parse thousands of columns
+    twice. Whoever changes a file in that moment is found out by its version at the end.
+    """
+    if isinstance(handle, pa.OSFile):
+        digest = footer_digest(handle)
+        return pq.ParquetFile(handle, pre_buffer=False), digest
+    metadata, digest = read_footer(handle)
+    return pq.ParquetFile(handle, metadata=metadata, pre_buffer=False), digest
 
 
 class _RangeReader:
@@ -180,8 +233,10 @@ class _RangeReader:
         index: int,
         columns: Sequence[str],
         chunk_rows: int,
+        batch_rows: _BatchRows,
     ) -> None:
         self.files = files
+        self.batch_rows = batch_rows
         self.spec = reader.spec
         self.index = index
         self.row_range: RowRange = task.ranges[index]
@@ -229,7 +284,7 @@ class _RangeReader:
         wanted = {name: self.spec.columns[name] for name in self.columns}
         if self.spec.event_time is not None:
             wanted.setdefault(self.spec.event_time, ColumnType.TIMESTAMP)
-        for name, declared in wanted.items():
+        for name, declared in unlike_declared(schema, wanted).items():
             problem = column_problem(schema, name, declared)
             if problem:
                 raise DataError(
@@ -242,15 +297,23 @@ class _RangeReader:
             )
 
     def _runs(self, file: _File, start: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
-        """(row groups, first row, end row) to read in one go: small neighbours together."""
+        """(row groups, first row, end row) to read in one go.
+
+        Small neighbours together, and those that batches of one size divide without a rest: a
+        reader for each of them would cost as much as many rows, where there are many columns.
+        """
         waiting: list[int] = []
         first = end = 0
+        part = 1
         for group, low, high in file.groups(start, self.row_range.end):
-            if waiting and (self.cut or high == low or high - first > self.chunk_rows):
+            is_near = high - first <= self.chunk_rows or (low - first) % part == 0
+            if waiting and (self.cut or high == low or not is_near):
                 yield tuple(waiting), first, end
                 waiting = []
             if high > low:
-                first, end = first if waiting else low, high
+                if not waiting:
+                    first, part = low, min(high - low, _step(high - low, self.chunk_rows))
+                end = high
                 waiting.append(group)
         if waiting:
             yield tuple(waiting), first, end
@@ -259,7 +322,10 @@ class _RangeReader:
         self, file: _File, groups: tuple[int, ...], first: int, start: int, end: int
     ) -> Iterator[Chunk]:
         stop = min(end, self.row_range.end)
-        run = _Run(groups, first, start, stop)
+        step = _step(int(file.ends[groups[0]]) - first, self.chunk_rows)
+        if end - first <= self.chunk_rows:
+            step = end - first
+        run = _Run(groups, first, start, stop, end, step)
         if self.cut:
             try:
                 run = self._masked(file, run)
@@ -267,7 +333,8 @@ class _RangeReader:
                 yield self._dead(error, start, stop, self._rest(start), {"row_group": groups[0]})
                 return
         try:
-            yield from self._chunks(file, run)
+            with self.batch_rows.of(run) as batch_rows:
+                yield from self._chunks(file, run, batch_rows)
         except _UnreadableError as error:
             at = error.at
             if len(groups) == 1:
@@ -285,11 +352,11 @@ class _RangeReader:
         name = str(self.spec.event_time)
         times = group_times(file.file, run.groups[0], name, self.bounds)
         mask = (times >= self.span[0]) & (times < self.span[1])
-        return _Run(run.groups, run.first, run.start, run.stop, mask, times)
+        return replace(run, mask=mask, times=times)
 
-    def _chunks(self, file: _File, run: _Run) -> Iterator[Chunk]:
+    def _chunks(self, file: _File, run: _Run, batch_rows: int) -> Iterator[Chunk]:
         at = run.first
-        for batch in self._batches(file.file, run):
+        for batch in self._batches(file.file, run, batch_rows):
             low, high = max(at, run.start), min(at + batch.num_rows, run.stop)
             if low < high:
                 part = batch.slice(low - at, high - low)
@@ -301,14 +368,16 @@ class _RangeReader:
         missing = pa.ArrowInvalid("its row groups hold fewer rows than its footer says")
         raise _UnreadableError(max(at, run.start), missing)
 
-    def _batches(self, file: pq.ParquetFile, run: _Run) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, file: pq.ParquetFile, run: _Run, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
         names = list(self.columns)
         if self.spec.event_time is not None and self.spec.event_time not in names:
             names.append(self.spec.event_time)
         at = run.first
         try:
             for batch in file.iter_batches(
-                stored_rows(self.chunk_rows),
+                batch_rows,
                 row_groups=list(run.groups),
                 columns=names,
                 use_threads=False,

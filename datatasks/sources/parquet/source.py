@@ -18,7 +18,12 @@ from forebay.datatasks.sources.common.bundles import fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import Files, Listing
 from forebay.datatasks.sources.common.markers import Markers, MarkerSource
-from forebay.datatasks.sources.common.path_times import matching, path_times, span_folders
+from forebay.datatasks.sources.common.path_times import (
+    matching,
+    path_span,
+    path_times,
+    span_folders,
+)
 from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
 from forebay.datatasks.sources.common.times import Spans, Times
 from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
@@ -223,8 +228,7 @@ class ParquetSource(ParquetKind, MarkerSource):
     def _bounds(self, path: str) -> Bounds | None:
         if self._pattern is None:
             return None
-        low, high = path_times(pa.array([path]), self._pattern)
-        return int(low[0]), int(high[0])
+        return path_span(path, self._pattern)
 
     def _schemas(self, paths: Sequence[str]) -> list[pa.Schema | str]:
         return read_schemas(paths, self._files.opened, self._files.full)

@@ -67,7 +67,7 @@ class LiveReader:
             0,
             PrioritisedQueue(
                 queue_sources_of(self._pipeline, self._request.source_specs()),
-                limits_of(self._pipeline),
+                limits_of(self._pipeline, 1),
                 {},  # one task is read at a time
             ),
             self._readers,

@@ -147,11 +147,52 @@ def test_only_what_is_wanted_is_read_and_small_row_groups_together(
     if only.cut:
         assert [len(each) for each in asked] == [1] * len(asked)
     else:
-        assert all(size <= chunk_rows for each, size in zip(asked, sizes, strict=True) if each[1:])
+        for each, size in zip(asked, sizes, strict=True):
+            assert size <= chunk_rows or divided([groups[n] for n in each], chunk_rows)
         following = [groups[each[0]] for each in asked[1:]]
         assert all(
             size + after > chunk_rows for size, after in zip(sizes[:-1], following, strict=True)
         )
+
+
+def divided(groups: list[int], chunk_rows: int) -> bool:
+    """Whether chunks of one size hold row groups as wholes or equal parts; the last may be short.
+
+    Those that fit into one chunk all together may have any size.
+    """
+    parts = -(-groups[0] // chunk_rows)
+    part = -(-groups[0] // parts)
+    before = [sum(groups[:n]) for n in range(1, len(groups))]
+    return all(
+        rows % part == 0
+        for rows, group in zip(before, groups[1:], strict=True)
+        if rows + group > chunk_rows
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(1, 12))
+def test_no_row_is_decoded_before_all_before_it_are_given_out(
+    root: Path, groups: list[int], chunk_rows: int
+) -> None:
+    write(root / "a", groups)
+    decoded = [0]
+
+    class Watched(pq.ParquetFile):  # type: ignore[misc]
+        def iter_batches(self, *args: Any, **more: Any) -> Iterator[pa.RecordBatch]:
+            for batch in super().iter_batches(*args, **more):
+                decoded[0] += batch.num_rows
+                yield batch
+
+    given_out = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pq, "ParquetFile", Watched)
+        whole = task(("a", 0, sum(groups), sum(groups)))
+        for chunk in reader(root).read(whole, Position(0, 0), ["n"], chunk_rows):
+            given_out += len(chunk.rows)
+            assert len(chunk.rows) <= chunk_rows
+            assert decoded[0] == given_out
+    assert given_out == sum(groups)
 
 
 def test_a_position_after_a_range_is_the_start_of_the_next(tmp_path: Path) -> None:
