@@ -28,7 +28,11 @@ def dataset_of(rows: Callable[[], Iterator[Tensors]], schema: pa.Schema) -> Data
         "source": tf.TensorSpec([None], tf.int32),
         **{field.name: _spec_of(field.type) for field in schema},
     }
-    made: Dataset = Dataset.from_generator(rows, output_signature=signature)
+    options = tf.data.Options()
+    # By itself TensorFlow would fetch ahead: rows would be taken that nobody has seen.
+    options.experimental_optimization.inject_prefetch = False
+    options.experimental_optimization.map_parallelization = False
+    made: Dataset = Dataset.from_generator(rows, output_signature=signature).with_options(options)
     return made
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+import pytest
 from support.served_rows import SCHEMA, batch_of_lists
+from support.strangers import until
 
 from forebay.mixture.features.served import arrays_by_column
 from forebay.mixture.tensorflow_start import start_tensorflow
@@ -30,6 +35,27 @@ def test_tensors_have_the_values_of_the_arrays() -> None:
         elif isinstance(value, np.ndarray):
             assert found[name].numpy().tolist() == value.tolist()
             assert found[name].dtype.as_numpy_dtype == value.dtype
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_dataset_takes_no_minibatch_that_nobody_asked_for(mapped: bool) -> None:
+    from forebay.mixture.features.served_tensors import dataset_of, tensors_of
+
+    taken = []
+
+    def rows() -> Iterator[Any]:
+        for number in range(10):
+            taken.append(number)
+            yield tensors_of(arrays(4, number))  # type: ignore[arg-type]
+
+    made = dataset_of(rows, SCHEMA)
+    if mapped:
+        made = made.map(lambda each: (each["ids"], each["label"]))
+    asked = iter(made)
+    for count in (1, 2, 3):
+        next(asked)
+        assert not until(lambda count=count: len(taken) > count, 0.3)  # type: ignore[misc]
+        assert len(taken) == count
 
 
 def test_a_dataset_says_what_it_holds_and_holds_it() -> None:
