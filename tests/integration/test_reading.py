@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -93,13 +92,12 @@ def stored_sums(project: Project) -> independent.Sums:
     )
 
 
-def kill_every_driver(rows: WindowRows) -> None:
-    """Whenever one is there; rows are taken all the while."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if (driver := serving_processes().get("driver")) is not None:
-            driver.kill()
-        ids_of(rows, 1)
+def drivers_are_given_up(rows: WindowRows) -> bool:
+    """Kill the one that is there."""
+    if (driver := serving_processes().get("driver")) is not None:
+        driver.kill()
+    assert rows._reading is not None
+    return rows._reading._opened.processes._error is not None
 
 
 def ids_of(rows: WindowRows, most: int = 1 << 30) -> list[np.ndarray]:
@@ -259,8 +257,9 @@ def test_processes_that_end_again_and_again_end_the_rows(project: Project) -> No
     project.write_pipeline()
     with opened(project) as rows:
         ids_of(rows, 1)
+        assert until(lambda: drivers_are_given_up(rows), 60)
         with pytest.raises(InfrastructureError, match="driver-0 was ended by SIGKILL") as failed:
-            kill_every_driver(rows)
+            next(rows.numpy())
         assert "driver-0.log ends with:" in "\n".join(failed.value.__notes__)
 
 
