@@ -19,7 +19,7 @@ from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project,
 from support.strangers import until
 
 from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.request import JobRequest
 from forebay.executors.reading import opening
 from forebay.home.paths import Home
 from forebay.reading import WindowRows, read_windows
@@ -301,21 +301,8 @@ def test_an_error_leaves_the_dataset_as_what_it_was(project: Project) -> None:
     assert isinstance(failed.value.__cause__, tf.errors.OpError)
 
 
-def test_a_reading_commits_no_offsets(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its driver opens nothing that keeps positions: those are the trainer's."""
-    from forebay.executors.driver import driver
-    from forebay.executors.job.request import JobRequest
-
-    asked: list[JobRequest] = []
-    monkeypatch.setattr(driver, "committing_sources", lambda request: asked.append(request) or {})
-    with opened(project) as rows:
+def test_a_reading_asks_its_driver_to_commit_nothing(project: Project) -> None:
+    with opened(project):
         (folder,) = Path(tempfile.gettempdir()).glob(LEFT)
-        job = JobFolder(Home(folder).job(opening.JOB_ID))
-        request = JobRequest.read(job.path)
-        assert not request.commits
-        for commits in (False, True):
-            request.model_copy(update={"commits": commits}).write(job.path)
-            driver.Driver(job.path).stop()
-            assert len(asked) == int(commits)
-        assert request.fingerprint == request.model_copy(update={"commits": True}).fingerprint
-        del rows
+        request = JobRequest.read(Home(folder).job(opening.JOB_ID))
+    assert not request.commits
