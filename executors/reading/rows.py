@@ -25,7 +25,7 @@ from forebay.system.extras import require_extra
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from forebay.mixture.features.served_tensors import Dataset, Tensors
+    from forebay.mixture.serving.served_tensors import Dataset, Tensors
 
 
 class WindowRows:
@@ -129,7 +129,7 @@ class WindowRows:
             MissingExtraError: when TensorFlow is not installed.
         """
         require_extra("train")
-        from forebay.mixture.features.served_tensors import tensors_of
+        from forebay.mixture.serving.served_tensors import tensors_of
 
         return (tensors_of(arrays) for arrays in self.numpy())
 
@@ -142,7 +142,7 @@ class WindowRows:
             MissingExtraError: when TensorFlow is not installed.
         """
         require_extra("train")
-        from forebay.mixture.features.served_tensors import dataset_of
+        from forebay.mixture.serving.served_tensors import dataset_of
 
         times = ServedTimes.of(self._wanted.pipeline, self._wanted.project.sources)
         return dataset_of(self.tensors, served_schema(self.features, times))

@@ -22,7 +22,7 @@ def arrays(rows: int, seed: int = 1) -> dict[str, object]:
 
 
 def test_tensors_have_the_values_of_the_arrays() -> None:
-    from forebay.mixture.features.served_tensors import tensors_of
+    from forebay.mixture.serving.served_tensors import tensors_of
 
     given = arrays(9)
     found = tensors_of(given)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def test_tensors_have_the_values_of_the_arrays() -> None:
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_a_dataset_takes_no_minibatch_that_nobody_asked_for(mapped: bool) -> None:
-    from forebay.mixture.features.served_tensors import dataset_of, tensors_of
+    from forebay.mixture.serving.served_tensors import dataset_of, tensors_of
 
     taken = []
 
@@ -59,7 +59,7 @@ def test_a_dataset_takes_no_minibatch_that_nobody_asked_for(mapped: bool) -> Non
 
 
 def test_a_dataset_says_what_it_holds_and_holds_it() -> None:
-    from forebay.mixture.features.served_tensors import dataset_of, tensors_of
+    from forebay.mixture.serving.served_tensors import dataset_of, tensors_of
 
     given = [arrays(4, 1), arrays(2, 2)]
     made = dataset_of(lambda: (tensors_of(each) for each in given), SCHEMA)  # type: ignore[arg-type]
