@@ -4,7 +4,7 @@ Rows are Criteo's shape (`criteo.py`: a label, 13 floats, 26 ids, one list of id
 takes the logarithm of the floats, hashes all ids and gives minibatches of 8,192 rows to a step that
 only counts them:
 
-- `forebay`: driver, data executor and this process; ids are hashed as text (FarmHash).
+- `forebay`: `forebay.reading`, with its driver and data executor; ids are hashed as text (FarmHash).
 - `tf.data service, tf.Example` and `…, batches`: dispatcher and worker in a process of their own;
   a record is a row, or a whole minibatch of serialised tensors. The same hash, by TensorFlow.
 - `Ray Data`: `read_parquet`, `map_batches`, `iter_batches`; splitmix64 of the numbers by NumPy.
@@ -27,15 +27,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import criteo
-from pipeline import Roles
-
-from forebay.home.paths import Home
-from forebay.mixture.counting import CountingLearner
 
 PEERS = Path(__file__).parent / "peers"
 WORKERS = (0, 1, 2)
@@ -82,9 +77,11 @@ class Peer:
         return line
 
 
-def contenders(peers: str | None) -> dict[str, Peer]:
-    """The others, started; without Ray and PyTorch where their environment is not named."""
+def contenders(root: Path, windows: int, peers: str | None) -> dict[str, Peer]:
+    """All, started; without Ray and PyTorch where their environment is not named."""
+    config, last = str(root / "config"), f"2026-03-{windows:02d}"
     found = {
+        "forebay": Peer(sys.executable, "forebay_reader.py", config, last),
         "tf.data service, tf.Example": Peer(sys.executable, "tf_service.py", "examples"),
         "tf.data service, batches": Peer(sys.executable, "tf_service.py", "batches"),
     }
@@ -93,17 +90,6 @@ def contenders(peers: str | None) -> dict[str, Peer]:
         for workers in WORKERS:
             found[f"DataLoader, {workers} workers"] = Peer(peers, "torch_loader.py", str(workers))
     return found
-
-
-def forebay(roles: Roles) -> Callable[[int], Round]:
-    """Reads a window by its number."""
-    counter = CountingLearner(1)
-
-    def read(window: int) -> Round:
-        rows, seconds, spent = roles.consume(window, counter)
-        return Round(rows, seconds, sum(spent.values()))
-
-    return read
 
 
 def show(measured: dict[str, list[Round]]) -> None:
@@ -133,20 +119,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         criteo.write(root, options.rows, options.rounds + 1)
-        roles = Roles(root, Home(root / "home"), options.rounds + 1)
-        ours, others = forebay(roles), contenders(options.peers)
-        measured: dict[str, list[Round]] = {"forebay": [], **{name: [] for name in others}}
+        started = contenders(root, options.rounds + 1, options.peers)
+        measured: dict[str, list[Round]] = {name: [] for name in started}
         try:
             for number in range(options.rounds + 1):
                 rows = root / "data" / f"date=2026-03-{number + 1:02d}"
-                found = {"forebay": ours(number)}
-                found |= {name: peer.read(rows) for name, peer in others.items()}
+                found = {name: peer.read(rows) for name, peer in started.items()}
                 if number:  # the first round warms all of them
                     for name, each in found.items():
                         measured[name].append(each)
         finally:
-            roles.close()
-            for peer in others.values():
+            for peer in started.values():
                 peer.close()
     print(f"load at end: {os.getloadavg()}; {options.rounds} rounds of {options.rows:,} rows")
     show(measured)

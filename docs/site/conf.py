@@ -18,7 +18,7 @@ NAVIGATION = {
     "Begin": ["docs/tutorial", "docs/sources", "docs/kafka", "docs/concepts", "docs/learning"],
     "Run": ["docs/airflow", "docs/environment", "docs/home", "docs/security"],
     "Look up": ["docs/reference", "docs/cli", "docs/summary", "CHANGELOG"],
-    "Extend": ["docs/write-a-source", "docs/public", "CONTRIBUTING"],
+    "Extend": ["docs/write-a-source", "docs/reader", "docs/public", "CONTRIBUTING"],
     "Understand": ["docs/architecture", "docs/guarantees", "docs/protocol"],
 }
 

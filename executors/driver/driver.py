@@ -52,7 +52,8 @@ class Driver:
             lambda window, generation: ServedWindow(ledger, window, generation, names, job),
             job.failover.heartbeat_timeout.total_seconds(),
         )
-        commits = SealCommitter(commit_group(pipeline.name), committing_sources(request))
+        openers = committing_sources(request) if request.commits else {}
+        commits = SealCommitter(commit_group(pipeline.name), openers)
         self._service = DriverService(self.state, commits)
         threads = _SPARE_THREADS + 2 * job.roles.data.count
         self._server = RpcServer(job_dir, "driver", self._service.methods, threads)

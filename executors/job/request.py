@@ -58,7 +58,8 @@ class JobRequest(Message):
     that it needs from its own. references: the texts that they belong to. windows: in the order of
     training. publishes: the model of the last window serves as soon as it may; where not, it is
     exported all the same and somebody else publishes it. defaults: the version of those that the
-    line keeps.
+    line keeps. commits: whether storage (Kafka) hears how far the rows are sealed; what only reads
+    does not tell it.
     """
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
@@ -73,6 +74,7 @@ class JobRequest(Message):
     windows: list[WindowRequest]
     reprocess: bool = False
     publishes: bool = True
+    commits: bool = True
     _process: str = PrivateAttr("this process")
 
     @classmethod
@@ -90,6 +92,7 @@ class JobRequest(Message):
         publishes: bool = True,
         declared: Declared | None = None,
         defaults: int = NEWEST,
+        commits: bool = True,
     ) -> Self:
         """Put declarations into a request. Only the pipeline's own sources are kept.
 
@@ -115,6 +118,7 @@ class JobRequest(Message):
             windows=windows,
             reprocess=reprocess,
             publishes=publishes,
+            commits=commits,
         )
 
     def pipeline_spec(self) -> PipelineSpec:
@@ -190,7 +194,8 @@ class JobRequest(Message):
         there, so the references count instead. A new password makes no other job, and that another
         place has other data is seen when it is planned.
         """
-        requested = self.model_dump(mode="json", exclude={"windows", "home", "references"})
+        aside = {"windows", "home", "references", "commits"}
+        requested = self.model_dump(mode="json", exclude=aside)
         if self.defaults == FIRST:
             del requested["defaults"]  # as it was before there were several
         requested["pipeline"] = self._current(self.pipeline, "")

@@ -30,6 +30,7 @@ class Frame:
 
     minibatch: None where only positions moved. rows: rows of the minibatch. hour: hours from the
     window's first data, of its first row. executor and epoch say who sent it, under which lease.
+    batch: the rows as they were served; None as above.
     """
 
     minibatch: Minibatch | None
@@ -39,6 +40,7 @@ class Frame:
     rows: int
     hour: int
     feed: Feed = "batch"
+    batch: pa.RecordBatch | None = None
 
     @classmethod
     def of(cls, head: FrameHead, batch: pa.RecordBatch | None, layout: FeatureLayout) -> Frame:
@@ -54,6 +56,7 @@ class Frame:
             rows=head.rows,
             hour=head.hour,
             feed=head.feed,
+            batch=batch if minibatch is not None else None,
         )
 
 

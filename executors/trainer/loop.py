@@ -11,7 +11,6 @@ from pathlib import Path
 from forebay.config.label_join import joins_labels
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
-from forebay.errors import InfrastructureError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judges import EventJudges
 from forebay.executors.label_join.joins import LabelJoins
@@ -21,7 +20,7 @@ from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
-from forebay.executors.trainer.remote_reader import RemoteReader
+from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, RemoteReader, Silence
 from forebay.executors.trainer.seal_copier import SealCopier
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.trainer.window.ending import WindowEnding
@@ -36,10 +35,6 @@ from forebay.home.runtime import runtime_of
 from forebay.home.store import Stored, store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
-
-FRAME_WAIT_SECONDS = 0.5
-# Beyond the time in which a data executor or driver that hangs is ended.
-SILENCE_SECONDS = 120.0
 
 
 class WindowTrainer:
@@ -119,35 +114,22 @@ class WindowTrainer:
     def _consume(self, opened: OpenWindow) -> None:
         parts = self._parts
         every = parts.pipeline.job.checkpoint.every_steps
-        silent_seconds, orders = 0.0, parts.reader.orders
+        silence = Silence(parts.reader, opened.request.key, parts.pipeline.job)
         while True:
             with parts.progress.phase("wait"):
                 frame = parts.reader.next(FRAME_WAIT_SECONDS)
             if frame is None:
                 if parts.reader.finished():
                     return
-                silent_seconds += FRAME_WAIT_SECONDS
-                if orders != parts.reader.orders:
-                    silent_seconds, orders = 0.0, parts.reader.orders
-                self._check_silence(opened, silent_seconds)
+                silence.lasted(FRAME_WAIT_SECONDS)
                 continue
-            silent_seconds = 0.0
+            silence.broken()
             with parts.progress.phase("train"):
                 self._steps.use(opened, frame)
             if opened.window_step - opened.sealed_step >= every:
                 sealed = self._sealer.seal(opened, final=False)
                 parts.copier.sealed(opened.store)
                 parts.reader.sealed(opened.step, sealed.progress)
-
-    def _check_silence(self, opened: OpenWindow, silent_seconds: float) -> None:
-        """By looks, each of which waits: while this process stood still, nothing could come."""
-        deadlines = self._parts.pipeline.job.failover.progress_deadlines
-        hung = max(deadlines.data, deadlines.driver).total_seconds()
-        if silent_seconds > SILENCE_SECONDS + hung:
-            raise InfrastructureError(
-                f"window {opened.request.key}: no rows came for {silent_seconds:.0f} s although "
-                "not all tasks ended; see the logs of driver and data executors"
-            )
 
     def _remove_local(self, window: WindowRequest) -> None:
         """The link names what is kept of the window: its own folder has served."""

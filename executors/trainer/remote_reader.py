@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from forebay.config.jobs import JobSpec
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.job.request import JobRequest
@@ -39,6 +40,10 @@ from forebay.system.message import Message
 
 OPEN_SECONDS = 30.0
 SEAL_SECONDS = 60.0
+# One look for the next frame.
+FRAME_WAIT_SECONDS = 0.5
+# Beyond the time in which a data executor or driver that hangs is ended.
+SILENCE_SECONDS = 120.0
 _LOG = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=Message)
 
@@ -399,6 +404,36 @@ class RemoteReader:
                 if not session.inbox.put(frame):
                     stream.close()
                 self._changed.notify_all()
+
+
+class Silence:
+    """How long no frame came although rows are left: who waits for them must not wait forever."""
+
+    def __init__(self, reader: RemoteReader, window: str, job: JobSpec) -> None:
+        """The window was begun just now."""
+        deadlines = job.failover.progress_deadlines
+        self._longest = SILENCE_SECONDS + max(deadlines.data, deadlines.driver).total_seconds()
+        self._reader, self._window = reader, window
+        self._seconds, self._orders = 0.0, reader.orders
+
+    def broken(self) -> None:
+        """A frame came."""
+        self._seconds = 0.0
+
+    def lasted(self, seconds: float) -> None:
+        """None came in another look. Looks count, for whoever stood still could receive nothing.
+
+        Raises:
+            InfrastructureError: when it lasts for too long, and no executor came or went.
+        """
+        self._seconds += seconds
+        if self._orders != self._reader.orders:
+            self._seconds, self._orders = 0.0, self._reader.orders
+        if self._seconds > self._longest:
+            raise InfrastructureError(
+                f"window {self._window}: no rows came for {self._seconds:.0f} s although "
+                "not all tasks ended; see the logs of driver and data executors"
+            )
 
 
 def _close_all(streams: Sequence[FrameStream | None]) -> None:

@@ -100,12 +100,20 @@ def database_of(home: Home) -> Database:
         ConfigError: when FOREBAY_DATABASE is no address of a database that is supported.
         MissingExtraError: when its driver is not installed.
     """
-    address = os.environ.get(DATABASE_NAME, "")
+    address = "" if home.alone else os.environ.get(DATABASE_NAME, "")
     key = (str(home.root.absolute()), address)
     with _lock:
         if key not in _open:
             _open[key] = _opened(home, address)
         return _open[key]
+
+
+def close_database(home: Home) -> None:
+    """Close and forget that of a home which keeps it in its own folder, before the folder goes."""
+    with _lock:
+        database = _open.pop((str(home.root.absolute()), ""), None)
+    if database is not None:
+        database.close()
 
 
 def close_databases() -> None:

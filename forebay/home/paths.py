@@ -17,11 +17,15 @@ DEFAULT_LINE = "main"
 class Home:
     """Paths below FOREBAY_HOME. Nothing here creates a folder.
 
+    alone: everything is in this folder, its database and store too, whatever FOREBAY_DATABASE and
+    FOREBAY_STORE name.
+
     What a path is made of is plain, or there is no path: all raise UsageError for names, windows
     and job ids that are none.
     """
 
     root: Path
+    alone: bool = False
 
     @classmethod
     def from_environment(cls) -> Home:

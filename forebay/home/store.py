@@ -162,7 +162,8 @@ def store_of(home: Home) -> Store:
             of another user's.
         MissingExtraError: when what it needs is not installed.
     """
-    return _opened(str(home.root.absolute()), os.environ.get(STORE_NAME, ""))
+    address = "" if home.alone else os.environ.get(STORE_NAME, "")
+    return _opened(str(home.root.absolute()), address)
 
 
 @lru_cache(maxsize=16)

@@ -23,7 +23,7 @@ def own_store(home: Home) -> Store:
         ConfigError: when it is another home's, or when there is no home yet.
         InfrastructureError: when the store cannot be reached.
     """
-    address = os.environ.get(STORE_NAME, "")
+    address = "" if home.alone else os.environ.get(STORE_NAME, "")
     if address:
         _require_own(str(home.root.absolute()), address)
     return store_of(home)

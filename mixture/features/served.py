@@ -79,6 +79,29 @@ def to_minibatch(
     )
 
 
+def arrays_by_column(batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any] | tuple[Ints, Ints]]:
+    """Arrays of served rows, views, by the names of their columns.
+
+    Numbers and ids side by side are [rows, width]; lists are (row_splits int64[N+1], values).
+    """
+    return {
+        name: _array_of(batch, name, column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+
+
+def _array_of(
+    batch: pa.RecordBatch, name: str, column: pa.Array
+) -> npt.NDArray[Any] | tuple[Ints, Ints]:
+    kind = column.type
+    if pa.types.is_fixed_size_list(kind):
+        return _side_by_side(batch, name, kind.list_size, kind.value_type.to_pandas_dtype())
+    if pa.types.is_list(kind):
+        return _list_arrays(column)
+    values: npt.NDArray[Any] = column.to_numpy()
+    return values
+
+
 def _label_rows(batch: pa.RecordBatch, name: str) -> LabelRows:
     values = batch.column(_of_label(LABEL, name)).to_numpy()
     return LabelRows(values, _optional(batch, _of_label(LABEL_AGE, name)))

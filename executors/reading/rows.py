@@ -1,0 +1,221 @@
+"""WindowRows: every row of some windows, once, for one program's own loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from forebay.config.load import load_project
+from forebay.datatasks.window_range import parse_range
+from forebay.errors import ForebayError, InfrastructureError, UsageError
+from forebay.executors.reading.columns import Arrays, arrays_of, batch_of
+from forebay.executors.reading.frames import FrameReading
+from forebay.executors.reading.opening import Windows, layout_of, open_reading
+from forebay.executors.reading.positions import ReadPosition
+from forebay.executors.trainer.inbox import Frame
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import served_schema
+from forebay.mixture.features.served_times import ServedTimes
+from forebay.system.extras import require_extra
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from forebay.mixture.serving.served_tensors import Dataset, Tensors
+
+
+class WindowRows:
+    """Minibatches of every planned row of some windows: each row once, window after window.
+
+    A context manager. Entering it plans the windows and starts a driver and data executors, as
+    many as the pipeline declares for a job; leaving it ends them, and they end with this process,
+    however that ends. Rows are the declared features, encoded and mixed as the trainer gets them.
+
+    Reading is not training: FOREBAY_HOME is not written to, no window counts as trained, and no
+    Kafka offset is committed.
+
+    One pass: `arrow`, `numpy`, `tensors` and `as_dataset` take from the same rows, and each
+    continues where another stopped. Threads take turns.
+
+    features: the names in `dense` and `ids`, in order, and the list features. sources: names by
+    the number that `source` has in arrays.
+    """
+
+    def __init__(self, wanted: Windows, position: ReadPosition | None) -> None:
+        """Nothing is planned or started yet."""
+        self.features: FeatureLayout = layout_of(wanted)
+        self.sources: tuple[str, ...] = tuple(wanted.pipeline.source_names)
+        self._wanted, self._position = wanted, position
+        self._turn = threading.Lock()
+        self._stack = ExitStack()
+        self._reading: FrameReading | None = None
+        self._is_entered = False
+        self._error: ForebayError | None = None
+
+    def __enter__(self) -> Self:
+        """Plan, and start the processes.
+
+        Raises:
+            NotReadyError: when a window is not closed, or a source is late and may not be skipped.
+            DataError: when stored data cannot be planned, or is not what the position is of.
+            UsageError: when the position is of another window, or this was entered before.
+            ForebayError: when the processes do not start.
+        """
+        if self._is_entered:
+            raise UsageError("these rows are read already: call read_windows again")
+        self._is_entered = True
+        with ExitStack() as stack:
+            opened = open_reading(self._wanted, stack)
+            self._reading = FrameReading(self._wanted, opened, self._position)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the processes and remove what they kept.
+
+        Raises:
+            ForebayError: why rows ended, where TensorFlow made an error of its own of it.
+        """
+        reading = self._reading
+        if reading is not None:
+            reading.over = True  # whoever waits for a frame in another thread ends soon
+        with self._turn:
+            self._reading = None
+            self._stack.close()
+        if self._error is not None and kind is not None and _is_of_tensorflow(kind):
+            raise self._error from error
+
+    @property
+    def window(self) -> str:
+        """The key of the window that is read now; raises as `position`."""
+        return self._open().plan.window
+
+    @property
+    def dead_rows(self) -> Mapping[str, int]:
+        """By source, rows that could not be decoded in windows that were read to their end.
+
+        Raises:
+            UsageError: outside of `with`.
+        """
+        return dict(self._open().dead_rows)
+
+    def arrow(self) -> Iterator[pa.RecordBatch]:
+        """Minibatches as Arrow; `docs/reader.md` has the columns. Raises as `numpy`."""
+        return (batch_of(frame, self.features, self.sources) for frame in self._frames())
+
+    def numpy(self) -> Iterator[Arrays]:
+        """Minibatches as NumPy arrays by name: read-only views, valid for as long as they are kept.
+
+        Raises:
+            UsageError: outside of `with`, or when all rows were read before.
+            DataError: when data of the window is bad.
+            InfrastructureError: when a process failed too often, or nothing comes any more.
+        """
+        return (arrays_of(frame) for frame in self._frames())
+
+    def tensors(self) -> Iterator[Tensors]:
+        """Minibatches as TensorFlow's tensors by name; lists as RaggedTensor. Raises as `numpy`.
+
+        Raises:
+            MissingExtraError: when TensorFlow is not installed.
+        """
+        require_extra("train")
+        from forebay.mixture.serving.served_tensors import tensors_of
+
+        return (tensors_of(arrays) for arrays in self.numpy())
+
+    def as_dataset(self) -> Dataset:
+        """A `tf.data.Dataset` of what `tensors` yields, for one pass; it fetches nothing ahead.
+
+        An error ends it as one of TensorFlow's; leaving `with` raises the one that it was.
+
+        Raises:
+            MissingExtraError: when TensorFlow is not installed.
+        """
+        require_extra("train")
+        from forebay.mixture.serving.served_tensors import dataset_of
+
+        times = ServedTimes.of(self._wanted.pipeline, self._wanted.project.sources)
+        return dataset_of(self.tensors, served_schema(self.features, times))
+
+    def position(self) -> str:
+        """How far rows were handed out, as a text for `read_windows`: the next row comes first.
+
+        Store it in one piece with what was made of the rows so far (a checkpoint, say): whoever
+        continues from both has used each row once, whatever was killed in between.
+
+        Raises:
+            UsageError: outside of `with`.
+        """
+        with self._turn:
+            return self._open().position().model_dump_json()
+
+    def _frames(self) -> Iterator[Frame]:
+        if self._open().over:
+            raise UsageError("all rows were read: call read_windows again for another pass")
+        while (frame := self._next()) is not None:
+            yield frame
+
+    def _next(self) -> Frame | None:
+        """The next frame; what ended the rows once is raised again by whoever asks for more."""
+        with self._turn:
+            reading = self._open()
+            if self._error is not None:
+                raise self._error
+            try:
+                return reading.next()
+            except ForebayError as error:
+                self._error = error
+                raise
+            except BaseException:
+                # A frame may be between two hands: what `position` says does not count it.
+                self._error = InfrastructureError(
+                    "the reading was interrupted while it took rows: give the text of `position()` "
+                    "to read_windows to continue"
+                )
+                raise
+
+    def _open(self) -> FrameReading:
+        if self._reading is None:
+            raise UsageError("rows are there inside of `with read_windows(...) as rows`")
+        return self._reading
+
+
+def read_windows(
+    config: Path | str, pipeline: str, *, first: str, last: str, position: str | None = None
+) -> WindowRows:
+    """Every row of the windows from `first` to `last`, for a loop of your own.
+
+        with read_windows("config", "ads", first="2026-03-01", last="2026-03-02") as rows:
+            for minibatch in rows.numpy():
+                learn(minibatch["dense"], minibatch["ids"], minibatch["label"])
+
+    Args:
+        config: the folder of declarations.
+        pipeline: which of its pipelines.
+        first: the key of the first window, such as 2026-03-01 or 2026-03-01T07.
+        last: the key of the last one, which is read too.
+        position: what `WindowRows.position` gave, to continue there; None to begin with `first`.
+
+    Raises:
+        ConfigError: when the pipeline is not declared, or not well, or the texts name no windows.
+        UsageError: when the position is none of this pipeline.
+    """
+    project = load_project(Path(config))
+    spec = project.pipeline(pipeline)
+    wanted = Windows(project, spec, parse_range(spec, first, last))
+    begun = None if position is None else ReadPosition.of_text(position, spec.name)
+    return WindowRows(wanted, begun)
+
+
+def _is_of_tensorflow(kind: type[BaseException]) -> bool:
+    return kind.__module__.partition(".")[0] == "tensorflow"

@@ -1,0 +1,11 @@
+"""Rows of windows in a program of your own: planned, decoded and mixed by Forebay's data executors.
+
+docs/reader.md shows how. May not be imported by anything that runs a job.
+"""
+
+from __future__ import annotations
+
+from forebay.executors.reading.rows import WindowRows, read_windows
+from forebay.mixture.features.layout import FeatureLayout, IdColumn
+
+__all__ = ["FeatureLayout", "IdColumn", "WindowRows", "read_windows"]

@@ -1,0 +1,147 @@
+"""Frames of several windows in a row, from a scripted reader."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from support.projects import ads_pipeline
+
+from forebay.config.pipelines import PipelineSpec
+from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.errors import InfrastructureError
+from forebay.executors.reading.frames import FrameReading
+from forebay.executors.reading.opening import Opened, Windows
+from forebay.executors.reading.positions import ReadPosition
+from forebay.executors.trainer.inbox import Frame
+from forebay.executors.trainer.remote_reader import SILENCE_SECONDS
+from forebay.mixture.minibatch import Minibatch
+
+PIPELINE = PipelineSpec.model_validate({"name": "ads", **ads_pipeline()})
+
+
+def plan(day: int) -> WindowPlan:
+    start = datetime(2026, 3, day, tzinfo=UTC)
+    key = f"2026-03-{day:02d}"
+    end = start + timedelta(days=1)
+    return WindowPlan(window=key, generation=1, start=start, end=end, sources={}, fingerprint=key)
+
+
+def frame(rows: int, progress: Mapping[str, TaskProgress] | None = None) -> Frame:
+    none = np.zeros(rows, np.int64)
+    minibatch = Minibatch(
+        feed="batch",
+        row_ids=none,
+        event_ids=none,
+        sources=none.astype(np.int32),
+        labels=none.astype(np.float32),
+        dense=np.zeros((rows, 1), np.float32),
+        ids=np.zeros((rows, 1), np.int64),
+    )
+    return Frame(minibatch if rows else None, dict(progress or {}), "data-0", 1, rows, 0)
+
+
+@dataclass
+class ScriptedReader:
+    """Windows whose frames are written down; None is a look in which nothing came."""
+
+    script: dict[str, list[Frame | None]]
+    began: list[tuple[str, Mapping[str, TaskProgress]]] = field(default_factory=list)
+    done: list[Frame] = field(default_factory=list)
+    at: dict[str, TaskProgress] = field(default_factory=dict)
+    orders: tuple[int, int] = (0, 0)
+
+    def begin(self, window: str, _generation: int, sealed: Mapping[str, Any], _step: int) -> None:
+        self.began.append((window, sealed))
+        self.at = dict(sealed)
+        self.left = deque(self.script[window])
+
+    def next(self, _seconds: float) -> Frame | None:
+        return self.left.popleft() if self.left else None
+
+    def used(self, frame: Frame) -> None:
+        self.done.append(frame)
+        self.at.update(frame.progress)
+
+    def finished(self) -> bool:
+        return not self.left
+
+    def progress(self) -> dict[str, TaskProgress]:
+        return dict(self.at)
+
+
+def reading(
+    reader: ScriptedReader, position: ReadPosition | None = None, check: Any = lambda: None
+) -> FrameReading:
+    plans = [plan(int(key[-2:])) for key in reader.script]
+    opened = Opened(plans, cast("Any", SimpleNamespace(check=check)), cast("Any", reader))
+    return FrameReading(Windows(cast("Any", None), PIPELINE, []), opened, position)
+
+
+def at(row: int, dead: int = 0) -> TaskProgress:
+    return TaskProgress(position=Position(0, row), rows_read=row, dead_rows=dead)
+
+
+def test_windows_follow_each_other_and_every_frame_is_used_once() -> None:
+    one, two, three, moved = frame(3), frame(2), frame(4), frame(0)
+    reader = ScriptedReader(
+        {"2026-03-01": [one, None, moved, two], "2026-03-02": [], "2026-03-03": [three]}
+    )
+    made = reading(reader)
+    found = []
+    while (each := made.next()) is not None:
+        found.append((made.plan.window, each))
+        assert each not in reader.done, "it is used when the next one is asked for"
+    assert found == [("2026-03-01", one), ("2026-03-01", two), ("2026-03-03", three)]
+    assert [key for key, _ in reader.began] == list(reader.script)
+    assert reader.done == [one, moved, two, three]
+    assert made.over
+    assert made.next() is None
+
+
+def test_a_position_counts_what_was_handed_out_and_is_gone_on_from() -> None:
+    frames: list[Frame | None] = [frame(3, {"a/0": at(3)}), frame(2, {"a/0": at(5)})]
+    reader = ScriptedReader({"2026-03-01": [], "2026-03-02": frames})
+    made = reading(reader)
+    made.next()
+    before = made.position()
+    assert (before.window, before.progress) == ("2026-03-02", {"a/0": at(3)})
+    assert made.position() == before
+    again = ScriptedReader(dict(reader.script))
+    reading(again, before)
+    assert again.began == [("2026-03-02", {"a/0": at(3)})]
+
+
+def test_dead_rows_are_counted_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    frames: list[Frame | None] = [
+        frame(3, {"a/0": at(3, 2), "b/0": at(1)}),
+        frame(1, {"a/1": at(1, 1)}),
+    ]
+    made = reading(ScriptedReader({"2026-03-01": frames}))
+    while made.next() is not None:
+        pass
+    assert made.dead_rows == {"a": 3}
+    assert "window 2026-03-01: 3 rows of source a could not be read" in caplog.text
+
+
+def test_silence_ends() -> None:
+    made = reading(ScriptedReader({"2026-03-01": [None] * 10_000}))
+    with pytest.raises(InfrastructureError, match="window 2026-03-01: no rows came for"):
+        made.next()
+    assert SILENCE_SECONDS < 10_000
+
+
+def test_what_the_processes_end_of_is_raised() -> None:
+    def check() -> None:
+        raise InfrastructureError("data-0 ended five times")
+
+    made = reading(ScriptedReader({"2026-03-01": [frame(1)]}), check=check)
+    with pytest.raises(InfrastructureError, match="ended five times"):
+        made.next()

@@ -1,0 +1,65 @@
+"""The text of a position: what it accepts, and what of a range is left after it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.tasks import Position, TaskProgress
+from forebay.errors import DataError, UsageError
+from forebay.executors.reading.positions import ReadPosition
+
+AT = ReadPosition(
+    pipeline="ads",
+    window="2026-03-02",
+    plan="two",
+    progress={"clicks/0": TaskProgress(position=Position(1, 7), rows_read=40)},
+)
+
+
+def plan(day: int, fingerprint: str) -> WindowPlan:
+    start = datetime(2026, 3, day, tzinfo=UTC)
+    return WindowPlan(
+        window=f"2026-03-{day:02d}",
+        generation=1,
+        start=start,
+        end=start + timedelta(days=1),
+        sources={},
+        fingerprint=fingerprint,
+    )
+
+
+PLANS = [plan(1, "one"), plan(2, "two"), plan(3, "three")]
+
+
+def test_the_text_of_a_position_is_read_again() -> None:
+    assert ReadPosition.of_text(AT.model_dump_json(), "ads") == AT
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "null", '{"pipeline": "ads"}', AT.model_dump_json()[1:]]
+)
+def test_another_text_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"no text that `position\(\)`"):
+        ReadPosition.of_text(text, "ads")
+
+
+def test_a_position_of_another_pipeline_is_refused() -> None:
+    with pytest.raises(UsageError, match="of pipeline 'ads', not 'clips'"):
+        ReadPosition.of_text(AT.model_dump_json(), "clips")
+
+
+def test_windows_before_it_are_left_out() -> None:
+    assert [each.window for each in AT.rest_of(PLANS)] == ["2026-03-02", "2026-03-03"]
+
+
+def test_a_range_without_its_window_is_refused() -> None:
+    with pytest.raises(UsageError, match="in window 2026-03-02, and windows 2026-03-03 to 2026-03"):
+        AT.rest_of(PLANS[2:])
+
+
+def test_changed_data_is_refused() -> None:
+    with pytest.raises(DataError, match="window 2026-03-02 has changed since"):
+        AT.rest_of([plan(2, "another")])

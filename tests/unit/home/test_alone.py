@@ -1,0 +1,38 @@
+"""A home that keeps everything in its own folder, whatever the environment names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.home.database import DATABASE_NAME, close_database, database_of
+from forebay.home.folder_store import FolderStore
+from forebay.home.paths import Home
+from forebay.home.store import STORE_NAME, store_of
+from forebay.home.store_owner import own_store
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv(DATABASE_NAME, "mysql://nobody@nowhere/none")
+    monkeypatch.setenv(STORE_NAME, "nothing that names a store")
+    return Home(tmp_path / "home", alone=True)
+
+
+def test_database_and_store_are_in_the_folder(home: Home) -> None:
+    database_of(home).prepare()
+    assert database_of(home).kind == "sqlite"
+    assert {each.name for each in home.root.iterdir()} >= {"forebay.db"}
+    for store in (store_of(home), own_store(home)):
+        assert isinstance(store, FolderStore)
+        assert store.root == home.store
+
+
+def test_a_database_that_is_closed_is_forgotten(home: Home) -> None:
+    before = database_of(home)
+    assert database_of(home) is before
+    close_database(home)
+    assert database_of(home) is not before
+    close_database(home)
+    close_database(home)  # there is none any more
