@@ -13,7 +13,7 @@ from forebay.commands.output import Output, OutputFormat
 
 
 class Shell(StrEnum):
-    """Shells that can."""
+    """Shells that complete by Tab."""
 
     BASH = "bash"
     ZSH = "zsh"
