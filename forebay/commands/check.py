@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
+from forebay.commands.live_line import working
+from forebay.commands.output import Form, Output, OutputFormat, counted, is_terminal, note, option
 from forebay.config.load import Project, load_project
 from forebay.config.problem_text import caret_lines
 from forebay.config.problems import Problem, errors
@@ -41,8 +42,10 @@ def check(
     lines: list[str] = []
     if connect:
         wrong_sources = set[str]()
-        found += _connect(project, failures, wrong_sources)
-        found += _sample(project, failures, wrong_sources, lines)
+        with working("comparing the declarations with the storage") as line:
+            found += _connect(project, failures, wrong_sources)
+            line.doing("sampling rows")
+            found += _sample(project, failures, wrong_sources, lines)
     wrong = errors(found)
     _print(Output(output), project, found, wrong, lines)
     for failure in failures:
@@ -117,14 +120,10 @@ def _print(
     for line in lines:
         output.line(line)
     counts = (
-        f"{_count(project.source_files, 'source')}, {_count(project.pipeline_files, 'pipeline')}"
+        f"{counted(len(project.source_files), 'source')}, "
+        f"{counted(len(project.pipeline_files), 'pipeline')}"
     )
     if wrong:
-        note(f"{counts}: {_count(wrong, 'problem')}")
+        note(f"{counts}: {counted(len(wrong), 'problem')}")
     else:
         output.line(f"{counts}: no problems")
-
-
-def _count(items: Sized, noun: str) -> str:
-    number = len(items)
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.home.paths import Home
 
@@ -33,9 +34,10 @@ def down(
     embedded = Embedded(Home.from_environment())
     before = embedded.state()
     was_running = before is not None and not before.over
-    cancelled = embedded.stop()
-    if remove_database:
-        embedded.remove_database()
+    with working("stopping Airflow, its database and the jobs of its tasks"):
+        cancelled = embedded.stop()
+        if remove_database:
+            embedded.remove_database()
     shown = Output(output)
     if shown.is_json:
         shown.json({"was_running": was_running, "cancelled_jobs": cancelled})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
@@ -142,12 +143,13 @@ def _label_line(name: str, label: LabelSpec) -> str:
 def _backfill(
     printer: Output, target: LineTarget, first: str, last: str, *, reprocess: bool
 ) -> None:
-    from forebay.datatasks.window_range import parse_range
-    from forebay.executors.backfill_cost import BackfillEstimator
+    with working(f"looking at what pipeline {target.pipeline.name} would read"):
+        from forebay.datatasks.window_range import parse_range
+        from forebay.executors.backfill_cost import BackfillEstimator
 
-    windows = parse_range(target.pipeline, first, last)
-    estimator = BackfillEstimator(target, lambda: datetime.now(UTC))
-    cost = estimator.backfill(windows, reprocess=reprocess)
+        windows = parse_range(target.pipeline, first, last)
+        estimator = BackfillEstimator(target, lambda: datetime.now(UTC))
+        cost = estimator.backfill(windows, reprocess=reprocess)
     if printer.is_json:
         printer.json(cost.model_dump())
         return

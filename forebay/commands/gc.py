@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, note, option
 from forebay.errors import UsageError
 from forebay.home.format import open_home
@@ -43,7 +44,8 @@ def gc(
     home, project = open_home(), load_project(config)
     if read_marker(home) is None:
         raise UsageError(f"{home.root} is no home yet: there is nothing to remove")
-    found = act(home, project)
+    with working("looking for what is not kept any more"):
+        found = act(home, project)
     for text in found.notes:
         note(f"note: {text}")
     shown = Output(output)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import DataError, UsageError
 from forebay.home.format import open_home
@@ -38,14 +39,19 @@ def check(output: Form = OutputFormat.TEXT) -> None:
     if read_marker(home) is None:
         raise UsageError(f"{home.root} is no home yet: there is nothing to check")
     shown, looked = Output(output), HomeCheck(home, DOCUMENTS)
-    faults = []
-    for fault in looked.faults():
-        faults.append(fault._asdict())
-        if not shown.is_json:
-            shown.line(str(fault))
+    with working("reading all facts and every stored file"):
+        faults = list(looked.faults())
     if shown.is_json:
-        shown.json({"rows": looked.rows, "read_bytes": looked.read_bytes, "faults": faults})
+        shown.json(
+            {
+                "rows": looked.rows,
+                "read_bytes": looked.read_bytes,
+                "faults": [fault._asdict() for fault in faults],
+            }
+        )
     else:
+        for fault in faults:
+            shown.line(str(fault))
         rows = ", ".join(f"{name} {count:,}" for name, count in sorted(looked.rows.items()))
         shown.line(f"rows: {rows}")
         shown.line(f"read from the store: {looked.read_bytes:,} bytes; faults: {len(faults):,}")
@@ -65,7 +71,8 @@ def backup(
     from forebay.home.backup import back_up
 
     home = open_home()
-    done = back_up(home, folder.absolute())
+    with working(f"copying {home.root}"):
+        done = back_up(home, folder.absolute())
     shown = Output(output)
     if shown.is_json:
         shown.json({"folder": folder.absolute(), **done._asdict()})

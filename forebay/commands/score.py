@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, option, refuse_renamed
 from forebay.errors import UsageError
 
@@ -43,13 +44,14 @@ def score(
         refuse_renamed(
             "FOREBAY_ROWS", _ROWS, "how many rows `preview` shows", lambda it: not it.isdigit()
         )
-    # Imported here: it pulls numpy, which `forebay --help` does not need.
-    from forebay.mixture.serving.scoring import ServedModel
-    from forebay.mixture.tensorflow_start import LOG_LEVEL
+    with working("loading the model: it takes TensorFlow"):
+        # Imported here: it pulls numpy, which `forebay --help` does not need.
+        from forebay.mixture.serving.scoring import ServedModel
+        from forebay.mixture.tensorflow_start import LOG_LEVEL
 
-    if getattr(context.obj, "debug", False):
-        os.environ.setdefault(LOG_LEVEL, "0")
-    scored = ServedModel(model).score(_rows(row, rows))
+        if getattr(context.obj, "debug", False):
+            os.environ.setdefault(LOG_LEVEL, "0")
+        scored = ServedModel(model).score(_rows(row, rows))
     Output(output).table(scored, list(scored[0]) if scored else ["score"])
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import LiveLine, working
 from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
 from forebay.commands.own_home import closed_home
 from forebay.errors import InfrastructureError, UsageError
@@ -57,7 +58,8 @@ def up(
     if new_password and not first:
         make_password(embedded.layout)
     try:
-        endpoint = embedded.start(progress=_tell)
+        with working("starting Airflow and its database") as line:
+            endpoint = embedded.start(progress=lambda part: _tell(line, part))
     except BaseException:
         if first:  # nobody has seen it: the next start shows a new one
             embedded.layout.passwords.unlink(missing_ok=True)
@@ -92,9 +94,9 @@ def _deadline(text: str | None) -> timedelta | None:
     return found
 
 
-def _tell(doing: str) -> None:
-    if doing:
-        note(f"starting: {doing}")
+def _tell(line: LiveLine, part: str) -> None:
+    if part:
+        line.doing(f"starting: {part}")
 
 
 def _refuse_unfit_machine(layout: Layout) -> None:
