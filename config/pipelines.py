@@ -35,7 +35,7 @@ def _spelled_out(value: object) -> object:
         for paradigm in get_args(Paradigm):
             if value == f"{paradigm}+{delay}":
                 raise ValueError(
-                    f"{value!r} is what its scores are called: write "
+                    f"{value!r} is the name of its scores: write "
                     f"{{paradigm: {paradigm}, delay: {delay}}}"
                 )
     return value

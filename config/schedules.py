@@ -60,5 +60,5 @@ class ScheduleSpec(Spec):
     @classmethod
     def _some_time(cls, value: timedelta) -> timedelta:
         if value < timedelta(seconds=1):
-            raise ValueError("no stage ends in no time: write at least 1s")
+            raise ValueError("no stage can end in no time: write at least 1s")
         return value

@@ -71,7 +71,7 @@ class ReadySpec(Spec):
     @classmethod
     def _file_name(cls, value: str | None) -> str | None:
         if value is not None and ("/" in value or value in {"", ".", ".."}):
-            raise ValueError(f"{shown(value)} is no name of a file beside the window's files")
+            raise ValueError(f"{shown(value)} is not the name of a file beside the window's files")
         return value
 
 

@@ -161,12 +161,12 @@ class _Writer:
         kind, context = fault.error["type"], fault.error.get("ctx", {})
         if kind in _BOUNDS:
             key, words = _BOUNDS[kind]
-            rule = f"{self._shown(path, fault.error['input'])} has to be {words} {context[key]}"
+            rule = f"{self._shown(path, fault.error['input'])} must be {words} {context[key]}"
         elif kind == "string_too_short":
             rule = "the text is empty"
         elif kind == "too_short":
             rule = (
-                f"at least {context['min_length']} needed, and there are {context['actual_length']}"
+                f"at least {context['min_length']} needed, but there are {context['actual_length']}"
             )
         elif kind in {"value_error", "assertion_error"}:
             rule = str(context["error"])
@@ -189,7 +189,7 @@ class _Writer:
         message = f"{self._name(path)}: {expected} is expected, not {shown}"
         hint = ""
         if "text" in expected and raw and not isinstance(given, str):
-            message += "; YAML reads it so unless it stands in quotes"
+            message += "; YAML reads it so unless it is in quotes"
             hint = f'"{raw}"'
         elif expected == _EXPECTED["list"] and isinstance(given, str):
             hint = f"[{raw}]"

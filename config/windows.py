@@ -119,7 +119,7 @@ class WindowGrid:
             parsed = datetime.strptime(key, form)  # noqa: DTZ007 - the zone is added below
         except ValueError:
             raise ValueError(
-                f"{shown(key)} is no window of size {self.size}: expected {form}"
+                f"{shown(key)} is not a window of size {self.size}: expected {form}"
             ) from None
         if self.size is WindowSize.HOUR:
             window = self.at(parsed.replace(tzinfo=UTC))

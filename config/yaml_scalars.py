@@ -41,7 +41,8 @@ def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
         value = constructor.construct_object(node)
     except (ValueError, KeyError, OverflowError) as error:
         raise ValueError(
-            f"{text[:_NUMBER_MAX]} looks like a {kind} and is none ({error}): correct or quote it"
+            f"{text[:_NUMBER_MAX]} looks like a {kind} but is not one ({error}): correct or quote "
+            "it"
         ) from error
     if kind in {"int", "float"} and ":" in text:
         raise ValueError(f"unquoted {text} is {value} in YAML (base 60): write that, or quote it")

@@ -73,8 +73,8 @@ def _dag(
             REPROCESS: Param(
                 default=False,
                 type="boolean",
-                title="Do it again",
-                description="Plan and train the window even where it is trained already",
+                title="Train again even if trained",
+                description="Plan and train the window even if it is trained already",
             )
         },
         default_args={

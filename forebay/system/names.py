@@ -11,7 +11,7 @@ import re
 from forebay.errors import UsageError
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,62}$"
-NAME_RULE = "a name is a letter and up to 62 letters, digits, _ or -"
+NAME_RULE = "a name is a letter followed by up to 62 letters, digits, _ or -"
 WINDOW_KEY_RULE = (
     "no window is written so: 2026-03-01 is one, or 2026-03-01T07 where windows are hours"
 )

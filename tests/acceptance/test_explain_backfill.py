@@ -133,7 +133,7 @@ def test_windows_that_have_to_wait(tmp_path: Path) -> None:
     assert does(cost) == {"2026-03-01": "train", "2026-03-02": "wait"}
     reason = cost["windows"][1]["reason"]
     assert "source 'history' is not complete for 2026-03-01" in reason
-    assert "a run waits 10m, then it goes on without these rows" in reason
+    assert "a run waits 10m, then it continues without these rows" in reason
     assert cost["rows"] == {"history": ROWS, "clicks": ROWS}
     text = project.forebay("explain", "ads", "--from", "2026-03-01", "--to", "2026-03-02").stdout
     assert "waiting  2026-03-02: not counted above" in text

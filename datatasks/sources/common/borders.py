@@ -102,7 +102,7 @@ def made_anew(place: str, what: str) -> DataError:
         what: how that is seen.
     """
     return DataError(
-        f"{place}: {what}: it was truncated or made anew. Declare it as a new source, under "
+        f"{place}: {what}: it was truncated or recreated. Declare it as a new source, under "
         "another name, with `starts`"
     )
 

@@ -95,7 +95,7 @@ def bad_texts(
     for name in columns:
         if declared[name] in {ColumnType.STRING, ColumnType.LIST_STRING}:
             for row in _invalid(batch.column(name)):
-                found[row] = f"column {name!r} as {declared[name].value}: it is no UTF-8 text"
+                found[row] = f"column {name!r} as {declared[name].value}: it is not UTF-8 text"
     return found
 
 

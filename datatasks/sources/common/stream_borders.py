@@ -146,7 +146,7 @@ class StreamBorders:
     def _of_others(self, span: Interval, until: datetime) -> str:
         return (
             f"{self._words}: windows up to {until:{MINUTE}} were planned from another one (it was "
-            f"made anew, or another one was declared), and rows of {_span_text(span)} may be gone "
+            f"recreated, or another one was declared), and rows of {_span_text(span)} may be gone "
             f"with it; if this one has them, declare `starts: {until:{MINUTE}}`"
         )
 

@@ -22,7 +22,7 @@ from forebay.datatasks.sources.common.option_types import MESSAGE_BYTES_MAX, MES
 
 REASON_MAX = 200
 NO_VALUE = "the message has no value"
-OUT_OF_MEMORY = "there was not enough memory to decode it"
+OUT_OF_MEMORY = "there is not enough memory to decode it"
 
 
 class MessageLimits(NamedTuple):

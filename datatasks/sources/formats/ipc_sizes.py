@@ -80,7 +80,7 @@ class StreamLayout:
             elif frame.kind == DICTIONARY:
                 taken += dictionaries.add(data, frame.body, frame.header)
             else:
-                raise MetadataError("there is a message in it that holds no rows")
+                raise MetadataError("it has a message that holds no rows")
             if taken > bytes_max:
                 break
         return Size(rows, taken)

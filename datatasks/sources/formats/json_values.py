@@ -37,9 +37,9 @@ def json_object(value: bytes) -> dict[str, Any]:
     try:
         found = json.loads(value.decode(), strict=False)
     except UnicodeDecodeError as error:
-        raise ValueError(f"no UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise ValueError(f"not UTF-8 text: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON: {error}") from None
+        raise ValueError(f"not JSON: {error}") from None
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     if not isinstance(found, dict):

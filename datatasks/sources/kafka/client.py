@@ -124,7 +124,7 @@ def new_client(
         if name not in known:
             guess = nearest(name, known)
             hint = f": did you mean {guess}?" if guess else ""
-            raise ConfigError(f"options.client.{name} is no option of the Kafka client{hint}")
+            raise ConfigError(f"options.client.{name} is not an option of the Kafka client{hint}")
     options = {
         "client_id": "forebay",
         "bootstrap_timeout_ms": int(CONNECT_SECONDS * 1000),
@@ -316,7 +316,7 @@ class Cluster:
         deadline = time.monotonic() + self._call_seconds
         while not self.call("describing a topic", lambda admin: _led(admin, name)):
             if time.monotonic() > deadline:
-                raise InfrastructureError(f"topic {name} at {self.bootstrap} gets no leader")
+                raise InfrastructureError(f"topic {name} at {self.bootstrap} has no leader")
             time.sleep(_LEADER_SECONDS)
 
     def delete_topic(self, name: str) -> None:

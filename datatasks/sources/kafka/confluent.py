@@ -99,8 +99,8 @@ class _Reading:
                 break
             if time.monotonic() - heard > self._access.fetch_seconds:
                 raise InfrastructureError(
-                    f"Kafka at {self._access.bootstrap}: {self._stretch.path} gave no record at "
-                    f"offset {self._position} (of {self._stretch.end}) for "
+                    f"Kafka at {self._access.bootstrap}: {self._stretch.path} returned no record "
+                    f"at offset {self._position} (of {self._stretch.end}) for "
                     f"{self._access.fetch_seconds:g} s: the broker is down, or compaction left "
                     "nothing there"
                 )

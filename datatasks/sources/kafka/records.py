@@ -124,7 +124,9 @@ def _next_batch(topic_partition: Any, records: Any) -> Any:  # noqa: ANN401
     try:
         return records.next_batch()
     except struct.error as error:
-        raise CorruptRecordError(f"a record batch of {topic_partition} is cut: {error}") from error
+        raise CorruptRecordError(
+            f"a record batch of {topic_partition} is truncated: {error}"
+        ) from error
 
 
 def _old_format(batch: Any, _bytes_max: int) -> MessageBatch:  # noqa: ANN401
@@ -134,8 +136,8 @@ def _old_format(batch: Any, _bytes_max: int) -> MessageBatch:  # noqa: ANN401
     its last one, and how many there are before it is not known: they count from the batch before.
     """
     refusal = (
-        f"its record batch has format {batch.magic}, of before Kafka 0.11, which is not read: copy "
-        "the topic with a producer of a later version"
+        f"its record batch has format {batch.magic}, from before Kafka 0.11, which is not "
+        "supported: copy the topic with a newer producer"
     )
     return MessageBatch(0, batch.base_offset, [], [], [], RECORDS, -1, refusal)
 
@@ -184,7 +186,7 @@ def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
         return _refused(batch, f"cannot be parsed: {error}")
     if position == len(records) and _rise(found):
         return found
-    return _refused(batch, "has bytes behind its last record, or offsets that do not rise")
+    return _refused(batch, "has bytes after its last record, or offsets that do not rise")
 
 
 def _rise(found: MessageBatch) -> bool:
@@ -208,7 +210,7 @@ def _walk(batch: Any, body: bytes) -> tuple[MessageBatch, int]:  # noqa: ANN401
         key_length, position = decode_varint(body, position)
         value_length, position = decode_varint(body, position + max(key_length, 0))
         if position + max(value_length, 0) > end:
-            raise ValueError(f"the value at offset {base + offset} ends behind its record")
+            raise ValueError(f"the value at offset {base + offset} ends after its record")
         offsets.append(base + offset)
         timestamps.append(first_timestamp + timestamp)
         values.append(body[position : position + value_length] if value_length >= 0 else None)

@@ -372,7 +372,7 @@ class _RangeReader:
             where = place_text({"row": start, **more})
             raised = DataError(
                 f"{place}, from {where}: cannot be read: {error} "
-                "(repair it, or let bad_rows: dead_letter set it aside)"
+                "(repair it, or set it aside with bad_rows: dead_letter)"
             )
         if raised is not None:
             raise raised from error

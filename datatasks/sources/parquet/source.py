@@ -216,7 +216,9 @@ class ParquetSource(ParquetKind, MarkerSource):
         try:
             low, high = path_times(matched.paths, self._pattern)
         except pa.ArrowInvalid as error:
-            raise DataError(f"source {self.spec.name!r}: a path names no day: {error}") from error
+            raise DataError(
+                f"source {self.spec.name!r}: a path does not name a day: {error}"
+            ) from error
         chosen = np.flatnonzero(spans.overlaps(low, high - 1))
         return matched.take(chosen), low[chosen], high[chosen]
 

@@ -169,7 +169,7 @@ def test_a_gate_needs_judged_rows() -> None:
 @pytest.mark.parametrize(
     ("slices", "words"),
     [
-        (["nothing"], "'nothing' is no feature: user, price"),
+        (["nothing"], "'nothing' is not a feature: user, price"),
         (["price"], "feature 'price' is a number"),
         (["user", "user"], "names one feature twice"),
     ],

@@ -64,4 +64,4 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
         "views: its lag is not known: no broker for forebay.ads",
     ]
     nothing = Lag(source="clicks", partition="3", unit="rows")
-    assert nothing.text == "clicks, partition 3: nothing after what is sealed"
+    assert nothing.text == "clicks, partition 3: nothing after the sealed position"

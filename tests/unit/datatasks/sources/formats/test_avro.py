@@ -190,7 +190,7 @@ def test_messages_that_are_no_record(tmp_path: Path) -> None:
     for value in odd.values():
         decoded = decode(reader, [good, value, good])
         assert decoded.batch.to_pylist() == [{"s": "word"}] * 2
-        assert decoded.bad_messages[1].startswith("no record of its schema: ")
+        assert decoded.bad_messages[1].startswith("not a record of its schema: ")
 
 
 def test_a_value_that_does_not_fit_is_a_bad_row(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_messages_that_are_none(tmp_path: Path) -> None:
     for name, value in odd.items():
         decoded = decode(reader, [good, value, good])
         assert decoded.batch.to_pylist() == [ROW] * 2, name
-        assert decoded.bad_messages[1].startswith("no message of its type: "), name
+        assert decoded.bad_messages[1].startswith("not a message of its type: "), name
 
 
 def test_a_wrong_wire_type_is_said(tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def test_no_commit_is_before_1970(tmp_path: Path) -> None:
 
 
 def test_a_name_of_another_form_is_no_segment() -> None:
-    with pytest.raises(ValueError, match=r"'a.arrow' is no log segment"):
+    with pytest.raises(ValueError, match=r"'a.arrow' is not a log segment"):
         parse_segment("a.arrow")
 
 
