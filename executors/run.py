@@ -195,7 +195,7 @@ class Run:
         left = [each.window for each in plans if not self._is_trained(each)]
         if left:
             raise RowsLostError(
-                f"the job ended well and windows {', '.join(left)} are not trained: run again"
+                f"the job succeeded, but windows {', '.join(left)} are not trained: run it again"
             )
 
     def _is_trained(self, plan: WindowPlan) -> bool:

@@ -140,8 +140,8 @@ def _notes(judged: int) -> tuple[str, ...]:
     if not judged:
         return ()
     note = (
-        f"windows whose scores are not kept any more (job.windows_kept): {judged}; their figures "
-        "are those of their judgements, and no part of the pooled ones"
+        f"windows whose scores are no longer kept (job.windows_kept): {judged}; their figures are "
+        "from when they were judged, and are not part of the pooled ones"
     )
     return (note,)
 

@@ -49,12 +49,12 @@ def _line(pipeline: str, line: str) -> str:
 
 def _window(key: str) -> str:
     if not is_window_key(key):
-        raise UsageError(f"{key!r} cannot be part of a job id: it is no window key")
+        raise UsageError(f"{key!r} cannot be part of a job id: it is not a window key")
     return key
 
 
 def _joined(*parts: str) -> str:
     job_id = ".".join(parts)
     if not is_job_id(job_id):
-        raise UsageError(f"{job_id!r} is too long for a job id, or no plain name")
+        raise UsageError(f"{job_id!r} is too long for a job id, or not a plain name")
     return job_id

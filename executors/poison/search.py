@@ -108,7 +108,7 @@ class PoisonSearch:
         low, high = 0, len(units) - 1  # with what is from `low` on it dies, from `high` on it lives
         death = self._death_anew(start, victim)
         if death is None:
-            _LOG.warning("nothing dies a second time near %s", victim.location)
+            _LOG.warning("nothing near %s kills its reader a second time", victim.location)
             return None
         while high - low > 1:
             middle = (low + high) // 2

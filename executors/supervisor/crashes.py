@@ -42,7 +42,7 @@ class ExaminedCrashes:
             return False
         if not self._suspicions.executor_ended(command.index, -exit_code, end):
             return False
-        _LOG.info("what %s was reading is going to be examined", command.name)
+        _LOG.info("what %s was reading will be examined", command.name)
         ends = self._ends[command.name]
         in_vain = next(filter(self._suspicions.is_in_vain, ends), None)
         if in_vain is not None:

@@ -61,7 +61,7 @@ class SealCopier:
         if found is None:
             return
         if found.model_fingerprint != self._model_fingerprint:
-            _LOG.info("window %s begins anew: its seal is of another model", window)
+            _LOG.info("window %s starts over: its seal is of another model", window)
             return
         place_seal(self._archive.seal(found), checkpoints)
 
@@ -155,7 +155,7 @@ class SealCopier:
         elif not self._is_away:
             self._is_away = True
             _LOG.warning(
-                "a seal was not brought to the store: %s. Training goes on, and the next seal is "
-                "tried; until then another host would continue from an older one",
+                "a seal was not copied to the store: %s. Training continues, and the next seal is "
+                "copied; until then another host would continue from an older one",
                 error,
             )

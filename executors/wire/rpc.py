@@ -67,7 +67,9 @@ class _TokenCheck(grpc.ServerInterceptor):
 
     @staticmethod
     def _refuse(_messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        context.abort(grpc.StatusCode.UNAUTHENTICATED, "this socket wants its process's token")
+        context.abort(
+            grpc.StatusCode.UNAUTHENTICATED, "this socket requires the token of its process"
+        )
 
 
 class RpcServer:

@@ -93,7 +93,7 @@ def dial(job_dir: Path, address: str) -> JobSocket:
     """
     name = address.removeprefix(_SCHEME)
     if not address.startswith(_SCHEME) or not _NAME.fullmatch(name):
-        raise InfrastructureError(f"{address!r} is no address of a job's process")
+        raise InfrastructureError(f"{address!r} is not an address of a job's process")
     descriptor = open_private(job_dir / FOLDER)
     try:
         return JobSocket(descriptor, name, read_token(descriptor, name))

@@ -27,7 +27,7 @@ class FrameStream(Protocol):
         """The next frame; None when the executor closed the epoch, or `close` was called.
 
         Raises:
-            InfrastructureError: when the connection broke, or the epoch is not to be had.
+            InfrastructureError: when the connection broke, or the epoch is not available.
             ValueError: when what came is no frame.
         """
 

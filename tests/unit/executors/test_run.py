@@ -244,7 +244,7 @@ def test_a_report_says_which_windows_are_forgotten(runs: Runs) -> None:
     assert runs.stages.ledger.forget(SECOND)
     found = summarise(runs, FIRST, SECOND, THIRD)
     note = found["notes"][-1]
-    assert note.startswith(f"windows that are forgotten: {SECOND};")
+    assert note.startswith(f"forgotten windows: {SECOND};")
     assert found["rows_line"] == before["rows_line"]
     assert [each["sources"] for each in found["windows"]] == [
         each["sources"] for each in before["windows"]

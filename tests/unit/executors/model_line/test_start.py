@@ -110,7 +110,7 @@ def test_a_line_that_began_without_history_goes_on_without_it(chain: ModelChain)
     record(chain, "2026-03-01")
     assert warm_start_of(declared, chain, later) is None
     (note,) = warm_start_notes(declared, chain, later)
-    assert "line 'main' began without a warm start, and goes on without one" in note
+    assert "line 'main' began without a warm start, and continues without one" in note
     assert warm_start_notes(spec(), chain, later) == []
     assert warm_start_notes(spec(warm_start="2026-03-02"), chain, later) == []
 

@@ -41,8 +41,8 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
         (DONE, COMING, "wait", "job ads.A_C"),
         (FAILED, COMING, "wait", "job ads.A_C"),
         (FAILED, BEHIND._replace(holder="ads.A_C", coming=True), "wait", "job ads.A_C"),
-        (ACTIVE, TRAINED, "wait", "whose run goes on"),
-        (ACTIVE, BEHIND, "wait", "whose run goes on"),
+        (ACTIVE, TRAINED, "wait", "whose run has not ended"),
+        (ACTIVE, BEHIND, "wait", "whose run has not ended"),
         (ACTIVE, MISSING, "wait", "window B"),
         (ACTIVE, BUSY, "wait", "window B"),
         (DONE, TRAINED, "go", ""),
@@ -57,7 +57,7 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
         (FAILED, SILENT, "go", ""),
         (DONE, SILENT, "go", ""),  # a person marked the run of a window without rows
         (NONE, SILENT, "go", ""),
-        (ACTIVE, SILENT, "wait", "whose run goes on"),
+        (ACTIVE, SILENT, "wait", "whose run has not ended"),
         (FAILED, SILENT._replace(gap=GAP), "refuse", GAP),
         (FAILED, SILENT._replace(holder="other"), "wait", "which job other trains"),
     ],
@@ -74,7 +74,7 @@ def test_what_a_stage_sees(previous: PreviousRun, line: Line, action: str, words
         (FAILED, {}, "go", ""),  # only the stage knows what is trained: it is worth the question
         (DONE, {"answer": "busy"}, "wait", "busy"),
         (DONE, {"answer": ""}, "wait", ""),
-        (ACTIVE, {}, "wait", "window C waits for window B, whose run goes on"),
+        (ACTIVE, {}, "wait", "window C waits for window B, whose run has not ended"),
         (ACTIVE, {"earlier": EarlierRun("A", FAILED, trained=False)}, "refuse", "run of window A,"),
         (ACTIVE, {"earlier": EarlierRun("A", FAILED, trained=True)}, "wait", "window B"),
         (ACTIVE, {"earlier": EarlierRun("A", DONE, trained=False)}, "wait", "window B"),

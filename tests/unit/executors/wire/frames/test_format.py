@@ -123,7 +123,7 @@ def test_sections_that_do_not_fit_are_refused_by_column(
 def test_sections_are_as_many_as_the_columns_need() -> None:
     with pytest.raises(FrameFormatError, match=r"column 'feature\.words' is missing"):
         read_batch(SCHEMA, 4, SOUND[:-2])
-    with pytest.raises(FrameFormatError, match="1 sections are not of any column"):
+    with pytest.raises(FrameFormatError, match="1 sections belong to no column"):
         read_batch(SCHEMA, 4, [*SOUND, SOUND[0]])
 
 
