@@ -43,8 +43,8 @@ def down(
         shown.json({"was_running": was_running, "cancelled_jobs": cancelled})
         return
     for job_id in cancelled:
-        shown.line(f"job {job_id} is cancelled: its task goes on after the next `forebay up`")
+        shown.line(f"job {job_id} is cancelled: its task continues after the next `forebay up`")
     if before is not None and before.state == "lost":
-        shown.line("Airflow had lost its keeper: what was left is ended")
+        shown.line("Airflow's keeper had died: what was left of Airflow is ended")
     else:
         shown.line("Airflow is down" if was_running else "no Airflow was running")

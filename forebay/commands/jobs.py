@@ -183,7 +183,7 @@ class _Logs:
     def _nothing(self) -> str:
         there = ", ".join(sorted(path.stem for path in self._folder.glob("*.log")))
         if not there:
-            return f"job {self._job.job_id} has no logs any more: {self._folder}"
+            return f"job {self._job.job_id} no longer has logs: {self._folder}"
         return f"job {self._job.job_id} has no process {self._process!r}. It has: {there}"
 
 

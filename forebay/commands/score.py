@@ -70,7 +70,7 @@ def _object(text: str, place: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{place}: no JSON: {error}") from error
+        raise UsageError(f"{place}: not JSON: {error}") from error
     if not isinstance(value, dict):
         raise UsageError(f"{place}: a row is a JSON object, not {type(value).__name__}")
     return value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import note, option
+from forebay.commands.output import counted, note, option
 from forebay.commands.own_home import closed_home
 from forebay.errors import UsageError
 from forebay.system.instants import INSTANT_FORMAT
@@ -95,8 +95,9 @@ def source(
     stage = SourceStage(target, source, lambda: datetime.now(UTC), made)
     act = stage.is_ready if ready else stage.list_window
     result = act(asked_by, _requested_windows(waiting))
-    rows = "an unknown number of" if result.rows is None else f"{result.rows:,}"
-    found = f"{rows} rows in {result.tasks:,} tasks ({result.storage_calls} storage calls now)"
+    rows = "an unknown number of rows" if result.rows is None else counted(result.rows, "row")
+    calls = counted(result.storage_calls, "storage call")
+    found = f"{rows} in {counted(result.tasks, 'task')} ({calls} now)"
     if result.state == "waiting":
         state = f"waiting: {result.reason}"
     elif ready:

@@ -47,7 +47,7 @@ def up(
     from forebay.embedded.secret_files import new_password as make_password
 
     if not config.is_dir():
-        raise UsageError(f"{config} is no folder: name the one with pipelines/ with --config")
+        raise UsageError(f"{config} is not a folder: give the one that has pipelines/ as --config")
     embedded = Embedded(closed_home(open_home()), [config], _deadline(component_deadline))
     before = embedded.state()
     was_running = before is not None and not before.over
@@ -127,4 +127,4 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
             "(`forebay up --new-password` makes a new one)"
         )
     if is_terminal():
-        shown.line("`forebay status` shows how it stands, `forebay down` ends it")
+        shown.line("`forebay status` shows its state, `forebay down` stops it")

@@ -126,7 +126,7 @@ class ThroughAirflow:
     def stop(self) -> None:
         """End Airflow and all jobs that its tasks started."""
         if not self.ends_airflow:
-            say("airflow  it ran before this demo and goes on: `forebay down` ends it")
+            say("airflow  it ran before this demo and stays up: `forebay down` ends it")
         elif self._embedded.state() is not None:
-            say("airflow  going down")
+            say("airflow  stopping")
             self._embedded.stop()

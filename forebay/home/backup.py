@@ -139,7 +139,7 @@ def _page(table: Table, after: str, rows: Connection) -> list[Stored]:
 def _require_free(target: Path, homes: list[Path]) -> None:
     """Refuse a target that is no new folder of its own."""
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise UsageError(f"{target} is there and not empty: name a new folder for the copy")
+        raise UsageError(f"{target} exists and is not empty: name a new folder for the copy")
     for root in homes:
         if target.resolve().is_relative_to(root.resolve()):
             raise UsageError(f"{target} is inside {root}: name a folder outside for the copy")

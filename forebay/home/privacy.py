@@ -56,7 +56,7 @@ def require_folder(home: Home) -> None:
     if there.is_symlink():
         target = f"{there} is a link to {there.readlink()}, which is not there"
         raise ConfigError(f"{target}: make that folder, {ways_out}")
-    raise ConfigError(f"{there} is no folder: move it away, {ways_out}")
+    raise ConfigError(f"{there} is not a folder: move it away, {ways_out}")
 
 
 def close_home(home: Home) -> str:

@@ -107,7 +107,9 @@ class HangGuard:
         self._next_at = now + LOOK_SECONDS
         reason = self._watch.reason(self._signs.read(), now)
         if reason is not None:
-            _LOG.warning("%s hangs: %s; it is killed after its stacks", self._name, reason)
+            _LOG.warning(
+                "%s hangs: %s; its stacks are written, then it is killed", self._name, reason
+            )
             self.reason = f"hung: {reason}"
             self._next_at = now + GRACE_SECONDS
             process.signal(signal.SIGUSR1)

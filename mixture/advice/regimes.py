@@ -111,7 +111,7 @@ def read_table(path: Path) -> RegimeTable:
     try:
         return RegimeTable.model_validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:
-        raise DataError(f"{path} is no table of measured regimes: {error}") from error
+        raise DataError(f"{path} is not a table of measured regimes: {error}") from error
 
 
 def difference_of(one: MeasuredVariant, other: MeasuredVariant) -> tuple[float, float | None]:

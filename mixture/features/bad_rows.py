@@ -79,7 +79,7 @@ def check_lists(found: BadRows, lists: Mapping[str, pa.Array]) -> None:
         for row in np.flatnonzero(lengths > LIST_ITEMS_MAX).tolist():
             reason = (
                 f"feature {name!r} has {lengths[row]:,} items, and at most {LIST_ITEMS_MAX:,} of "
-                "one row are learnt from"
+                "one row are used"
             )
             found.reasons.setdefault(row, reason)
 

@@ -45,7 +45,7 @@ def not_cancelled(job_id: str, reason: str) -> str:
     pipeline, line = line_of(job_id)
     of_line = "" if line == DEFAULT_LINE else f" --line {line}"
     return (
-        f"job {job_id} may go on, it could not be cancelled ({reason}): "
+        f"job {job_id} may still run, since it could not be cancelled ({reason}): "
         f"`forebay cancel {pipeline}{of_line}` ends it"
     )
 

@@ -53,7 +53,7 @@ def _after_failure(dag_id: str, run_id: str) -> None:
         end_jobs_of(dag_id, run_id)
     except (ForebayError, OSError) as error:
         _LOG.error(
-            "jobs of run %s of %s may go on (%s): `forebay cancel` ends a pipeline's job",
+            "jobs of run %s of %s may still run (%s): `forebay cancel` ends a pipeline's job",
             run_id,
             dag_id,
             error,

@@ -76,7 +76,8 @@ class DataExecutorsOperator(JobOperator):
                 status.state == "running"
                 and executors_registered(handle.folder.path, self.executors)
             ):
-                self.log.info("%d data executors serve", self.executors)
+                serve = "executor serves" if self.executors == 1 else "executors serve"
+                self.log.info("%d data %s", self.executors, serve)
                 return
             raise_for_end(status, self.logs(handle))
             self.pause(_POLL_SECONDS)

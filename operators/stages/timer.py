@@ -18,9 +18,8 @@ from forebay.operators.triggers.window_over import WindowOverTrigger
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-AGAIN = (
-    f"to do it again, clear this run, or trigger it with the conf {json.dumps({REPROCESS: True})}"
-)
+_CONF = json.dumps({REPROCESS: True})
+AGAIN = f"to train it again, clear this run, or trigger it with the conf {_CONF}"
 
 
 class TimerOperator(StageOperator):

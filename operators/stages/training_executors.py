@@ -77,7 +77,10 @@ class TrainingExecutorsOperator(JobOperator):
             deadline=now + self.train_seconds,
         )
         if alone:
-            self.log.info("window %s: cleared alone, so it trains again", request.window.key)
+            self.log.info(
+                "window %s: this task alone was cleared, so the window is trained again",
+                request.window.key,
+            )
             return self._submit_and_follow(request, attempt)
         if not left.job_id:
             return self._summary(request, left.generation, None)
@@ -172,7 +175,7 @@ class TrainingExecutorsOperator(JobOperator):
             )
         self.refuse_killed()
         self.log.info(
-            "window %s: job %s was %s: it is submitted again and goes on from its checkpoint",
+            "window %s: job %s was %s: it is submitted again and continues from its checkpoint",
             request.window.key,
             status.job_id,
             status.state,

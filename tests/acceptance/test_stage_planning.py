@@ -198,7 +198,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     assert stage.source("2026-03-01", "history", "r#0", "--ready").state == "listed"
     for name in ("history", "clicks"):
         assert stage.source("2026-03-01", name, "r#0").rows == 500
-    assert "500 rows in 2 tasks (1 storage calls now)" in stage.errors
+    assert "500 rows in 2 tasks (1 storage call now)" in stage.errors
     assert stage.sink("2026-03-01", "r#0").rows == {"history": 500, "clicks": 500}
     assert "generation 1 is recorded" in stage.errors
     assert not stage.sink("2026-03-01", "r#0", "--again").recorded

@@ -145,7 +145,7 @@ def test_a_trained_window_ends_green_at_once_and_says_how_to_do_it_again(
     assert run.tasks["timer"] == "success"
     assert not_run(run, "timer") == {"skipped"}
     assert [stage for stage in STAGES if run.calls[stage]] == ["timer"]
-    way = 'to do it again, clear this run, or trigger it with the conf {"reprocess": true}'
+    way = 'to train it again, clear this run, or trigger it with the conf {"reprocess": true}'
     assert run.returned["timer"]["next"] == way
     assert run.returned["timer"]["generation"] == 3
     assert f"trained already in generation 3; {way}" in run.log

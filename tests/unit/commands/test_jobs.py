@@ -163,7 +163,7 @@ def test_logs_that_are_gone_or_elsewhere(home: Home, capsys: pytest.CaptureFixtu
     job = ToldJob(home)
     job.tell("succeeded")
     assert run("logs", JOB) == 1
-    assert "has no logs any more" in capsys.readouterr().err
+    assert "no longer has logs" in capsys.readouterr().err
     of_another_host(job)
     assert run("logs", JOB) == 1
     assert "runs on another host" in capsys.readouterr().err

@@ -150,7 +150,7 @@ def test_the_command(project: Project, tmp_path: Path) -> None:
     dags = tmp_path / "dags"
     arguments = ["dags", "sync", "--config", str(config(project)), "--dags", str(dags)]
     assert project.forebay(*arguments).stdout == f"wrote {dags / 'ads.py'}\n"
-    assert project.forebay(*arguments).stdout == f"{dags}: 1 stubs, all up to date\n"
+    assert project.forebay(*arguments).stdout == f"{dags}: 1 stub, all up to date\n"
     shown = json.loads(project.forebay(*arguments, "--output", "json").stdout)
     assert shown == {"written": [], "removed": [], "kept": ["ads"]}
     (dags / "ads.py").write_text("mine")

@@ -267,7 +267,7 @@ def test_the_joiner_adds_up() -> None:
 
 
 def test_the_joiner_wants_every_source_of_this_window() -> None:
-    with pytest.raises(InfrastructureError, match="source s1 left no answer for window 2026-03-05"):
+    with pytest.raises(InfrastructureError, match="source s1 left no result for window 2026-03-05"):
         joined(listed(), None)
     with pytest.raises(InfrastructureError, match="answered for window 2026-03-04"):
         joined(listed("2026-03-04"))
