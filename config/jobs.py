@@ -100,7 +100,7 @@ class BuffersSpec(Spec):
 class ProgressDeadlinesSpec(Spec):
     """How long a process of each role may show no progress before it is ended and started again.
 
-    Waiting for others is no hang: for rows, for room, for the database. Nor is it to compute.
+    Waiting for others is not a hang: for rows, for room, for the database. Nor is it to compute.
     """
 
     driver: Duration = Field(

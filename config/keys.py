@@ -1,7 +1,7 @@
-"""Unknown keys: each one becomes one problem, and the value goes on as it was meant.
+"""Unknown keys: each one becomes one problem, and the value is used as it was meant.
 
 Keys are compared with the models before values are validated. A misspelled key is renamed in the
-value, so that it causes no second problem (a missing key, a variant that cannot be told).
+value, so that it causes no second problem (a missing key, a variant that cannot be determined).
 """
 
 from __future__ import annotations

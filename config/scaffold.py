@@ -136,7 +136,7 @@ def source_name(text: str) -> str:
 
 
 def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:
-    """Columns that can be declared: of a known type, with a name that stands there once."""
+    """Columns that can be declared: of a known type, with a name that is there once."""
     names = [column.name for column in columns]
     return [
         column

@@ -62,7 +62,7 @@ class _Fault:
 def validate(
     model: type[AnyModel], value: dict[str, Any], document: Document, base: KeyPath = ()
 ) -> tuple[AnyModel | None, list[Problem]]:
-    """Build a model from a value that stands below `base` in the document."""
+    """Build a model from a value below `base` in the document."""
     try:
         return model.model_validate(value), []
     except ValidationError as error:
@@ -180,7 +180,7 @@ class _Writer:
     def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:
         given, raw = fault.error["input"], self._document.raw.get(path)
         what = _YAML_TYPES.get(type(given), type(given).__name__)
-        # What else than a value stands there may hold secrets, or be one in a wrong place.
+        # What is there instead of a value may hold secrets, or be one in a wrong place.
         is_text = isinstance(given, str) and expected == _EXPECTED["dict"]
         is_shown = not is_text and not isinstance(given, list | dict)
         shown = self._shown(path, given)

@@ -133,7 +133,7 @@ class WindowGrid:
         """Windows from `first` to `last`, both included. A date stands for all its hours.
 
         Raises:
-            ValueError: for a text that is no window, when `last` is before `first`, or for more
+            ValueError: for a text that is not a window, when `last` is before `first`, or for more
                 than RANGE_MAX of them.
         """
         start, end = self._named(first)[0], self._named(last)[1]

@@ -43,7 +43,7 @@ def read_bytes(path: Path) -> bytes:
     """The content of a file of at most BYTES_MAX.
 
     Raises:
-        OSError: when it is no file, cannot be read, or is larger; the error's text says which.
+        OSError: when it is not a file, cannot be read, or is larger; the error's text says which.
     """
     # Without O_NONBLOCK whoever opens a pipe waits for somebody who writes into it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -45,7 +45,7 @@ class Document:
     raw: dict[KeyPath, str] = field(default_factory=dict)
 
     def key_place(self, path: KeyPath) -> Place:
-        """Where the key stands; for a list item, the item; for what is not there, its parent."""
+        """Where the key is; for a list item, the item; for what is not there, its parent."""
         for end in range(len(path), 0, -1):
             place = self.keys.get(path[:end]) or self.values.get(path[:end])
             if place is not None:
@@ -53,7 +53,7 @@ class Document:
         return self.values.get((), Place(1, 1))
 
     def value_place(self, path: KeyPath) -> Place:
-        """Where the value stands; for what is not there, the key of its parent."""
+        """Where the value is; for what is not there, the key of its parent."""
         return self.values.get(path) or self.key_place(path)
 
     def problem(
@@ -124,7 +124,7 @@ def _character_problem(text: str, at: int, file: str) -> Problem:
 
 
 class _Reader:
-    """Turns nodes into plain values and notes where each of them stands."""
+    """Turns nodes into plain values and notes where each of them is."""
 
     def __init__(self, document: Document, loader: NodeLoader) -> None:
         self.document = document
@@ -133,7 +133,7 @@ class _Reader:
         self._nodes_left = NODES_MAX
 
     def read(self, node: yaml.Node, path: KeyPath, above: tuple[int, ...]) -> Any:  # noqa: ANN401
-        """The plain value of a node. `above` are the nodes it lies in, to find endless anchors."""
+        """The plain value of a node. `above` are the nodes it is in, to find endless anchors."""
         self._spend(node)
         if id(node) in above:
             raise yaml.MarkedYAMLError(

@@ -30,7 +30,7 @@ def open_source(
 
     Raises:
         ConfigError: for an unknown kind, or a declaration that the kind does not take.
-        MissingExtraError: when the kind's class cannot be imported or is no whole `Source`.
+        MissingExtraError: when the kind's class cannot be imported or is not a complete `Source`.
     """
     kind = kind_named(spec.kind)
     hide_written({OPTIONS: spec.options})

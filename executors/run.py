@@ -239,7 +239,7 @@ class Run:
             ) from error
 
     def _follow(self, handle: JobHandle) -> JobStatus:
-        """Watch the job to its end; it goes on while the database is away, and so does this.
+        """Watch the job to its end; it continues while the database is away, and so does this.
 
         Raises:
             InfrastructureError: when the database is away for longer than the job waits for it.

@@ -19,7 +19,7 @@ def home() -> Home:
     """FOREBAY_HOME, or Airflow's option `[forebay] home`.
 
     Raises:
-        ConfigError: when neither says where, or when it is no absolute path: the components of
+        ConfigError: when neither says where, or when it is not an absolute path: the components of
             Airflow have working folders of their own, and all must mean the same place; or when
             its state was written by another version.
     """

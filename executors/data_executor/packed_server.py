@@ -1,4 +1,4 @@
-"""The data executor's socket for packed frames: sections go out as they lie in Arrow's memory.
+"""The data executor's socket for packed frames: sections go out as they are in Arrow's memory.
 
 As over Flight, a stream looks for rows only when it holds a credit (late binding).
 """

@@ -24,7 +24,7 @@ from forebay.errors import InfrastructureError
 
 
 class TaskState(IntEnum):
-    """Where a task stands."""
+    """How far a task is."""
 
     PENDING, READING, READ, USED, SEALED = range(5)
 

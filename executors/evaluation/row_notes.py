@@ -46,7 +46,7 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _unsaid_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source and label with rows that were learnt for other labels alone."""
+    """A note for each source and label with rows that were trained on for other labels alone."""
     missing: dict[tuple[str, str], int] = {}
     rows: dict[str, int] = {}
     for window in windows:

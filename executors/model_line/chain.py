@@ -170,7 +170,7 @@ class ModelChain:
         self._train_and_remove(work)
 
     def drop_seal(self, window: str, generation: int) -> None:
-        """Name no seal of a window in training any more: it is begun anew, on any host.
+        """Name no seal of a window in training any more: it is begun again, on any host.
 
         Raises:
             FencedError: when another job trains the line by now.

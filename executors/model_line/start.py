@@ -222,7 +222,7 @@ def require_heard(
 ) -> None:
     """Let a window be trained whose sources have rows, or are silent for a while only.
 
-    The warm start may lie before everything that a source has.
+    The warm start may be before everything that a source has.
 
     Raises:
         NotReadyError: when a source has had no rows for longer than its `silent_max` allows, and

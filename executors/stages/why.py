@@ -145,7 +145,7 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
 
 
 def _again_command(target: StageTarget) -> str:
-    """How a person has a trained window read anew; a warm start by the next run of its line."""
+    """How a person has a trained window read again; a warm start by the next run of its line."""
     if is_warm_start(target.key):
         return f"forebay forget {target.pipeline.name} {_line_option(target)}{target.key}"
     return _reprocess_command(target, first_window_key(target.key))
@@ -165,7 +165,7 @@ def _reprocess_command(target: StageTarget, first: str) -> str:
 
 
 def _is_unfinished(job: StoredJob, window: str, plan: WindowPlan | None) -> bool:
-    """Whether a job did not succeed, and the window was not planned anew after it."""
+    """Whether a job did not succeed, and the window was not planned again after it."""
     if job.status.state not in {"failed", "lost", "cancelled"}:
         return False
     return plan is None or (job.generation(window) or 0) >= plan.generation

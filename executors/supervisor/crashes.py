@@ -37,7 +37,7 @@ class ExaminedCrashes:
         if exit_code >= 0:
             self._suspicions.executor_starts(command.index)
             return False
-        if hung:  # it counts, since a storage that does not answer is no payload's fault
+        if hung:  # it counts, since a storage that does not answer is not a payload's fault
             self._suspicions.executor_ended(command.index, -exit_code, end)
             return False
         if not self._suspicions.executor_ended(command.index, -exit_code, end):

@@ -68,7 +68,7 @@ class ProgressReporter:
         seal: Seal | None = None,
         sealed_by: str | None = None,
     ) -> None:
-        """A window starts, or goes on from a seal. sealed_by: the other runtime that made it."""
+        """A window starts, or continues from a seal. sealed_by: the other runtime that made it."""
         self._window, self._done, self._step = window.key, position, step
         self._sealed_step = step
         self._sealed_at = 0.0 if seal is None else seal.sealed_at.timestamp()

@@ -149,7 +149,7 @@ class SealCopier:
         _LOG.info("window %s: the seal of step %d is in the store", seal.window, seal.window_step)
 
     def _failed(self, error: Exception) -> None:
-        """Training goes on without a copy; a bug and a newer trainer end it."""
+        """Training continues without a copy; a bug and a newer trainer end it."""
         if isinstance(error, FencedError) or not isinstance(error, InfrastructureError):
             self._problem = error
         elif not self._is_away:

@@ -240,7 +240,7 @@ def _row(text: str | None) -> object:
         return None if text is None else text[:_ROW_MAX]
     try:
         row = json.loads(text)
-        # Nothing so deep is read, and half of a surrogate pair is no text.
+        # Nothing so deep is read, and half of a surrogate pair is not text.
         from_json(json.dumps({"row": row}))
     except (ValueError, RecursionError):
         return text

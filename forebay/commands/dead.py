@@ -1,4 +1,4 @@
-"""`forebay dead ls|show`: rows that could not be learnt from, where they lie and why."""
+"""`forebay dead ls|show`: rows that could not be trained on, where they are and why."""
 
 from __future__ import annotations
 

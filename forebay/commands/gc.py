@@ -43,7 +43,7 @@ def gc(
     act = find_garbage if dry_run else remove_garbage
     home, project = open_home(), load_project(config)
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is no home yet: there is nothing to remove")
+        raise UsageError(f"{home.root} is not a home yet: there is nothing to remove")
     with working("looking for what is not kept any more"):
         found = act(home, project)
     for text in found.notes:

@@ -37,7 +37,7 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
     home = open_home()
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is no home yet: there is nothing to check")
+        raise UsageError(f"{home.root} is not a home yet: there is nothing to check")
     shown, looked = Output(output), HomeCheck(home, DOCUMENTS)
     with working("reading all facts and every stored file"):
         faults = list(looked.faults())

@@ -1,4 +1,4 @@
-"""`forebay jobs ls|show|logs`: what runs or ran, how it stands, and what its processes say."""
+"""`forebay jobs ls|show|logs`: what runs or ran, its state, and what its processes say."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _job(text: str) -> StoredJob:
     """The job that a text names.
 
     Raises:
-        UsageError: when it is no id and no name, or when there is no such job.
+        UsageError: when it is neither an id nor a name, or when there is no such job.
     """
     from forebay.executors.job.stored_jobs import newest_jobs, stored_job
     from forebay.home.format import open_home

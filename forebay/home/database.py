@@ -97,7 +97,7 @@ def database_of(home: Home) -> Database:
     """The database of a home; the same object at every call in a process.
 
     Raises:
-        ConfigError: when FOREBAY_DATABASE is no address of a database that is supported.
+        ConfigError: when FOREBAY_DATABASE is not an address of a database that is supported.
         MissingExtraError: when its driver is not installed.
     """
     address = os.environ.get(DATABASE_NAME, "")

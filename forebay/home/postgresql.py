@@ -84,7 +84,7 @@ class PostgresDatabase(Database):
         """Nothing is opened yet.
 
         Raises:
-            ConfigError: when it is no address.
+            ConfigError: when it is not an address.
             MissingExtraError: when this interpreter lacks the driver.
         """
         self._home = home

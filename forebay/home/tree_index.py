@@ -49,7 +49,7 @@ def list_tree(source: Path) -> Listed:
     """What is below a folder.
 
     Raises:
-        DataError: when it is no folder, or holds what no store can keep.
+        DataError: when it is not a folder, or holds what no store can keep.
     """
     folders: list[str] = []
     files: list[str] = []

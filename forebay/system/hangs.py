@@ -18,7 +18,7 @@ LOOK_SECONDS = 1.0
 GRACE_SECONDS = 2.0
 # A process has this long at least until its first sign of life: it imports its libraries.
 STARTING_SECONDS = 60.0
-# A look that comes so long after the one before begins anew: the watcher itself stood still, and
+# A look that comes so long after the one before starts over: the watcher itself stood still, and
 # with it maybe the whole machine.
 _PAUSE_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)

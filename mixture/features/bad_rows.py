@@ -1,4 +1,4 @@
-"""Rows that are decoded and yet cannot be learnt from: which ones, and why."""
+"""Rows that are decoded and yet cannot be trained on: which ones, and why."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
 def progress_line(status: JobStatus, progress: Progress | None, now: float) -> str:
-    """Where the job stands.
+    """How far the job is.
 
     A trainer that stands still reports nothing, and what it reported of its speed is true no more.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The two tasks that own a job, by name: this is imported by components that run no task.
 _OWNERS = frozenset({"DataExecutorsOperator", "TrainingExecutorsOperator"})
-# The scheduler does nothing else meanwhile; what takes longer goes on in a thread.
+# The scheduler does nothing else meanwhile; what takes longer continues in a thread.
 _ANSWER_SECONDS = 5.0
 _THREAD_NAME = "forebay-failed"
 _SUPERVISOR_SECONDS = 4.0
@@ -64,7 +64,7 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
     """Cancel what the run owns. Each job's end is certain then.
 
     Raises:
-        ConfigError: when nothing says where Forebay's state lies.
+        ConfigError: when nothing says where Forebay's state is.
         InfrastructureError: when a supervisor does not answer.
     """
     from forebay.executors.job.handle import JobHandle
@@ -81,7 +81,7 @@ def wake_waiting_windows(dag_id: str) -> None:
     """Windows that wait for the failed one see it at once, not at their next look.
 
     Raises:
-        ConfigError: when nothing says where Forebay's state lies.
+        ConfigError: when nothing says where Forebay's state is.
         InfrastructureError: when it cannot be stored.
     """
     from forebay.operators.runs.run_failures import note_failure

@@ -101,7 +101,7 @@ class StageOperator(BaseOperator):
 
     @property
     def home(self) -> Home:
-        """Where state lies."""
+        """Where state is."""
         return home()
 
     def command(self, request: StageRequest, *options: str) -> StageCommand:

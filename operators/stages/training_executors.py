@@ -49,7 +49,7 @@ class TrainingExecutorsOperator(JobOperator):
 
     A retry attaches again, with a higher epoch; so does another run of the same window, and then
     both follow the one job to its end, while only the newest owner can end it. A job that was
-    lost, or that broke for reasons another attempt may cure, is submitted again and goes on from
+    lost, or that broke for reasons another attempt may cure, is submitted again and continues from
     its newest checkpoint. Cleared alone, without data_executors, the task trains the same data
     tasks as a new generation.
 

@@ -172,7 +172,7 @@ def _to_instants(array: pa.Array) -> pa.Array:
         return as_utc(array)
     if pat.is_date(array.type):
         array = array.cast(pa.timestamp("us"))
-    if array.type.unit == "ns":  # rounding to microseconds is no loss that anybody trains on
+    if array.type.unit == "ns":  # rounding to microseconds is not a loss that anybody trains on
         return array.cast(pa.timestamp("us", tz=array.type.tz), safe=False).cast(target)
     return array.cast(target)
 

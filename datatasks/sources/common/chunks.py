@@ -31,8 +31,8 @@ class Stored:
 
     batch: stored columns, at least the asked ones.
     rows: row number of each row inside its file; row_ids and hours: as in `Chunk`.
-    end: the position behind these rows (and behind rows that were cut away after them).
-    locate: where a row number lies, for dead letters and error texts.
+    end: the position after these rows (and after rows that were cut away after them).
+    locate: where a row is, for dead letters and error texts.
     bad: rows (index in the batch) that are bad already, and why.
     outside, published: as in `Chunk`.
     """

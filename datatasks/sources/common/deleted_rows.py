@@ -18,7 +18,7 @@ class RowsDeletedError(DataError):
     """
 
     def __init__(self, reasons: Mapping[Interval, str]) -> None:
-        """The message is about the first span, and leads behind the last."""
+        """The message is about the first span, and leads after the last."""
         self.reasons = reasons
         super().__init__(f"{next(iter(reasons.values()))}. {ways_out(reasons)}")
 

@@ -141,7 +141,7 @@ class Files:
         return f"{self.folder}/{relative}" if relative else self.folder
 
     def exists(self, relative: str) -> bool:
-        """Whether something lies at a relative path."""
+        """Whether there is something at a relative path."""
         self.calls += 1
         with answering(self.full(relative)):
             if self._fs is None:

@@ -33,7 +33,7 @@ def refusal(value: bytes, limits: MessageLimits) -> str:
 
 
 def json_object(value: bytes) -> dict[str, Any]:
-    """One JSON object, and nothing behind it; ValueError otherwise."""
+    """One JSON object, and nothing after it; ValueError otherwise."""
     try:
         found = json.loads(value.decode(), strict=False)
     except UnicodeDecodeError as error:
@@ -83,7 +83,7 @@ def _is_number(value: object) -> bool:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    value.encode()  # half of a surrogate pair is no text
+    value.encode()  # half of a surrogate pair is not text
     return value
 
 

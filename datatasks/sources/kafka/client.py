@@ -46,7 +46,7 @@ class OffsetAt:
 
 @dataclass(frozen=True)
 class PartitionEnd:
-    """The offset behind a partition's last record, and the newest leader epoch; -1: unknown."""
+    """The offset after a partition's last record, and the newest leader epoch; -1: unknown."""
 
     offset: int
     leader_epoch: int
@@ -332,7 +332,7 @@ class Cluster:
                 self.bootstrap,
                 self._client,
                 request_timeout_ms=int(CONNECT_SECONDS * 1000),
-                # A broker that starts listens before it serves: that is no answer yet.
+                # A broker that starts listens before it serves: that is not an answer yet.
                 bootstrap_timeout_ms=int(max(left, 1.0) * 1000),
             )
         return self._admin

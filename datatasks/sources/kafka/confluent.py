@@ -108,7 +108,7 @@ class _Reading:
             yield from self._explained(self._stretch.end)
 
     def _consumed(self) -> tuple[list[Any], bool]:
-        """The next messages of the stretch, and whether the partition ends behind them."""
+        """The next messages of the stretch, and whether the partition ends after them."""
         if self._consumer is None:
             self._consumer = self._connected()
         found = []

@@ -67,7 +67,7 @@ def read_messages(access: Access, stretch: Stretch) -> Iterator[Messages]:
 
 
 class Reader:
-    """Reads one stretch after the other. Its consumer is made anew when the connection is lost."""
+    """Reads one stretch after the other. Its consumer is recreated when the connection is lost."""
 
     def __init__(self, access: Access, fetch_bytes: int = _FETCH_BYTES) -> None:
         """Nothing is connected yet. fetch_bytes: what is asked for at a time, or one batch."""

@@ -52,7 +52,7 @@ class StoredBatch(NamedTuple):
     """A record batch as the broker has it.
 
     offset: the last one that it stands for; the fetcher compares it with the position to skip what
-        lies behind.
+        comes after.
     read: its messages, where they take no more than so many bytes.
     """
 

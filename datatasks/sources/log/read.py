@@ -163,7 +163,7 @@ class _Segment:
 
 
 def segment_location(path: str, row: int) -> dict[str, str | int]:
-    """Where a row of a segment lies."""
+    """Where a row of a segment is."""
     partition, _, name = path.rpartition("/")
     base = parse_segment(name)[0]
     return {"file": path, "partition": partition, "offset": base + row, "row": row}

@@ -114,7 +114,7 @@ class ParquetReader:
 
 @dataclass(frozen=True)
 class _File:
-    """An open file, the digest of its footer, and the row number behind each of its row groups."""
+    """An open file, the digest of its footer, and the row number after each of its row groups."""
 
     file: pq.ParquetFile
     digest: str
@@ -387,7 +387,7 @@ class _RangeReader:
         )
 
     def _position(self, row: int) -> Position:
-        """The position behind everything before `row`."""
+        """The position after everything before `row`."""
         inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
 

@@ -45,7 +45,7 @@ _PARTITIONS_SHOWN = 1000
 class ParquetSource(ParquetKind, MarkerSource):
     """Parquet files below one folder (see `ParquetKind.Options`).
 
-    Complete: with `ready.marker`, when the marker lies in the folder of every hour or day of the
+    Complete: with `ready.marker`, when the marker is in the folder of every hour or day of the
     span (`window_path`), or in the source's folder; otherwise when the clock has passed the span.
     """
 

@@ -61,7 +61,7 @@ def receive_into(connection: socket.socket, target: memoryview, *, patient: bool
 
 
 def send_parts(connection: socket.socket, parts: Sequence[bytes | pa.Buffer]) -> None:
-    """Send all parts, as they lie in memory.
+    """Send all parts, as they are in memory.
 
     Raises:
         OSError: when the connection ends before, or nothing is taken for too long.

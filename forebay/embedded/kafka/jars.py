@@ -1,6 +1,6 @@
 """Kafka's jars: the very files that Forebay was tested with, wherever they were fetched from.
 
-`jars.sha256` lists them as `sha256sum` prints them. Who changes pom.xml writes it anew, from jars
+`jars.sha256` lists them as `sha256sum` prints them. Who changes pom.xml writes it again, from jars
 that were fetched on two machines: `sha256sum *.jar > jars.sha256` in the folder of the jars.
 """
 
