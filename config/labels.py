@@ -1,4 +1,4 @@
-"""Labels: which column says what is positive, when that is known, and how late ones are learnt."""
+"""Labels: which column says what is positive, when it is known, and how late ones are used."""
 
 from __future__ import annotations
 

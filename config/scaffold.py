@@ -1,6 +1,6 @@
 """`forebay init`: a new project with an example, and a source's YAML out of stored columns.
 
-Pure text: whoever reads a file's schema hands the columns in.
+Pure text: the caller reads the file's schema and passes the columns in.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plain values of YAML's scalars, and what is refused although YAML allows it.
 
-YAML 1.1 reads 0755 as 493 and 12:30 as 750. Who writes these rarely means that.
+YAML 1.1 reads 0755 as 493 and 12:30 as 750. Whoever writes these rarely means that.
 """
 
 from __future__ import annotations

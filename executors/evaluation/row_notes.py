@@ -1,4 +1,4 @@
-"""What a person should know of the rows of a range of windows, in words. Nothing of it is bad."""
+"""What a person should know of the rows of a range of windows, in words. None of it is an error."""
 
 from __future__ import annotations
 

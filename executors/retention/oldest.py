@@ -1,4 +1,4 @@
-"""Which windows are older than the newest ones of a pipeline, those of which something is true."""
+"""Which windows of a pipeline are older than its newest ones that meet a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forebay report`: what trained windows came to, as text and as one HTML file."""
+"""`forebay report`: the results of trained windows, as text and as one HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo plays: data, broker, windows, kills, a count of its own, reports."""
+"""What the demo does: data, broker, windows, kills, a count of its own, reports."""
 
 from __future__ import annotations
 

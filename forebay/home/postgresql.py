@@ -62,7 +62,7 @@ _CONNECT_ARGUMENTS = {
     "connect_timeout": _CONNECT_SECONDS,
     "application_name": "forebay",
     "options": " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items()),
-    # A server that vanished without a word is noticed within half a minute.
+    # A server that vanished silently is noticed within half a minute.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,

@@ -164,8 +164,7 @@ class Source(SourceKind, ABC):
         """Look at the storage: its columns, partitions and newest row.
 
         Called by `forebay preview` and `forebay check --connect`, never while a window is planned
-        or read. An empty or missing
-        place is an answer and no error: `empty_reason` says why it is empty.
+        or read. An empty or missing place is an answer, not an error: `empty_reason` says why.
         """
 
     @abstractmethod
@@ -209,7 +208,7 @@ class Source(SourceKind, ABC):
         """What `scan` would plan for these spans, for a comparison with earlier plans.
 
         A kind may leave out what only planning needs: the rest of the storage, and what is wrong
-        with it. Nothing is there any more: then the spans have no tasks.
+        with it. Where nothing is there any more, the spans have no tasks.
         """
         return self.scan(spans)
 
@@ -276,7 +275,7 @@ class Source(SourceKind, ABC):
         return {"file": task.ranges[position.part].path, "row": position.row}
 
     def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
-        """Tell the storage that all rows before these positions are trained for good.
+        """Tell the storage that all rows before these positions are trained on for good.
 
         Called in the job's driver, in a thread of its own and never for a bounded kind, after a
         checkpoint was sealed; may repeat, and skips seals that a newer one has overtaken. An error

@@ -1,4 +1,4 @@
-"""Decompresses Kafka record batches with pyarrow's codecs: no further library has to be there.
+"""Decompresses Kafka record batches with pyarrow's codecs: no further library is needed.
 
 A few kilobytes may stand for gigabytes, so nothing is decompressed further than to a limit.
 """

@@ -1,6 +1,6 @@
 """Reads stretches of partitions with confluent-kafka, which is librdkafka in C.
 
-It passes over markers and aborted messages without a word, so that nobody could tell them from lost
+It passes over markers and aborted messages silently, so that nobody could tell them from lost
 ones. So holes between offsets are read by kafka-python, which says what they are; where there are
 many, as in a topic with transactions, it reads the rest of the stretch too.
 """

@@ -4,7 +4,7 @@ kafka-python builds two objects and calls seven functions per message. Its fetch
 class `PartitionRecords` through the instance, so a subclass set there can hand out batches. That
 is private API of kafka-python 3.0 (pinned in pyproject.toml), and a test compares it with the stock
 path on a real broker. The stock path cannot stand in for it: it passes over markers and aborted
-messages without a word, so that nobody could tell them from lost ones.
+messages silently, so that nobody could tell them from lost ones.
 
 What comes from the broker is small; decompressed it may be large. So the consumer hands out batches
 as they are stored, and each is decompressed when it is its turn.
