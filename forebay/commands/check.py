@@ -33,8 +33,8 @@ def check(
 
     With --connect types, paths and topics are compared with the storage, and a sample of each
     pipeline's rows with what it declares: labels, vocabularies, nulls, and how many positives a
-    stream knows when it publishes them. Exit 0 when all is usable, 1 when something has to change,
-    4 when a storage does not answer.
+    stream knows when it publishes them. Exit codes: 0 no problems, 1 something must be changed,
+    4 a storage does not answer.
     """
     project = load_project(config)
     found = list(project.problems)

@@ -33,9 +33,9 @@ def sync_command(
 ) -> None:
     """Write a DAG file for each pipeline.
 
-    Files of pipelines that are gone are removed.
+    Files of removed pipelines are deleted.
 
-    Files that are no stubs of Forebay's are never touched.
+    Other files in the folder are never touched.
     """
     from forebay.dags.sync import sync
 

@@ -22,7 +22,7 @@ _COLUMNS = ("model_line", "window", "generation", "source", "reason", "rows")
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="Dead letters.", no_args_is_help=True)
+    group = typer.Typer(help="Rows that could not be trained on.", no_args_is_help=True)
     group.command("ls")(ls)
     group.command("show")(show)
     app.add_typer(group, name="dead")
@@ -47,7 +47,7 @@ def ls(
 ) -> None:
     """Count dead letters by window, source and reason.
 
-    Those of trained windows, and those of windows that this host trains or could not train.
+    It counts those of trained windows, and of windows that this host trains or failed to train.
     """
     counts: Counter[tuple[str, str, int, str, str]] = Counter()
     for line, letter in _letters(pipeline, window, source):
@@ -67,7 +67,7 @@ def show(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindow = None,
     source: arguments.OneSource = None,
-    rows_max: Annotated[int, option("--rows-max", help="Show at most so many.", min=1)] = 100,
+    rows_max: Annotated[int, option("--rows-max", help="Show at most this many.", min=1)] = 100,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Show dead letters one by one.

@@ -27,7 +27,7 @@ def down(
 
     No process is left.
 
-    What these jobs sealed stays: their tasks go on from there after the next `forebay up`.
+    Their checkpoints stay: after the next `forebay up` the tasks continue from there.
     """
     from forebay.embedded.airflow.cluster import Embedded
 

@@ -26,16 +26,18 @@ def register(app: typer.Typer) -> None:
 
 
 def gc(
-    dry_run: Annotated[bool, option("--dry-run", help="Say what would go, and keep it.")] = False,
+    dry_run: Annotated[
+        bool, option("--dry-run", help="Show what would be removed, and remove nothing.")
+    ] = False,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Remove what is not kept any more.
+    """Remove what is no longer kept.
 
-    That is files of older windows, what nothing names, and what killed writers left.
+    That is files of older windows, files that nothing names, and leftovers of killed writers.
 
-    A pipeline's YAML says how many windows keep what they have: job.windows_kept. May run at any
-    time, beside runs and jobs: what they need or store meanwhile is never removed.
+    job.windows_kept in a pipeline's YAML says how many windows keep their files. It can run at any
+    time, also while jobs run: what they need or store meanwhile is never removed.
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
@@ -44,7 +46,7 @@ def gc(
     home, project = open_home(), load_project(config)
     if read_marker(home) is None:
         raise UsageError(f"{home.root} is not a home yet: there is nothing to remove")
-    with working("looking for what is not kept any more"):
+    with working("looking for what is no longer kept"):
         found = act(home, project)
     for text in found.notes:
         note(f"note: {text}")

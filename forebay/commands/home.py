@@ -19,7 +19,7 @@ from forebay.home.store import STORE_NAME
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="The home: whole, and copied.", no_args_is_help=True)
+    group = typer.Typer(help="Check the home, or copy it.", no_args_is_help=True)
     group.command("check")(check)
     group.command("backup")(backup)
     app.add_typer(group, name="home")
@@ -30,7 +30,7 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
     Facts are compared with each other, and every byte in the store is read.
 
-    May run at any time. Exit 0 when all is there and agrees, 3 when something is not.
+    It can run at any time. Exit codes: 0 all is there and agrees, 3 something is missing or wrong.
     """
     from forebay.executors.documents import DOCUMENTS
     from forebay.home.home_check import HomeCheck
@@ -65,8 +65,8 @@ def backup(
 ) -> None:
     """Copy this home to a folder, while jobs run.
 
-    Files of the store are linked where the folder is on the same file system. Exit 3 when the copy
-    is whole but for what this home has lost itself.
+    Files of the store are linked where the folder is on the same file system. Exit 3 when
+    the home itself has lost something, which the copy lacks too.
     """
     from forebay.home.backup import back_up
 

@@ -57,7 +57,7 @@ def init(
 ) -> None:
     """Start a project with an example that runs.
 
-    Files that are there already stay as they are. `schema/` is for editors, which complete and
+    Existing files are not changed. `schema/` is for editors, which complete and
     check the YAML with it.
 
     --from parquet://PATH adds a source; PATH starts at the current folder unless it begins with /.

@@ -30,9 +30,9 @@ def register(app: typer.Typer) -> None:
 def start(output: Form = OutputFormat.TEXT) -> None:
     """Start the broker and wait until it serves.
 
-    One that runs is kept.
+    A broker that already runs is kept.
 
-    With KAFKA_BOOTSTRAP=host:port that broker is only checked.
+    With KAFKA_BOOTSTRAP=host:port, that broker is only checked.
     """
     from forebay.embedded.kafka.broker import BOOTSTRAP_NAME
 

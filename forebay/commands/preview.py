@@ -38,7 +38,7 @@ def preview(
 ) -> None:
     """Show a source's schema, partitions and first rows.
 
-    The stored schema stands beside the declared one, with the age of the newest rows.
+    The stored schema is shown beside the declared one, with the age of the newest rows.
     """
     with working(f"reading source {source}"):
         spec, found, wrong, read = _read(config, source, rows)

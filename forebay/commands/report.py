@@ -48,7 +48,7 @@ def report(
 
     The HTML file needs no network.
 
-    Whoever trained them: `forebay run` or Airflow.
+    It does not matter whether `forebay run` or Airflow trained them.
     """
     with working("reading results"):
         from rich.console import Console
