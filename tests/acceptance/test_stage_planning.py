@@ -210,7 +210,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     ("arguments", "message"),
     [
         (("timer", "ads", "2026-02-01"), "before the dataset's start"),
-        (("timer", "ads", "2026-03-01T00"), "no window of size 1d"),
+        (("timer", "ads", "2026-03-01T00"), "not a window of size 1d"),
         (("timer", "adz", "2026-03-01"), "did you mean ads?"),
         (("source", "ads", "2026-03-01", "history"), "Missing option '--asked-by'"),
         (("source", "ads", "2026-03-01", "views", "--asked-by", "r#0"), "no source 'views'"),

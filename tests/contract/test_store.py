@@ -231,9 +231,9 @@ class StoreSuite(ABC):
     )
     def test_what_is_no_name_is_refused(self, store: Store, name: str) -> None:
         kept = store.put("f", "kept", b"kept")
-        with pytest.raises(DataError, match="is no name of a store"):
+        with pytest.raises(DataError, match="is not a name in a store"):
             store.remove([kept.name, name])
-        with pytest.raises(DataError, match="is no name of a store"):
+        with pytest.raises(DataError, match="is not a name in a store"):
             store.path(NEVER.model_copy(update={"name": name}))
         assert list(store.names()) == [kept.name]
 

@@ -162,7 +162,7 @@ def test_conf_reaches_the_stages_that_decide(runs: dict[str, InlineRun]) -> None
     ("name", "text"),
     [
         ("slip", "unknown conf key 'reproces': a run knows"),
-        ("no date", "this run has no logical date, so it stands for no window"),
+        ("no date", "this run has no logical date, so it belongs to no window"),
     ],
 )
 def test_a_run_that_means_nothing_fails_in_its_first_task(

@@ -117,7 +117,7 @@ def test_a_slice_has_one_value_for_a_row(declared: Declared) -> None:
     declared.dataset["slices"] = ["mobile", "tags"]
     (problem,) = declared.problems()
     assert problem.code == "slice-type"
-    assert "feature 'tags' has a list of values for a row" in problem.message
+    assert "feature 'tags' has a list of values in each row" in problem.message
 
 
 def test_one_trainer_trains_a_job(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_window_that_is_not_over(project: Stages) -> None:
 def test_nobody_has_asked(project: Stages) -> None:
     found = why(project)
     assert found.state == "not planned"
-    assert found.reason.startswith("nobody has asked for it yet")
+    assert found.reason.startswith("no run has asked for it yet")
     assert found.command == "run"
 
 

@@ -28,7 +28,7 @@ def test_rows_whose_label_came_late_are_added_up() -> None:
     late = source(label_not_known_rows=1200, served_rows=5000)
     windows = [{"window": key, "sources": {"a": late, "b": source()}} for key in ("1", "2")]
     (note,) = row_notes(windows)
-    assert note.startswith("source a: 2,400 of 10,000 rows of such windows were not learnt")
+    assert note.startswith("source a: 2,400 of 10,000 rows of such windows were not trained on")
     assert "(known_at)" in note
 
 

@@ -68,8 +68,8 @@ def test_lists_are_padded_with_nulls_to_the_longest() -> None:
     ("column", "value", "message"),
     [
         ("name", 1, "column 'name' (string): 1 is no text"),
-        ("whole", True, "True is no whole number"),
-        ("whole", 1.0, "1.0 is no whole number"),
+        ("whole", True, "True is not a whole number"),
+        ("whole", 1.0, "1.0 is not a whole number"),
         ("whole", 2**63, "does not fit into 64 bits"),
         ("whole", SMALLEST - 1, "does not fit into 64 bits"),
         ("real", False, "False is no number"),
@@ -79,7 +79,7 @@ def test_lists_are_padded_with_nulls_to_the_longest() -> None:
         ("at", 0, "0 is no text"),
         ("at", "soon", "a time is written"),
         ("words", "ab", "'ab' is no list"),
-        ("marks", ["a"], "'a' is no whole number"),
+        ("marks", ["a"], "'a' is not a whole number"),
     ],
 )
 def test_a_value_of_a_wrong_type_is_named(column: str, value: Any, message: str) -> None:

@@ -185,7 +185,7 @@ def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     said = lines_of(monkeypatch)
     place.operator().work(REQUEST, {})
     assert [each["window"] for each in place.asked()] == ["2026-03-06", "2026-03-07"]
-    assert "2 other windows are asked for: one scan serves all" in said
+    assert "2 other windows wait for a plan too: one scan serves all" in said
     monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 10)
     place.operator().work(REQUEST, {})
     assert "--asked" not in place.toy.calls("source")[1]

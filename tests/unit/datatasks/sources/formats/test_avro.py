@@ -121,11 +121,11 @@ def one_field(kind: Any) -> bytes:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{", "no Avro schema"),
+        (b"{", "not an Avro schema"),
         (b'"int"', "a row is a record"),
-        (b"[" * 100_000, "no Avro schema"),
-        (one_field("nothing"), "no Avro schema"),
-        (one_field(["null", "Row"]), "inside of itself"),
+        (b"[" * 100_000, "not an Avro schema"),
+        (one_field("nothing"), "not an Avro schema"),
+        (one_field(["null", "Row"]), "contains itself"),
         (one_field({"type": "array", "items": "null"}), "take no bytes"),
         (
             one_field({"type": "array", "items": {"type": "fixed", "name": "F", "size": 4}}),

@@ -421,5 +421,5 @@ def test_a_segment_behind_the_last_offset_is_named(tmp_path: Path, base: str) ->
     path = LogWriter(tmp_path / "log", 0).append(rows(0, 3), START)
     assert path is not None
     path.rename(path.with_name(base + path.name[20:]))
-    with pytest.raises(DataError, match=rf"segment 0/{base}-.* offset that no partition comes to"):
+    with pytest.raises(DataError, match=rf"segment 0/{base}-.* offset that no partition reaches"):
         source(tmp_path).scan(DAYS)
