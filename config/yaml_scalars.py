@@ -32,7 +32,7 @@ def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
     """The value of a scalar with one of SCALAR_TAGS.
 
     Raises:
-        ValueError: when there is none, or it is hardly what was meant; with the way out.
+        ValueError: when there is none, or it is unlikely to be meant; with the way out.
     """
     kind, text = node.tag.removeprefix(_TAG), node.value
     if kind in {"int", "float"} and len(text) > _NUMBER_MAX:

@@ -185,7 +185,7 @@ def state_of(connection: Connection, pipeline: str, line: str, window: str) -> W
 def trained_plans(
     connection: Connection, pipeline: str, line: str, keys: Iterable[str]
 ) -> dict[str, WindowPlan]:
-    """The plans that a line has trained windows from, where it asked for no other one since."""
+    """The plans that a line has trained windows from, where it has not asked for another since."""
     found: dict[str, int] = {}
     for some in batches(keys):
         asked = {"pipeline": pipeline, "line": line, "keys": some}

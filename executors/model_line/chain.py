@@ -118,7 +118,7 @@ class ModelChain:
         return self._read(lambda rows, line: link_rows.links_between(rows, line, first, last))
 
     def after(self, window: Spanned, count: int) -> list[Link]:
-        """The newest links of so many windows after this one, in order."""
+        """The newest links of that many windows after this one, in order."""
         return self._read(lambda rows, line: link_rows.links_after(rows, line, window, count))
 
     def is_trained(self, window: str, generation: int) -> bool:

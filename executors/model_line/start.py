@@ -139,7 +139,7 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
 def overlap_with(chain: ModelChain, grid: WindowGrid, windows: Sequence[Window]) -> str:
     """Why a line cannot train a range of windows; an empty text when no row would come twice.
 
-    A window that it has trained may be trained again, and no other one that shares time with it.
+    A window that it has trained may be trained again, but no other one that shares time with it.
     """
     spans = {window.key: window.span for window in windows}
     for other in chain.over(Interval(windows[0].start, windows[-1].end)):

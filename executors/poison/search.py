@@ -42,7 +42,7 @@ class PoisonSearch:
 
         Args:
             reading: of the task.
-            rows_min: the search ends so many rows behind the place, or after the last poison.
+            rows_min: the search ends that many rows behind the place, or after the last poison.
             found: is told each poison with the reason, before the search continues.
         """
         self._reading = reading

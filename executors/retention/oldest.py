@@ -69,7 +69,7 @@ def older_than(
     count: int,
     most: int | None,
 ) -> OlderWindows | None:
-    """Windows before the newest `count`, so many at most; None where there are no more than those.
+    """Windows before the newest `count`, at most that many; None where there are none.
 
     Args:
         connection: of the transaction.

@@ -31,7 +31,7 @@ class PreviousRun(StrEnum):
 
 
 class EarlierRun(NamedTuple):
-    """The nearest window, further back than the one before, whose run has come to an end.
+    """The nearest window, further back than the one before, whose run has end.
 
     may_begin: whether the line may begin after it, see `may_begin_with`.
     """

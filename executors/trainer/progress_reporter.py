@@ -80,7 +80,7 @@ class ProgressReporter:
         self._write(force=True)
 
     def stepped(self, counts: Counts, hour: int, step: int) -> float:
-        """One minibatch was trained, of so many rows by source; the seconds of data still left.
+        """One minibatch was trained, of that many rows by source; the seconds of data still left.
 
         `hour` is its hour inside the window.
         """

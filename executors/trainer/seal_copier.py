@@ -82,7 +82,7 @@ class SealCopier:
                 self._thread.start()
 
     def finish(self) -> None:
-        """The window has come to its end: on return nothing is copied, and nothing will be.
+        """The window has ended: on return nothing is copied, and nothing will be.
 
         Raises:
             FencedError: when another job was found to train the line.

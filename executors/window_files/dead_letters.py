@@ -65,7 +65,7 @@ class DeadLetterWriter:
         self._sizes = LetterSizes(window_folder / DEAD_FOLDER)
 
     def write(self, task: DataTask, dead: Sequence[DeadRow], before: int = 0) -> None:
-        """Append rows of one task, which has so many dead rows before these.
+        """Append rows of one task, which has that many dead rows before these.
 
         Raises:
             InfrastructureError: when the disk does not take them, or the window is not trained in

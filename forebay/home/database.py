@@ -77,7 +77,7 @@ class Database(ABC):
 
         Raises:
             ConfigError: see `check`.
-            InfrastructureError: when it cannot be stored; nothing of it is then.
+            InfrastructureError: when it cannot be stored; then nothing of it is stored.
         """
 
     @abstractmethod

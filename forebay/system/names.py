@@ -1,6 +1,6 @@
 """Names from outside that become parts of paths: plain ones, or an error that names them.
 
-Whoever turns a pipeline, a line, a window or a job id into a path asks here first, and so does
+Code that turns a pipeline, a line, a window or a job id into a path asks here first, and so does
 whoever takes a name from a command line, a file's name or a key of YAML.
 """
 

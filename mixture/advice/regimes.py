@@ -1,6 +1,6 @@
 """The table of measured regimes that advice is taken from, in the form that a benchmark writes.
 
-`regimes.json` beside this module holds one `RegimeTable`. Whoever measures again writes the whole
+`regimes.json` beside this module holds one `RegimeTable`. A new measurement writes the whole
 file with `RegimeTable.model_dump_json(indent=1)`; nothing else is read.
 """
 

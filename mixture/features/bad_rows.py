@@ -18,7 +18,7 @@ from forebay.mixture.kernels.codes import NUMBER_MAX
 
 NO_ID = "the event has no id"
 KNOWN_BEFORE = "its label was known before the event"
-# A minibatch holds so many rows, however large each is: of 1,024 these are half a gigabyte.
+# A minibatch holds that many rows, however large each is: of 1,024 these are half a gigabyte.
 LIST_ITEMS_MAX = 65_536
 
 

@@ -77,7 +77,7 @@ def trained_summary(
     """What a finished window holds, by the model's own sums.
 
     Raises:
-        InfrastructureError: when the job ended well and the window is not there.
+        InfrastructureError: when the job succeeded and the window is not there.
     """
     chain = ModelChain(home, pipeline, line)
     link = chain.link(window, generation)

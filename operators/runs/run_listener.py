@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 def on_dag_run_failed(dag_run: DagRun) -> None:
     """End the jobs that this run still owns, and wake the windows that wait for it.
 
-    Runs of other DAGs are none of our business.
+    Runs of other DAGs are ignored.
     """
     dag = dag_run.dag
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):

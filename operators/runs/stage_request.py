@@ -1,4 +1,4 @@
-"""What a task of a run is asked for: which window, in which pass, for the how-many-eth time."""
+"""What a task of a run is asked for: which window, in which pass, and how often before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StageRequest:
 
     clear_number: how often anything in the run was cleared. clear_count: how often this task was;
     a retry leaves both. reprocess: the run's conf asks to do a trained window again. since: an
-    instant at which the run was there already; None where Airflow tells none.
+    instant at which the run was there already; None where Airflow does not say.
     """
 
     dag_id: str

@@ -23,7 +23,7 @@ AGAIN = f"to train it again, clear this run, or trigger it with the conf {_CONF}
 
 
 class TimerOperator(StageOperator):
-    """Waits for the end of the window and looks whether it was trained already.
+    """Waits for the end of the window and checks whether it was trained already.
 
     A window that is trained leaves nothing to do: the tasks after it are skipped, and the run ends
     green in seconds. A clear of the timer, or the conf `{"reprocess": true}`, asks for it again.

@@ -96,7 +96,7 @@ class TrainingExecutorsOperator(JobOperator):
         return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Look whether the line is free now."""
+        """Check whether the line is free now."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
             update = {"wait": attempt.wait.woken(event)}
@@ -129,7 +129,7 @@ class TrainingExecutorsOperator(JobOperator):
             "job_id": result.job_id,
             "epoch": result.epoch,
             "generation": result.generation,
-            # The wait for the line was no training.
+            # The wait for the line was not training.
             "deadline": time.time() + self.train_seconds,
         }
         return self._follow(request, attempt.model_copy(update=update), self._handle)

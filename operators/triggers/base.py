@@ -19,7 +19,7 @@ _MARGIN = timedelta(minutes=10)
 
 
 def defer_timeout(seconds: float) -> timedelta:
-    """Airflow's limit for a deferral that ends by itself after so many seconds."""
+    """Airflow's limit for a deferral that ends by itself after that many seconds."""
     return timedelta(seconds=max(0.0, seconds)) + _MARGIN
 
 

@@ -81,7 +81,7 @@ def to_tasks(
         ranges: in any order.
         paths: text of each file index; ascending.
         partitions: partition of each file index; files of different ones share no task.
-        bundle_hours: small files whose hours are within so many hours may share a task, in the
+        bundle_hours: small files whose hours are within that many hours may share a task, in the
             order of their hours.
         versions: what planning saw of each file index; reading compares it.
     """

@@ -40,7 +40,7 @@ class MessageLimits(NamedTuple):
         return ""
 
     def stored_refusal(self, size: int) -> str:
-        """Why a message of so many stored bytes is not looked at."""
+        """Why a message of that many stored bytes is not looked at."""
         if size > self.bytes:
             return f"it has {size:,} bytes, and message_bytes_max is {self.bytes:,}"
         return ""

@@ -101,7 +101,7 @@ class Table:
         return struct.unpack_from(f"<{each * min(len(found) // (8 * each), most)}q", found)
 
     def structs(self, number: int, size: int) -> memoryview:
-        """A vector of structs of so many bytes, one after the other; not a copy."""
+        """A vector of structs of that many bytes, one after the other; not a copy."""
         at = self.field(number)
         if not at:
             return memoryview(b"")

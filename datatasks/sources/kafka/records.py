@@ -53,7 +53,7 @@ class StoredBatch(NamedTuple):
 
     offset: the last one that it stands for; the fetcher compares it with the position to skip what
         comes after.
-    read: its messages, where they take no more than so many bytes.
+    read: its messages, where they take no more than that many bytes.
     """
 
     offset: int

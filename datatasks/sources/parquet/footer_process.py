@@ -165,7 +165,7 @@ def _bound() -> None:
 
 
 def _bound_time() -> None:
-    """Whatever the CPU time of earlier footers was, this one has so many seconds."""
+    """Whatever the CPU time of earlier footers was, this one has that many seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     end = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
