@@ -9,7 +9,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.live_line import working
-from forebay.commands.output import Form, Output, OutputFormat, note, option
+from forebay.commands.output import Form, Output, OutputFormat, counted, note, option
 from forebay.errors import UsageError
 from forebay.home.format import open_home
 from forebay.home.identity import read_marker
@@ -70,12 +70,15 @@ def _print(shown: Output, found: Found, *, dry_run: bool) -> None:
     for name in (*found.unnamed.names, *found.unnamed.leftovers):
         shown.line(name)
     does = "would be removed" if dry_run else "removed"
+    if not (found.windows or found.unnamed.names or found.unnamed.leftovers):
+        shown.line("nothing to remove")
+        return
     kinds = Counter(each.kind for each in found.windows)
     if kinds:
         size = sum(each.size_bytes or 0 for each in found.windows)
-        told = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-        shown.line(f"of older windows {does}: {told} ({size:,} bytes of the store)")
+        listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+        shown.line(f"of older windows {does}: {listed} ({size:,} bytes of the store)")
     shown.line(
-        f"{len(found.unnamed.names)} unnamed {does} from the store, "
-        f"{len(found.unnamed.leftovers)} left by writers that died"
+        f"from the store {does}: {counted(len(found.unnamed.names), 'file')} that nothing names, "
+        f"{counted(len(found.unnamed.leftovers), 'leftover')} of killed writers"
     )

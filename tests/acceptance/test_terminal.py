@@ -85,6 +85,7 @@ def test_a_run_and_what_is_asked_about_it(project: Project) -> None:
         assert_speaks(each)
     after = seen[("explain", "ads", *RANGE, "--reprocess")]
     assert "measured on line main: 1 job, 2 windows" in words(after)
+    assert "nothing to remove" in seen[("gc", "--dry-run")].lines
 
 
 def test_errors_are_not_too_wide(tmp_path: Path) -> None:
