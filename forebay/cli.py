@@ -158,7 +158,7 @@ def _usage(error: Exception) -> int:
         return UsageError.exit_code
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "forebay"
-    message = printable(shown.format_message())
+    message = printable(shown.format_message()).removesuffix(".").replace(": Value error, ", ": ")
     _write_error(f"{message} (see `{command} --help`)")
     return UsageError.exit_code
 

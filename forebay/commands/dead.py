@@ -58,7 +58,7 @@ def ls(
     ]
     shown = Output(output)
     if not rows and not shown.is_json:
-        shown.line(f"pipeline {pipeline!r} has no dead letters there")
+        shown.line(_none(pipeline, window, source))
         return
     shown.table(rows, _COLUMNS)
 
@@ -92,6 +92,8 @@ def show(
     if shown.is_json:
         shown.json(rows)
         return
+    if not rows:
+        shown.line(_none(pipeline, window, source))
     for row in rows:
         place = "  ".join(f"{name}={value}" for name, value in row.items() if name != "content")
         content = (
@@ -100,3 +102,9 @@ def show(
         shown.line(f"{place}\n    {content}")
     if left := sum(1 for _ in letters):
         shown.line(f"… and {left} more (--rows-max)")
+
+
+def _none(pipeline: str, window: str | None, source: str | None) -> str:
+    of_window = f" of window {window}" if window else ""
+    of_source = f" from source {source}" if source else ""
+    return f"pipeline {pipeline!r} has no dead letters{of_window}{of_source}"

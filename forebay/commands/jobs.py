@@ -210,7 +210,7 @@ def _job(text: str) -> StoredJob:
         return stored_job(home, text)
     found, _ = newest_jobs(home, text, None, 1)
     if not found:
-        raise UsageError(f"no job of a pipeline {text!r} below {home.root} (see `forebay jobs ls`)")
+        raise UsageError(f"pipeline {text!r} has no job in {home.root} (see `forebay jobs ls`)")
     return found[0]
 
 

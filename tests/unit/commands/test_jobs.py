@@ -126,7 +126,7 @@ def test_a_job_that_failed_says_why(home: Home, capsys: pytest.CaptureFixture[st
     [
         ("ads.main.2026-03-02.g1", "no job 'ads.main.2026-03-02.g1' below"),
         ("../../etc", "job '../../etc': no job has such an id"),
-        ("other", "no job of a pipeline 'other' below"),
+        ("other", "pipeline 'other' has no job in"),
     ],
 )
 @pytest.mark.parametrize("action", ["show", "logs"])
