@@ -42,9 +42,9 @@ def check(
     lines: list[str] = []
     if connect:
         wrong_sources = set[str]()
-        with working("comparing the declarations with the storage") as line:
+        with working("comparing the declarations with the storage"):
             found += _connect(project, failures, wrong_sources)
-            line.doing("sampling rows")
+        with working("sampling rows"):
             found += _sample(project, failures, wrong_sources, lines)
     wrong = errors(found)
     _print(Output(output), project, found, wrong, lines)

@@ -158,7 +158,9 @@ def read_facts(path: Path) -> Facts:
     try:
         return facts_of(json.loads(path.read_text()))
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
+        raise UsageError(
+            f"{path}: no such file; for windows of a pipeline add --from and --to"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise UsageError(
             f"{path} is not a summary of `forebay run … --summary FILE` ({error!r})"

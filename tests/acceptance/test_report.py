@@ -60,7 +60,8 @@ def test_another_file_is_refused_in_one_line(tmp_path: Path, content: str) -> No
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ended = forebay("report", str(tmp_path / "gone.json"))
     assert ended.returncode == 1
-    assert ended.stderr == f"error: {tmp_path / 'gone.json'}: no such file\n"
+    way_out = "for windows of a pipeline add --from and --to"
+    assert ended.stderr == f"error: {tmp_path / 'gone.json'}: no such file; {way_out}\n"
 
 
 @pytest.fixture(scope="module")
