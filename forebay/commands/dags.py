@@ -35,7 +35,7 @@ def sync_command(
 
     Files of removed pipelines are deleted.
 
-    Other files in the folder are never touched.
+    All other files are never touched.
     """
     from forebay.dags.sync import sync
 

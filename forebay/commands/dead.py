@@ -47,7 +47,7 @@ def ls(
 ) -> None:
     """Count dead letters by window, source and reason.
 
-    It counts those of trained windows, and of windows that this host trains or failed to train.
+    Of trained windows, and of windows that this host trains or could not train.
     """
     counts: Counter[tuple[str, str, int, str, str]] = Counter()
     for line, letter in _letters(pipeline, window, source):

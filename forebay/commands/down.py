@@ -27,7 +27,7 @@ def down(
 
     No process is left.
 
-    Their checkpoints stay: after the next `forebay up` the tasks continue from there.
+    Checkpoints of these jobs stay: after the next `forebay up`, their tasks continue from there.
     """
     from forebay.embedded.airflow.cluster import Embedded
 

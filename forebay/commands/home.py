@@ -30,7 +30,7 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
     Facts are compared with each other, and every byte in the store is read.
 
-    It can run at any time. Exit codes: 0 all is there and agrees, 3 something is missing or wrong.
+    May run at any time. Exits with 0 if everything is there and agrees, otherwise with 3.
     """
     from forebay.executors.documents import DOCUMENTS
     from forebay.home.home_check import HomeCheck
@@ -65,8 +65,8 @@ def backup(
 ) -> None:
     """Copy this home to a folder, while jobs run.
 
-    Files of the store are linked where the folder is on the same file system. Exit 3 when
-    the home itself has lost something, which the copy lacks too.
+    Files of the store are linked if the folder is on the same file system. If this home has lost
+    something itself, the rest is copied and the exit code is 3.
     """
     from forebay.home.backup import back_up
 

@@ -104,8 +104,8 @@ def logs(
 ) -> None:
     """Show what the processes of a job have written.
 
-    The last lines of each process come first. With -f new lines of all of them follow as they are
-    written, until the job ends; Ctrl-C does not end the job.
+    The last lines of each process come first. With -f, new lines of all processes follow as they
+    are written, until the job ends. Ctrl-C does not end the job.
     """
     found = _job(job)
     if not found.is_here:

@@ -30,9 +30,9 @@ def register(app: typer.Typer) -> None:
 def start(output: Form = OutputFormat.TEXT) -> None:
     """Start the broker and wait until it serves.
 
-    A broker that already runs is kept.
+    A running broker is kept.
 
-    With KAFKA_BOOTSTRAP=host:port, that broker is only checked.
+    With KAFKA_BOOTSTRAP=host:port, none is started: that broker is checked.
     """
     from forebay.embedded.kafka.broker import BOOTSTRAP_NAME
 

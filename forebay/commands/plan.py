@@ -43,7 +43,7 @@ def plan(
 
     A later run uses them.
 
-    Trained windows are compared with their data too: a note names those whose data has changed.
+    Trained windows are compared with their data too, and a note says if it changed.
     """
     with working(f"planning pipeline {pipeline}") as seen:
         report = _plan(config, pipeline, line, first, last, seen)

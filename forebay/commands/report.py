@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HtmlFile = Annotated[
     Path | None,
-    option("--html", help="Where the page goes (default: beside the summary).", metavar="FILE"),
+    option("--html", help="Where to write the page (default: beside the summary).", metavar="FILE"),
 ]
 
 
@@ -48,7 +48,7 @@ def report(
 
     The HTML file needs no network.
 
-    It does not matter whether `forebay run` or Airflow trained them.
+    It shows windows of `forebay run` and of Airflow alike.
     """
     with working("reading results"):
         from rich.console import Console

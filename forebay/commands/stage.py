@@ -55,7 +55,7 @@ def timer(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Say whether the window is still to be trained."""
+    """Say whether the window has to be trained."""
     from forebay.executors.stages.plan import time_window
 
     result = time_window(_target(config, pipeline, line, window), again=again)
@@ -84,7 +84,7 @@ def source(
 ) -> None:
     """List the data tasks of one source.
 
-    The same scan lists those of other windows that wait for a plan.
+    The same scan lists those of other windows that wait.
     """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.source import SourceStage
@@ -135,7 +135,7 @@ def submit(
         str,
         option(
             "--claim",
-            help="Calls with the same text attach to the same job.",
+            help="A call with the same text attaches to the same job.",
             callback=arguments.one_line,
         ),
     ],
@@ -145,7 +145,7 @@ def submit(
     again: Again = False,
     run: Annotated[
         str | None,
-        option("--run", help="The scheduler's run that owns the job.", callback=arguments.one_line),
+        option("--run", help="A scheduler's run, which owns the job.", callback=arguments.one_line),
     ] = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
