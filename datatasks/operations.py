@@ -251,7 +251,7 @@ def too_late(spec: SourceSpec, window: str, reason: str) -> NotReadyError:
     waited = f" after {wait}" if wait else ""
     return NotReadyError(
         f"window {window}: source {spec.name!r} is not complete{waited}: {reason} "
-        "(wait for it, raise `ready.wait`, or continue without it with `ready.late: skip`)"
+        "(wait for it, raise `ready.wait`, or let `ready.late: skip` go on without it)"
     )
 
 

@@ -24,7 +24,7 @@ class SourcePlan(Message):
     rows: None where only reading can tell. reason: why there are no tasks ("before start",
     "after end", NO_ROWS, "skipped: …"), or an empty text. fingerprint: of the source's data.
     hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
-    end) by partition: what is between them is the window's, whatever its time says. cut: see
+    end) by partition: what lies between them is the window's, whatever its time says. cut: see
     `Source.cut`; empty where nothing was looked at, or by an older version.
     """
 

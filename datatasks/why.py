@@ -92,7 +92,7 @@ def _why_source(
         with closing(open_source(spec, root)) as source:
             found = source.readiness(share.span)
     except ForebayError as error:
-        reason, advice = str(error), f"make source {spec.name!r} readable, then ask again"
+        reason, advice = str(error), f"let source {spec.name!r} be readable, then ask again"
         return NotPlanned("waiting", not_complete(spec.name, share.span, reason), advice, "why")
     else:
         if found.ready:
@@ -103,7 +103,7 @@ def _why_source(
         then = "continues without these rows" if spec.ready.late == "skip" else "fails"
         reason, advice = found.reason, wait + then
         if found.not_before is not None:
-            advice = f"nothing: it is checked again from {found.not_before:%Y-%m-%dT%H:%M:%SZ} on"
+            advice = f"nothing: it is looked at from {found.not_before:%Y-%m-%dT%H:%M:%SZ} on"
     return NotPlanned("waiting", not_complete(spec.name, share.span, reason), advice)
 
 

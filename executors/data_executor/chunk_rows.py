@@ -30,7 +30,7 @@ class ServedChunk:
     """Rows of one chunk that are served, and rows of it that are not.
 
     kept: index in the chunk of each served row. dead: by position. chunk: its positions, without
-    what was stored. first_odd: the place of the first served row whose time is after the span.
+    what was stored. first_odd: the place of the first served row whose time is behind the span.
     not_known: index in the chunk of each row whose label was not known in time.
     """
 

@@ -146,7 +146,7 @@ class WindowTrainer:
         if silent_seconds > SILENCE_SECONDS + hung:
             raise InfrastructureError(
                 f"window {opened.request.key}: no rows came for {silent_seconds:.0f} s although "
-                "some tasks have not ended; see the logs of the driver and the data executors"
+                "not all tasks ended; see the logs of driver and data executors"
             )
 
     def _remove_local(self, window: WindowRequest) -> None:

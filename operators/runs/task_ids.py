@@ -13,5 +13,5 @@ PUBLISH = "publish"
 
 
 def source_task(source: str) -> str:
-    """The id of a source's task: it is in the group of the sources."""
+    """The id of a source's task: it lies in the group of the sources."""
     return f"{SOURCES}.{source}"
