@@ -191,7 +191,7 @@ def test_wrong_calls_say_what_to_do(
         ([str(tmp_path), "--row", "{}"], "holds no exported model"),
         ([str(model)], "give either --row JSON or --rows FILE"),
         ([str(model), "--row", "[1]"], "--row: a row is a JSON object, not list"),
-        ([str(model), "--row", "{"], "--row: no JSON"),
+        ([str(model), "--row", "{"], "--row: not JSON"),
         ([str(model), "--rows", str(tmp_path / "no")], "there is no file"),
     ):
         assert run(["score", *arguments]) == 1

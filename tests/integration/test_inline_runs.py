@@ -161,7 +161,7 @@ def test_conf_reaches_the_stages_that_decide(runs: dict[str, InlineRun]) -> None
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("slip", "unknown conf key 'reproces': a run knows"),
+        ("slip", "unknown conf key 'reproces': a run accepts"),
         ("no date", "this run has no logical date, so it belongs to no window"),
     ],
 )

@@ -80,7 +80,7 @@ def test_what_a_stage_sees(previous: PreviousRun, line: Line, action: str, words
         (ACTIVE, {"earlier": EarlierRun("A", DONE, trained=False)}, "wait", "window B"),
         (ACTIVE, {"earlier": EarlierRun("A", FAILED, False, may_begin=True)}, "wait", "window B"),
         (ACTIVE, {"blocked_looks": BLOCKED_LOOKS_MAX}, "wait", "window B"),
-        (ACTIVE, {"blocked_looks": BLOCKED_LOOKS_MAX + 1}, "refuse", "runs backwards?"),
+        (ACTIVE, {"blocked_looks": BLOCKED_LOOKS_MAX + 1}, "refuse", "running backwards?"),
         # It has trained, and only what comes after training is queued again.
         (DONE, {"blocked_looks": BLOCKED_LOOKS_MAX + 1, "answer": "busy"}, "wait", "busy"),
     ],

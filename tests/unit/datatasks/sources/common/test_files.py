@@ -194,7 +194,7 @@ def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
     files = Files("data", tmp_path, {}, ".parquet")
     assert files.listing().paths.to_pylist() == ["sub/a.parquet"]
     (data / "gone.parquet").symlink_to(tmp_path / "nothing")
-    with pytest.raises(DataError, match="is a link to nothing"):
+    with pytest.raises(DataError, match="is a broken link"):
         files.listing()
 
 

@@ -120,7 +120,7 @@ def test_a_hole_anywhere_in_a_partition_is_bad_data(tmp_path: Path, lost: int) -
     path = paths[lost]
     assert path is not None
     path.unlink()
-    with pytest.raises(DataError, match=f"partition 0 has a hole.*offset {lost}"):
+    with pytest.raises(DataError, match=f"partition 0 has a gap.*offset {lost}"):
         source(tmp_path, bad_rows="dead_letter").scan(DAYS[1:])
 
 

@@ -73,9 +73,9 @@ def test_words_have_a_bound() -> None:
 @pytest.mark.parametrize(
     ("begun", "words"),
     [
-        (b"G", "no caller"),
-        (b"PRI * HTTP/2.0\r\n\r\n", "no caller"),
-        (b"\x8eFBFRAMe", "no caller"),
+        (b"G", "not a caller"),
+        (b"PRI * HTTP/2.0\r\n\r\n", "not a caller"),
+        (b"\x8eFBFRAMe", "not a caller"),
         (b"\x8eFBFRAME\2\0", "frames of version 2 were asked for, and these are of 1"),
     ],
 )
@@ -131,8 +131,8 @@ def test_sections_are_as_many_as_the_columns_need() -> None:
     ("column", "words"),
     [
         (pa.array([1, None]), "served column 'x' holds a null"),
-        (pa.array(["a", "b"]), "values of type string do not travel"),
-        (pa.array([1, 2], pa.int32()), "values of type int32 do not travel"),
+        (pa.array(["a", "b"]), "values of type string cannot be sent"),
+        (pa.array([1, 2], pa.int32()), "values of type int32 cannot be sent"),
     ],
 )
 def test_what_no_section_can_hold_is_refused(column: pa.Array, words: str) -> None:

@@ -158,7 +158,7 @@ def test_a_call_that_is_never_taken_ends(tmp_path: Path) -> None:
         other.connect(target.path)
         with (
             socket.socket(socket.AF_UNIX) as late,
-            pytest.raises(OSError, match=r"accepted nobody for 0\.3 s"),
+            pytest.raises(OSError, match=r"accepted no connection for 0\.3 s"),
         ):
             connect_within(late, target.path, 0.3)
     target.close()
