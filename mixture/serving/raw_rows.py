@@ -96,7 +96,7 @@ def _value(kind: ColumnType, value: object) -> object:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{value!r} is not text")
     return value
 
 
