@@ -34,7 +34,7 @@ def test_nothing_matched(tmp_path: Path) -> None:
     assert "is empty" in source(tmp_path).describe().empty_reason
     (tmp_path / "data/a.csv").write_text("x")
     for more in ({}, {"starts": "2026-03-01"}):
-        with pytest.raises(DataError, match=r"below .*data lie a\.csv"):
+        with pytest.raises(DataError, match=r"data contains a\.csv"):
             source(tmp_path, **more).scan(days(1))
     [finding] = source(tmp_path).findings()
     assert finding.path == ("options", "path")
