@@ -85,7 +85,7 @@ def _declared_instant(value: object) -> datetime:
     """An instant of a declaration: from the year 1000 to the year 9000."""
     found = parse_instant(value)
     if not _FIRST <= found < _LAST:
-        raise ValueError(f"{found.isoformat()} is not from the year 1000 to the year 9000")
+        raise ValueError(f"{found.isoformat()} is outside the years 1000 to 9000")
     return found
 
 

@@ -57,14 +57,14 @@ def feature_misfits(feature: FeatureSpec, column: str, kind: ColumnType) -> Iter
     part = None if isinstance(feature, CrossFeature) else feature.part
     if part is not None:
         if kind is not ColumnType.TIMESTAMP:
-            message = f"part: {part} is of a timestamp, and column {column!r} is {kind}: remove it"
+            message = f"part: {part} needs a timestamp, but column {column!r} is {kind}: remove it"
             yield Misfit(("part",), "part-type", message)
         return
     if kind is ColumnType.TIMESTAMP:
         way_out = "give `part: hour` or `part: weekday`"
         if isinstance(feature, CrossFeature):
             way_out = "a cross takes string, int and bool columns"
-        message = f"column {column!r} is a timestamp and no id or number: {way_out}"
+        message = f"column {column!r} is a timestamp, not an id or a number: {way_out}"
         yield Misfit(("encode",), "encode-type", message)
     elif kind not in _FITTING[feature.encode]:
         way_out = _WAY_OUT.get(kind, "")
@@ -85,7 +85,7 @@ def _vocabulary_misfits(
             expected = "a whole number"
         else:
             continue
-        message = f"value {value!r} is never met: column {column!r} is {kind}, write {expected}"
+        message = f"value {value!r} never occurs: column {column!r} is {kind}, write {expected}"
         yield Misfit(("values", index), "vocabulary-type", message)
 
 
@@ -93,7 +93,7 @@ def label_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
     """Reasons why the label rule cannot be applied to a column of this type."""
     column = f"column {label.column!r} is {kind}"
     if kind in LIST_ITEMS:
-        yield Misfit(("column",), "label-type", f"{column}, and a label is one value")
+        yield Misfit(("column",), "label-type", f"{column}, but a label is a single value")
         return
     for key in ("greater_than", "less_than"):
         if getattr(label, key) is not None and kind in {ColumnType.STRING, ColumnType.BOOL}:
@@ -135,7 +135,7 @@ def _value_misfits(
         if isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool)):
             continue
         path: KeyPath = (key, index) if several else (key,)
-        message = f"{value!r} is no value of column {label.column!r}, which is {kind}"
+        message = f"{value!r} is not a value of column {label.column!r}, which is {kind}"
         quote = kind is ColumnType.STRING
         if isinstance(value, bool):
             message = f"unquoted yes, no, on, off, true and false are bools in YAML: {message}"

@@ -19,7 +19,7 @@ from forebay.config.problems import HINTS_MAX, PROBLEMS_MAX, Problem, errors
 from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
-from forebay.system.names import is_name
+from forebay.system.names import NAME_RULE, is_name
 
 Sources = Mapping[str, Loaded[SourceSpec]]
 
@@ -88,10 +88,7 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
 def _stream_names(pipeline: Loaded[PipelineSpec], parts: DatasetParts) -> Iterator[Problem]:
     for stream in parts.streams:
         if not is_name(stream):
-            message = (
-                f"stream {stream!r}: a name is a letter and up to 62 letters, digits, _ or -, "
-                "since files are called after it"
-            )
+            message = f"stream {stream!r}: {NAME_RULE}, because files are named after it"
             path = ("dataset", "streams", stream)
             yield pipeline.document.problem(path, "name", message, at_key=True)
 
@@ -141,7 +138,9 @@ class _Columns:
             if problem:
                 yield problem
             elif kind in LIST_ITEMS:
-                message = f"event_id: column {column!r} is {kind}, and an identity is one value"
+                message = (
+                    f"event_id: column {column!r} is {kind}, but an identity is a single value"
+                )
                 yield self._document.problem(path, "event-id-type", message)
 
     def _labels(self) -> Iterator[Problem]:
@@ -180,7 +179,7 @@ class _Columns:
             listed = [c for c in read for each in self._declared.values() if c in each
                       and each[c] in LIST_ITEMS]  # fmt: skip
             if listed:
-                message = f"slices: feature {name!r} has a list of values for a row; name another"
+                message = f"slices: feature {name!r} has a list of values in each row; name another"
                 yield self._document.problem(("dataset", "slices", index), "slice-type", message)
 
     def _type_of(

@@ -126,7 +126,7 @@ class DatasetSpec(Spec):
         if self.label is not None and self.named_labels:
             raise ValueError("give label, or several of them as named_labels, not both")
         if len(self.named_labels) == 1:
-            raise ValueError("named_labels names one alone: write it as `label`, without a name")
+            raise ValueError("named_labels has only one label: write it as `label`, without a name")
         return self
 
     @model_validator(mode="after")
@@ -134,7 +134,9 @@ class DatasetSpec(Spec):
         for name in self.slices:
             feature = self.features.get(name)
             if feature is None:
-                raise ValueError(f"slices: {shown(name)} is no feature: {', '.join(self.features)}")
+                raise ValueError(
+                    f"slices: {shown(name)} is not a feature: {', '.join(self.features)}"
+                )
             if isinstance(feature, NumericFeature):
                 raise ValueError(
                     f"slices: feature {name!r} is a number: declare another feature of its column "

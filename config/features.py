@@ -68,7 +68,7 @@ class VocabularyFeature(_Column):
         texts = [str(value) for value in values]
         if len(set(texts)) != len(texts):
             twice, _ = Counter(texts).most_common(1)[0]
-            raise ValueError(f"value {shown(twice)} stands in the vocabulary twice")
+            raise ValueError(f"value {shown(twice)} is in the vocabulary twice")
         return values
 
 

@@ -1,4 +1,4 @@
-"""Feeds: which rows count as history (`batch`) and which as fresh (`stream`), and who learns them.
+"""Feeds: which rows are history (`batch`) and which are fresh (`stream`), and who trains on them.
 
 Bounded sources are history, unbounded ones fresh, unless the stream says it.
 """

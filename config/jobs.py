@@ -23,8 +23,8 @@ def _variable(text: str) -> str:
     if not _VARIABLE.fullmatch(text):
         # Not quoted: who writes a value here, or ${NAME}, may have written a secret.
         raise ValueError(
-            "write the name of a variable (ACME_TOKEN), or how several begin (ACME_*), without "
-            "their values: these come from the environment"
+            "write the name of a variable (ACME_TOKEN) or a prefix (ACME_*), without a value: "
+            "values come from the environment"
         )
     return text
 
@@ -78,7 +78,7 @@ class RolesSpec(Spec):
     @classmethod
     def _one_trainer(cls, role: RoleSpec) -> RoleSpec:
         if role.count != 1:
-            raise ValueError(f"count is {role.count}, but one trainer trains a job: leave it out")
+            raise ValueError(f"count is {role.count}, but a job has one trainer: leave it out")
         return role
 
 
@@ -110,7 +110,7 @@ class BuffersSpec(Spec):
 class ProgressDeadlinesSpec(Spec):
     """How long a process of each role may show no progress before it is ended and started again.
 
-    Waiting for others is no hang: for rows, for room, for the database. Nor is it to compute.
+    Waiting for others is not a hang: for rows, for room, for the database. Nor is it to compute.
     """
 
     driver: Duration = Field(
@@ -280,8 +280,8 @@ class JobSpec(Spec):
     def _judged_for_the_gate(self) -> Self:
         if self.publish.when == "gate" and self.judge_rows_max == 0:
             raise ValueError(
-                "publish.when is gate, which decides by judged rows, and judge_rows_max is 0: "
-                "leave one of them out"
+                "publish.when is gate, which decides by judged rows, but judge_rows_max is 0: "
+                "change one of them"
             )
         return self
 

@@ -1,7 +1,7 @@
-"""Unknown keys: each one becomes one problem, and the value goes on as it was meant.
+"""Unknown keys: each one becomes one problem, and the value is used as it was meant.
 
 Keys are compared with the models before values are validated. A misspelled key is renamed in the
-value, so that it causes no second problem (a missing key, a variant that cannot be told).
+value, so that it causes no second problem (a missing key, a variant that cannot be determined).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _KeyChecker:
         if len(self.problems) > PROBLEMS_MAX:
             return  # there are more than are shown, and more of them take time
         if key in model.model_fields:
-            message = f"{key!r} is not written here: the file's name says it; remove the line"
+            message = f"{key!r} is taken from the file's name: remove the line"
             problem = self.document.problem((*path, key), "key-from-file", message, at_key=True)
         else:
             where = f"in {dotted(path)}" if path else "at the top of the file"
@@ -130,7 +130,7 @@ class _KeyChecker:
             return
         raw = self.document.raw.get(path, "")
         expected = "text or a number" if str in allowed else "a number"
-        message = f"{dotted(path)}: {expected} is expected, and unquoted {raw} is a bool in YAML"
+        message = f"{dotted(path)}: {expected} is expected, but unquoted {raw} is a bool in YAML"
         hint = ""
         if str in allowed:
             message, hint = f"{message}: quote it", f'"{raw}"'

@@ -67,8 +67,8 @@ def _leaks(document: Document, spec: PipelineSpec, column: str) -> Iterator[Prob
     for name, feature in spec.dataset.features.items():
         if column in feature_columns(name, feature):
             message = (
-                f"feature {name!r} reads column {column!r}, which is the label's known_at: when a "
-                "label was known says what it is; remove the feature"
+                f"feature {name!r} reads column {column!r}, which is the label's known_at: the "
+                "time at which a label became known gives it away; remove the feature"
             )
             path = ("dataset", "features", name)
             yield document.problem(path, "label-as-feature", message, at_key=True)
@@ -84,8 +84,8 @@ def _join(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         if within is not None and within < longest:
             message = (
                 f"label_join: {format_duration(within)} is shorter than the largest offset "
-                f"({format_duration(longest)}): batch rows that old would never find what the "
-                "stream said of them; raise it, or remove it"
+                f"({format_duration(longest)}): batch rows that old would never find their copies "
+                "in the stream; raise it, or remove it"
             )
             yield document.problem(path, "label-join", message, format_duration(longest))
 
@@ -100,13 +100,13 @@ def _corrections(
             if not kind_named(source.kind).bounded:
                 if source.event_time is None:
                     problem = (
-                        f"source {name!r} names no event_time, from which its rows have waited; "
-                        "add it there"
+                        f"source {name!r} has no event_time, and the delay of its rows is "
+                        "measured from there; add it"
                     )
             else:
                 problem = (
                     f"source {name!r} of kind {source.kind} does not say when its rows were "
-                    "published; stream from a topic or a log"
+                    "published; read the stream from a topic or a log"
                 )
             if problem:
                 message = f"delay: {variant.delay!r} learns how late labels are, and {problem}"

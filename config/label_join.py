@@ -32,8 +32,8 @@ def hours_together(pipeline: PipelineSpec) -> int | None:
     """How many hours later than its first row a row of the same minibatch may be; None: any.
 
     Bounded, a batch row finds its copy in the stream of its own window too: rows that are served
-    so many hours before it, and two more, have come by then, whatever was killed meanwhile. Only a
-    single data executor serves its rows in that order. In windows of an hour there is nothing to
+    that many hours before it, and two more, have come by then, whatever was killed meanwhile. Only
+    a single data executor serves its rows in that order. In windows of an hour there is nothing to
     find, copies are in earlier ones; but their line's warm start is one span of many hours.
     """
     single = pipeline.job.roles.data.count == 1

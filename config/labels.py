@@ -1,4 +1,4 @@
-"""Labels: which column says what is positive, when that is known, and how late ones are learnt."""
+"""Labels: which column says what is positive, when it is known, and how late ones are used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LabelValues = bool | int | float | str | list[bool | int | float | str]
 
 
 class LabelSpec(Spec):
-    """Which rows are positive: `positive` lists values, or a number lies above/below a bound.
+    """Which rows are positive: `positive` lists values, or a number is above/below a bound.
 
     Without any of the three, true or any number other than 0 is positive.
     """

@@ -1,6 +1,6 @@
 """Defaults that changed: a model line keeps those with which its first window was trained.
 
-Each set of defaults has a version. Version 1 is what went without saying before others came, and
+Each set of defaults has a version. Version 1 is what was the default before others came, and
 the newest is what the models of `config` say now. What is written in YAML counts in all of them.
 """
 

@@ -213,7 +213,7 @@ def _folder_problems(config_dir: Path) -> list[Problem]:
 def _misplaced(config_dir: Path) -> list[Problem]:
     """Files that are read by nobody. They concern no pipeline, so `load_one` does not name them."""
     paths, problems = yaml_files(config_dir)
-    message = "files belong into sources/ or pipelines/ of this folder: move it there"
+    message = "files belong in sources/ or pipelines/ of this folder: move it there"
     misplaced = [Problem(str(path), 1, 1, "misplaced-file", message) for path in paths]
     return [*problems, *misplaced]
 

@@ -101,7 +101,7 @@ def _read_options(loaded: Loaded[SourceSpec], value: dict[str, Any]) -> None:
     except Exception as error:  # noqa: BLE001 - a kind is anybody's code, and other files are not
         message = (
             f"kind {name!r} cannot check its options: {type(error).__name__}: {error}; that is a "
-            "fault of the package that brings the kind"
+            "bug in the package that provides the kind"
         )
         problems = [document.problem(("options",), "broken-kind", message)]
     _add(loaded, problems)

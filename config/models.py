@@ -139,7 +139,7 @@ class MixtureSpec(Spec):
     )
 
     def adapt_learns_both(self, delay: Delay) -> bool:
-        """Whether the adapt tower of a variant goes on with batch rows after the warm start."""
+        """Whether the adapt tower of a variant continues with batch rows after the warm start."""
         return self.adapt_learns == "both" or (self.adapt_learns == "auto" and delay == "head")
 
 

@@ -50,7 +50,8 @@ def _weights(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     message = (
         f"stream {heavy!r} has {weights[heavy] / weights[light]:g} times the weight of {light!r}: "
         f"from {STRICT_PRIORITY_RATIO:g} times on this is strict priority at every queue_unit "
-        "(the sigmoid lies between 0.5 and 1); give the lighter stream a floor against starving"
+        "(the sigmoid is between 0.5 and 1); give the lighter stream a floor, so that it does not "
+        "starve"
     )
     path = ("dataset", "streams", heavy, "weight")
     yield replace(document.problem(path, "strict-priority", message), severity="note")
@@ -61,7 +62,7 @@ def _floors(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     for name, stream in spec.dataset.streams.items():
         total += stream.floor
         if total >= 1:
-            message = f"the floors add up to {total:g}: they have to stay below 1"
+            message = f"the floors add up to {total:g}: their sum must be below 1"
             yield document.problem(("dataset", "streams", name, "floor"), "floors", message)
             return
 
@@ -79,7 +80,7 @@ def _dates(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         )
         yield document.problem(("train", "warm_start"), "warm-start", message)
     if dataset.window is WindowSize.HOUR and dataset.timezone != "UTC":
-        message = "timezone: hours are UTC hours, a zone only moves days; remove it"
+        message = "timezone: hourly windows are UTC hours, and a zone only shifts days; remove it"
         problem = document.problem(("dataset", "timezone"), "timezone-unused", message)
         yield replace(problem, severity="note")
 
@@ -115,7 +116,7 @@ def _paradigms(
                 name for name, needed in _NEEDED_FEEDS.items() if set(needed) <= set(feeds.values())
             ]
             message = (
-                f"paradigm {paradigm!r} needs a stream that feeds {' and '.join(lacking)}, and "
+                f"paradigm {paradigm!r} needs a stream that feeds {' and '.join(lacking)}, but "
                 f"there is none; add one, or choose {' or '.join(usable)}"
             )
             yield document.problem(path, "paradigm-feed", message)
@@ -130,12 +131,12 @@ def _delay(
     if variant.paradigm == "batch" or "stream" not in feeds.values():
         message = (
             f"delay: {variant.delay!r} corrects labels of stream rows, and paradigm "
-            f"{variant.paradigm!r} learns from none here; remove it"
+            f"{variant.paradigm!r} trains on none here; remove it"
         )
         yield document.problem(path, "delay-feed", message)
     elif "batch" not in feeds.values():
         message = (
-            f"delay: {variant.delay!r} learns from complete labels how late the stream's are, and "
+            f"delay: {variant.delay!r} learns from complete labels how late the stream's are, but "
             "no stream feeds batch; add one, or remove it"
         )
         yield document.problem(path, "delay-feed", message)
@@ -153,5 +154,5 @@ def _paper(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     }
     for key, value in paper.items():
         if getattr(mixture, key) != value:
-            message = f"{key}: this is no part of mode 'paper'; remove it, or use mode: measured"
+            message = f"{key}: this is not part of mode 'paper'; remove it, or use mode: measured"
             yield document.problem(("model", "mixture", key), "paper-mode", message, at_key=True)

@@ -35,7 +35,7 @@ def _spelled_out(value: object) -> object:
         for paradigm in get_args(Paradigm):
             if value == f"{paradigm}+{delay}":
                 raise ValueError(
-                    f"{value!r} is what its scores are called: write "
+                    f"{value!r} is the name of its scores: write "
                     f"{{paradigm: {paradigm}, delay: {delay}}}"
                 )
     return value
@@ -50,7 +50,7 @@ class TrainSpec(Spec):
     `compare` trains further paradigms beside the first in the same process on the same
     minibatches in the same order. `warm_start` replays history from that instant to the
     pipeline's first window as one span before the first window.
-    delay: how `paradigm` corrects stream labels that are late. seeds: so many models of each
+    delay: how `paradigm` corrects stream labels that are late. seeds: how many models of each
     paradigm learn side by side, model.seed counted up; the first one serves. guard: pause learning
     from a stream whose labels stop coming, by what a tower expects that batch rows train.
     """

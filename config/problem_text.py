@@ -13,7 +13,7 @@ from forebay.system.redaction import HIDDEN, is_secret_name
 _COLUMNS_MAX = 300
 _LINES_ABOVE_MAX = 1000
 _KEY = re.compile(r"(?P<name>[\w.\-]{1,200})['\"]?\s{0,9}[:=,]")
-# With nothing behind it but what begins a text of several lines, a list or a mapping.
+# With nothing after it but what begins a text of several lines, a list or a mapping.
 _LAST_KEY = re.compile(r"(?P<name>[\w.\-]{1,200})['\"]?\s{0,9}:(?:\s*[|>\[{&!].{0,200})?\s*$")
 
 
@@ -33,7 +33,7 @@ def caret_lines(problem: Problem) -> list[str]:
 def _without_secrets(lines: Sequence[str], index: int) -> str:
     """A line without what a key of it, or the key that it is below, says to be a secret.
 
-    By the text alone, as the file may be no YAML: nothing is shown behind such a key.
+    By the text alone, as the file may not be YAML: nothing is shown after such a key.
     """
     line = lines[index]
     if _is_below_secret(lines, index):

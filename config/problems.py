@@ -1,4 +1,4 @@
-"""Problem: one thing wrong with a declaration, where it stands and the way out."""
+"""Problem: one thing wrong with a declaration, where it is and the way out."""
 
 from __future__ import annotations
 

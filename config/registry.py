@@ -77,7 +77,7 @@ def kind_named(name: str) -> type[SourceKind]:
             f"kind {name!r} is registered as {entry.value} and cannot be imported: {error}"
         ) from error
     if not (isinstance(kind, type) and issubclass(kind, SourceKind)):
-        raise MissingExtraError(f"kind {name!r}: {entry.value} is no SourceKind")
+        raise MissingExtraError(f"kind {name!r}: {entry.value} is not a SourceKind")
     missing = [each for each in ("name", "bounded") if not hasattr(kind, each)]
     if missing:
         raise MissingExtraError(f"kind {name!r}: {entry.value} has no {' and no '.join(missing)}")

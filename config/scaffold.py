@@ -1,6 +1,6 @@
 """`forebay init`: a new project with an example, and a source's YAML out of stored columns.
 
-Pure text: whoever reads a file's schema hands the columns in.
+Pure text: the caller reads the file's schema and passes the columns in.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def source_name(text: str) -> str:
 
 
 def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:
-    """Columns that can be declared: of a known type, with a name that stands there once."""
+    """Columns that can be declared: of a known type, with a name that is there once."""
     names = [column.name for column in columns]
     return [
         column

@@ -13,7 +13,7 @@ from forebay.config.base import Duration, Spec
 class ScheduleSpec(Spec):
     """When windows run by themselves, and how long their tasks wait and try.
 
-    Which windows there are is the dataset's to say (window, timezone, start, end).
+    The dataset defines which windows there are (window, timezone, start, end).
     """
 
     catchup: bool = Field(
@@ -60,5 +60,5 @@ class ScheduleSpec(Spec):
     @classmethod
     def _some_time(cls, value: timedelta) -> timedelta:
         if value < timedelta(seconds=1):
-            raise ValueError("no stage ends in no time: write at least 1s")
+            raise ValueError("no stage can end in no time: write at least 1s")
         return value

@@ -9,7 +9,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
-from forebay.system.names import is_name
+from forebay.system.names import NAME_RULE, is_name
 
 _LABELS: KeyPath = ("dataset", "named_labels")
 # Of a label: what says which rows are positive.
@@ -28,13 +28,13 @@ def _names(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     for name in spec.dataset.named_labels:
         if not is_name(name):
             message = (
-                f"label {name!r}: a name is a letter and up to 62 letters, digits, _ or -, since "
-                "scores and outputs of the model are called after it"
+                f"label {name!r}: {NAME_RULE}, because scores and outputs of the model are named "
+                "after it"
             )
             yield document.problem((*_LABELS, name), "name", message, at_key=True)
         elif name.startswith("memory_of_"):
             message = (
-                f"label {name!r}: the model's outputs call a memory tower's answers memory_of_…; "
+                f"label {name!r}: outputs that begin with memory_of_ are those of memory towers; "
                 "give it another name"
             )
             yield document.problem((*_LABELS, name), "name", message, at_key=True)
@@ -63,13 +63,13 @@ def _corrected(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         for name, label in labels.items():
             if label.delay not in {None, "none"}:
                 message = (
-                    f"label {name!r}: delay: {label.delay} says how variants correct it, and none "
+                    f"label {name!r}: delay: {label.delay} says how variants correct it, but none "
                     f"does: write `delay: {label.delay}` under train too, or remove it here"
                 )
                 yield document.problem((*_LABELS, name, "delay"), "label-delay", message)
     elif labels and not any(_is_late(label, spec) for label in labels.values()):
         message = (
-            "named_labels: each of them says `delay: none`, and variants are to correct late ones "
+            "named_labels: each of them says `delay: none`, but variants are to correct late ones "
             "(train.delay, train.compare): remove it from one label, or from the variants"
         )
         yield document.problem(_LABELS, "label-delay", message, at_key=True)
@@ -86,7 +86,7 @@ def _published(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         return
     if not labels:
         message = (
-            f"publish.label: {name!r}, and the dataset has one label, without a name; remove it"
+            f"publish.label: {name!r}, but the dataset has one label, without a name; remove it"
         )
         yield document.problem(path, "unknown-label", message, at_key=True)
     elif name not in labels:
@@ -94,7 +94,7 @@ def _published(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         yield document.problem(path, "unknown-label", message, nearest(name, labels))
     elif spec.job.publish.when != "gate":
         message = (
-            f"publish.label: {name!r} says by which label the gate decides, and publish.when is "
+            f"publish.label: {name!r} says which label the gate decides by, but publish.when is "
             f"{spec.job.publish.when}; write `when: gate`, or remove it"
         )
         yield document.problem(path, "unread-label", message, at_key=True)

@@ -1,4 +1,4 @@
-"""SourceSpec: one storage system, what lies there and what to do when it is late or bad."""
+"""SourceSpec: one storage system, what is stored there and what to do when it is late or bad."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forebay.system.names import shown
 
 __all__ = ["ColumnType", "ReadySpec", "SourceSpec"]
 
-# Why a source has nothing of a span that lies after its `ends`.
+# Why a source has nothing of a span that is after its `ends`.
 AFTER_END = "after end"
 
 DEAD_LETTER_BYTES_MAX = 16 << 20
@@ -46,7 +46,7 @@ LIST_ITEMS: Mapping[ColumnType, ColumnType] = {
 class ReadySpec(Spec):
     """When a window of this source is complete, and what happens when it stays incomplete.
 
-    `marker` is a file name that must lie beside the window's files; `wait` bounds the waiting;
+    `marker` is a file name that must be beside the window's files; `wait` bounds the waiting;
     `late` says what then happens: `fail` (red), or `skip` (0 rows, recorded with its reason).
     A window without rows is complete, and `late` decides about it where the source has had none
     for longer than `silent_max`.
@@ -71,7 +71,7 @@ class ReadySpec(Spec):
     @classmethod
     def _file_name(cls, value: str | None) -> str | None:
         if value is not None and ("/" in value or value in {"", ".", ".."}):
-            raise ValueError(f"{shown(value)} is no name of a file beside the window's files")
+            raise ValueError(f"{shown(value)} is not the name of a file beside the window's files")
         return value
 
 

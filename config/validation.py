@@ -62,7 +62,7 @@ class _Fault:
 def validate(
     model: type[AnyModel], value: dict[str, Any], document: Document, base: KeyPath = ()
 ) -> tuple[AnyModel | None, list[Problem]]:
-    """Build a model from a value that stands below `base` in the document."""
+    """Build a model from a value below `base` in the document."""
     try:
         return model.model_validate(value), []
     except ValidationError as error:
@@ -161,12 +161,12 @@ class _Writer:
         kind, context = fault.error["type"], fault.error.get("ctx", {})
         if kind in _BOUNDS:
             key, words = _BOUNDS[kind]
-            rule = f"{self._shown(path, fault.error['input'])} has to be {words} {context[key]}"
+            rule = f"{self._shown(path, fault.error['input'])} must be {words} {context[key]}"
         elif kind == "string_too_short":
             rule = "the text is empty"
         elif kind == "too_short":
             rule = (
-                f"at least {context['min_length']} needed, and there are {context['actual_length']}"
+                f"at least {context['min_length']} needed, but there are {context['actual_length']}"
             )
         elif kind in {"value_error", "assertion_error"}:
             rule = str(context["error"])
@@ -180,7 +180,7 @@ class _Writer:
     def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:
         given, raw = fault.error["input"], self._document.raw.get(path)
         what = _YAML_TYPES.get(type(given), type(given).__name__)
-        # What else than a value stands there may hold secrets, or be one in a wrong place.
+        # What is there instead of a value may hold secrets, or be one in a wrong place.
         is_text = isinstance(given, str) and expected == _EXPECTED["dict"]
         is_shown = not is_text and not isinstance(given, list | dict)
         shown = self._shown(path, given)
@@ -189,7 +189,7 @@ class _Writer:
         message = f"{self._name(path)}: {expected} is expected, not {shown}"
         hint = ""
         if "text" in expected and raw and not isinstance(given, str):
-            message += "; YAML reads it so unless it stands in quotes"
+            message += "; YAML reads it so unless it is in quotes"
             hint = f'"{raw}"'
         elif expected == _EXPECTED["list"] and isinstance(given, str):
             hint = f"[{raw}]"

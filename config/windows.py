@@ -114,17 +114,15 @@ class WindowGrid:
         Raises:
             ValueError: when the key is not one of this grid.
         """
-        form = "%Y-%m-%dT%H" if self.size is WindowSize.HOUR else "%Y-%m-%d"
+        hourly = self.size is WindowSize.HOUR
+        form, example = ("%Y-%m-%dT%H", "2026-03-01T07") if hourly else ("%Y-%m-%d", "2026-03-01")
         try:
             parsed = datetime.strptime(key, form)  # noqa: DTZ007 - the zone is added below
         except ValueError:
             raise ValueError(
-                f"{shown(key)} is no window of size {self.size}: expected {form}"
+                f"{shown(key)} is not a window of size {self.size}: write it as {example}"
             ) from None
-        if self.size is WindowSize.HOUR:
-            window = self.at(parsed.replace(tzinfo=UTC))
-        else:
-            window = self._day(parsed.date())
+        window = self.at(parsed.replace(tzinfo=UTC)) if hourly else self._day(parsed.date())
         if window.key != key:
             raise ValueError(f"{shown(key)} is written {window.key!r}")
         return window
@@ -133,14 +131,14 @@ class WindowGrid:
         """Windows from `first` to `last`, both included. A date stands for all its hours.
 
         Raises:
-            ValueError: for a text that is no window, when `last` is before `first`, or for more
+            ValueError: for a text that is not a window, when `last` is before `first`, or for more
                 than RANGE_MAX of them.
         """
         start, end = self._named(first)[0], self._named(last)[1]
         one = HOUR if self.size is WindowSize.HOUR else 24 * HOUR
         count = (end.start - start.start) // one + 1
         if count > RANGE_MAX:
-            raise ValueError(f"{count:,} windows: take at most {RANGE_MAX:,} at a time")
+            raise ValueError(f"{count:,} windows: name at most {RANGE_MAX:,} at a time")
         if end.start < start.start:
             raise ValueError(f"the last window {end.key} is before the first {start.key}")
         return list(self._walk(start, end))

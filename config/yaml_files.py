@@ -43,21 +43,21 @@ def read_bytes(path: Path) -> bytes:
     """The content of a file of at most BYTES_MAX.
 
     Raises:
-        OSError: when it is no file, cannot be read, or is larger; the error's text says which.
+        OSError: when it is not a file, cannot be read, or is larger; the error's text says which.
     """
     # Without O_NONBLOCK whoever opens a pipe waits for somebody who writes into it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is no file but a folder, pipe, socket or device: move it away")
+            raise OSError("it is not a file but a folder, pipe, socket or device: move it away")
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             content = stream.read(BYTES_MAX + 1) or b""
     finally:
         os.close(descriptor)
     if len(content) > BYTES_MAX:
         raise OSError(
-            f"it has more than {BYTES_MAX:,} bytes: declare several sources or pipelines, and "
-            "hash what has so many values"
+            f"it has more than {BYTES_MAX:,} bytes: declare several sources or pipelines, and use "
+            "hash for features with so many values"
         )
     return content
 
@@ -82,5 +82,5 @@ def _not_utf_8(path: Path, content: bytes, error: UnicodeDecodeError) -> Problem
     line_start = content.rfind(b"\n", 0, error.start) + 1
     line = content.count(b"\n", 0, error.start) + 1
     column = len(content[line_start : error.start].decode("utf-8", "replace")) + 1
-    message = f"byte 0x{content[error.start]:02x} is no UTF-8: save the file as UTF-8"
+    message = f"byte 0x{content[error.start]:02x} is not UTF-8: save the file as UTF-8"
     return Problem(str(path), line, column, "unreadable", message)

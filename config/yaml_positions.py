@@ -45,7 +45,7 @@ class Document:
     raw: dict[KeyPath, str] = field(default_factory=dict)
 
     def key_place(self, path: KeyPath) -> Place:
-        """Where the key stands; for a list item, the item; for what is not there, its parent."""
+        """Where the key is; for a list item, the item; for what is not there, its parent."""
         for end in range(len(path), 0, -1):
             place = self.keys.get(path[:end]) or self.values.get(path[:end])
             if place is not None:
@@ -53,7 +53,7 @@ class Document:
         return self.values.get((), Place(1, 1))
 
     def value_place(self, path: KeyPath) -> Place:
-        """Where the value stands; for what is not there, the key of its parent."""
+        """Where the value is; for what is not there, the key of its parent."""
         return self.values.get(path) or self.key_place(path)
 
     def problem(
@@ -112,19 +112,19 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.context, error.problem) if part]
     # A password that begins with * or & is the name of an alias or an anchor.
-    text = _NAMED.sub(r"\g<1>", "this is no YAML: " + ", ".join(parts))
+    text = _NAMED.sub(r"\g<1>", "this is not YAML: " + ", ".join(parts))
     message, _ = _bounded(text, "")
     return Problem(file, line, column, "syntax", message)
 
 
 def _character_problem(text: str, at: int, file: str) -> Problem:
     line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
-    message = f"this is no YAML: character U+{ord(text[at]):04X} is not allowed"
+    message = f"this is not YAML: character U+{ord(text[at]):04X} is not allowed"
     return Problem(file, line, column, "syntax", message)
 
 
 class _Reader:
-    """Turns nodes into plain values and notes where each of them stands."""
+    """Turns nodes into plain values and notes where each of them is."""
 
     def __init__(self, document: Document, loader: NodeLoader) -> None:
         self.document = document
@@ -133,7 +133,7 @@ class _Reader:
         self._nodes_left = NODES_MAX
 
     def read(self, node: yaml.Node, path: KeyPath, above: tuple[int, ...]) -> Any:  # noqa: ANN401
-        """The plain value of a node. `above` are the nodes it lies in, to find endless anchors."""
+        """The plain value of a node. `above` are the nodes it is in, to find endless anchors."""
         self._spend(node)
         if id(node) in above:
             raise yaml.MarkedYAMLError(
@@ -163,7 +163,7 @@ class _Reader:
                 self._report(
                     key_node,
                     "duplicate-key",
-                    f"key {key!r} stands here twice, first in line {own[key].line}: remove one",
+                    f"key {key!r} is here twice, first in line {own[key].line}: remove one",
                 )
                 continue
             own[key] = place
@@ -188,7 +188,7 @@ class _Reader:
                 if isinstance(base, yaml.MappingNode):
                     yield base
                 else:
-                    self._report(base, "syntax", "<< merges mappings, and this is none")
+                    self._report(base, "syntax", "<< merges mappings, and this is not one")
 
     def _merge_pairs(
         self, base: yaml.MappingNode, inside: tuple[int, ...]
@@ -206,7 +206,7 @@ class _Reader:
 
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
-            raise yaml.MarkedYAMLError(problem="a key is text", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=node.start_mark)
         if len(node.value) > KEY_MAX or text_fault(node.value):
             problem = text_fault(node.value) or f"a key has at most {KEY_MAX} characters"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
@@ -246,7 +246,7 @@ class _Reader:
 
     def _tagged(self, node: yaml.Node) -> None:
         # It is not shown: a password that begins with ! is one.
-        message = "there are no tags here: write the plain value, in quotes where it begins with !"
+        message = "tags are not allowed: write the plain value, in quotes if it begins with !"
         self._report(node, "tag", message)
 
     def _report(self, node: yaml.Node, code: str, message: str, hint: str = "") -> None:

@@ -1,6 +1,6 @@
 """Plain values of YAML's scalars, and what is refused although YAML allows it.
 
-YAML 1.1 reads 0755 as 493 and 12:30 as 750. Who writes these rarely means that.
+YAML 1.1 reads 0755 as 493 and 12:30 as 750. Whoever writes these rarely means that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
     """The value of a scalar with one of SCALAR_TAGS.
 
     Raises:
-        ValueError: when there is none, or it is hardly what was meant; with the way out.
+        ValueError: when there is none, or it is unlikely to be meant; with the way out.
     """
     kind, text = node.tag.removeprefix(_TAG), node.value
     if kind in {"int", "float"} and len(text) > _NUMBER_MAX:
@@ -41,7 +41,8 @@ def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
         value = constructor.construct_object(node)
     except (ValueError, KeyError, OverflowError) as error:
         raise ValueError(
-            f"{text[:_NUMBER_MAX]} looks like a {kind} and is none ({error}): correct or quote it"
+            f"{text[:_NUMBER_MAX]} looks like a {kind} but is not one ({error}): correct or quote "
+            "it"
         ) from error
     if kind in {"int", "float"} and ":" in text:
         raise ValueError(f"unquoted {text} is {value} in YAML (base 60): write that, or quote it")

@@ -30,7 +30,7 @@ from forebay.operators.timetable import WindowTimetable
 from forebay.system.redaction import redacted
 
 _INSTANT = timedelta(microseconds=1)
-# Beyond what our own deadlines need to speak first.
+# Longer than our own deadlines, so that these end a task first and say why.
 _TIMEOUT_MARGIN = timedelta(minutes=5)
 
 
@@ -65,7 +65,7 @@ def _dag(
         doc_md=markdown(spec, sources, config_dir),
         schedule=WindowTimetable(dataset.window, dataset.timezone),
         start_date=dataset.grid.at(dataset.start).start,
-        # Airflow's end counts as inside, a dataset's does not.
+        # Airflow's end date is inclusive, a dataset's end is not.
         end_date=None if dataset.end is None else dataset.end - _INSTANT,
         catchup=schedule.catchup,
         max_active_runs=schedule.active_runs_max,
@@ -73,8 +73,8 @@ def _dag(
             REPROCESS: Param(
                 default=False,
                 type="boolean",
-                title="Do it again",
-                description="Plan and train the window even where it is trained already",
+                title="Train again even if trained",
+                description="Plan and train the window even if it is trained already",
             )
         },
         default_args={
@@ -125,7 +125,7 @@ def _chain(spec: PipelineSpec, sources: list[SourceSpec], planning: dict[str, An
 
 
 def _stage(spec: PipelineSpec, config_dir: Path) -> dict[str, Any]:
-    """What all tasks of a pipeline are told."""
+    """The arguments that all tasks of a pipeline share."""
     schedule = spec.schedule
     return {
         "pipeline": spec.name,

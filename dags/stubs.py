@@ -54,7 +54,7 @@ def read_stub(path: Path) -> Stub | None:
 
 def _literal(text: str) -> str:
     """A literal in double quotes where that needs no escapes, as a formatter would write it."""
-    # The name of a file may hold what is no text: the stub is text all the same.
+    # The name of a file may hold what is not text: the stub is text all the same.
     shown = repr(text) if text.isprintable() else ascii(text)
     plain = shown[1:-1] == text and '"' not in text
     return f'"{text}"' if plain else shown

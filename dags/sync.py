@@ -37,7 +37,9 @@ def sync(config_dir: Path, dags_dir: Path) -> SyncReport:
     """
     config_dir = config_dir.absolute()
     if not config_dir.is_dir():
-        raise ConfigError(f"{config_dir}: there is no such folder, so nothing says which DAGs")
+        raise ConfigError(
+            f"{config_dir}: there is no such folder, so nothing says which DAGs there are"
+        )
     wanted = {stub.file_name: stub for stub in _stubs(config_dir)}
     there = _there(dags_dir)
     _refuse_taken(wanted, there, dags_dir)
@@ -109,13 +111,13 @@ def _refuse_taken(
         found = there[file_name]
         if found is None:
             raise ConfigError(
-                f"{dags_dir / file_name} is no stub of Forebay's, and pipeline {stub.name!r} of "
+                f"{dags_dir / file_name} is not a stub of Forebay's, and pipeline {stub.name!r} of "
                 f"{stub.config} needs that name: rename one of the two"
             )
         if found.config != stub.config and _declares(found.config, stub.name):
             raise ConfigError(
                 f"pipeline {stub.name!r} is declared in {found.config} and in {stub.config}, and "
-                "Airflow knows one DAG by a name: rename one of the two"
+                "two DAGs cannot have one name: rename one of the two"
             )
 
 

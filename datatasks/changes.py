@@ -81,7 +81,9 @@ def _difference(ledger: Ledger, plan: WindowPlan, source: str, now: Versions) ->
     try:
         tasks = ledger.tasks(plan.window, plan.generation)
     except DataError:
-        return f"{source}: its data changed since it was planned (which files, is not kept)"
+        return (
+            f"{source}: its data changed since it was planned (which files changed is not recorded)"
+        )
     then = _versions(tasks.filter(pc.equal(tasks["source"], source)))
     kinds = {
         "unplanned": now.keys() - then.keys(),
@@ -89,7 +91,7 @@ def _difference(ledger: Ledger, plan: WindowPlan, source: str, now: Versions) ->
         "gone": then.keys() - now.keys(),
     }
     parts = [f"{len(paths)} {kind} ({_some(paths)})" for kind, paths in kinds.items() if paths]
-    what = ", ".join(parts) or "declared otherwise"
+    what = ", ".join(parts) or "its declaration changed"
     return f"{source}: files since it was planned: {what}"
 
 

@@ -52,7 +52,7 @@ class WindowGraph:
             ValueError: when a window or a source is named twice.
         """
         if len(set(windows)) != len(windows) or len(set(sources)) != len(sources):
-            raise ValueError("windows and sources of a graph are distinct")
+            raise ValueError("windows and sources of a graph must be distinct")
         found: dict[Operation, frozenset[Operation]] = {}
         sunk: frozenset[Operation] = frozenset()
         for window in windows:

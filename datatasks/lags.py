@@ -36,9 +36,9 @@ class Lag(Message):
             return f"{self.source}: its lag is not known: {self.problem}"
         place = f"{self.source}, partition {self.partition}"
         if not self.count:
-            return f"{place}: nothing after what is sealed"
+            return f"{place}: nothing after the sealed position"
         oldest = "" if self.seconds is None else f", the oldest {self.seconds:,.0f} s old"
-        return f"{place}: {self.count:,} {self.unit} after what is sealed{oldest}"
+        return f"{place}: {self.count:,} {self.unit} after the sealed position{oldest}"
 
 
 def commit_group(pipeline: str) -> str:

@@ -207,7 +207,7 @@ class Ledger:
         )
 
     def forget(self, window: str) -> bool:
-        """Let the line plan and train a window again, and no other one. False without a plan."""
+        """Let the line plan and train a window again, and no other. False without a plan."""
 
         def work(rows: Connection) -> bool:
             found = plan_rows.forget(rows, self.pipeline, self.line, window)

@@ -30,7 +30,7 @@ def open_source(
 
     Raises:
         ConfigError: for an unknown kind, or a declaration that the kind does not take.
-        MissingExtraError: when the kind's class cannot be imported or is no whole `Source`.
+        MissingExtraError: when the kind's class cannot be imported or is not a complete `Source`.
     """
     kind = kind_named(spec.kind)
     hide_written({OPTIONS: spec.options})
@@ -69,7 +69,7 @@ def _source_class(kind: type[SourceKind]) -> type[Source]:
             f"kind {kind.name!r} reads through {place}, which cannot be imported: {error}"
         ) from error
     if not (isinstance(found, type) and issubclass(found, Source)):
-        raise MissingExtraError(f"kind {kind.name!r}: {place} is no Source")
+        raise MissingExtraError(f"kind {kind.name!r}: {place} is not a Source")
     missing = ", ".join(sorted(found.__abstractmethods__))
     if missing:
         raise MissingExtraError(f"kind {kind.name!r}: {place} does not define {missing}")

@@ -261,7 +261,7 @@ def nothing_in(share: Share) -> Listed:
 
 
 def left_out(share: Share, reason: str) -> Listed:
-    """The answer for a window that goes on without a late source."""
+    """The answer for a window that continues without a late source."""
     plan = share.plan(reason=SKIPPED + reason, fingerprint="skipped")
     return Listed(plan, MANIFEST_SCHEMA.empty_table())
 

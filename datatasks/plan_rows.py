@@ -106,7 +106,7 @@ class WindowState(NamedTuple):
 
     plan: see `plan_for`. is_trained: whether the line has trained the window from it.
     next_generation: a number that no generation of the window has had, not even a forgotten one:
-    what is trained anew must not pass for what was trained before.
+    what is trained again must not pass for what was trained before.
     """
 
     plan: WindowPlan | None
@@ -185,7 +185,7 @@ def state_of(connection: Connection, pipeline: str, line: str, window: str) -> W
 def trained_plans(
     connection: Connection, pipeline: str, line: str, keys: Iterable[str]
 ) -> dict[str, WindowPlan]:
-    """The plans that a line has trained windows from, where it asked for no other one since."""
+    """The plans that a line has trained windows from, where it has not asked for another since."""
     found: dict[str, int] = {}
     for some in batches(keys):
         asked = {"pipeline": pipeline, "line": line, "keys": some}
@@ -336,7 +336,7 @@ def store_plan(
 
 
 def forget(connection: Connection, pipeline: str, line: str, window: str) -> bool:
-    """Let a line plan and train a window anew, as if it had none of its plans so far.
+    """Let a line plan and train a window again, as if it had none of its plans so far.
 
     What was requested of the line goes too, and how far its training was. Plans stay that another
     line asked for, has trained or is training. False when the line has no plan.

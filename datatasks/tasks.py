@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Position(NamedTuple):
-    """Where the next unread row of a task lies. Ordered: part first, then row.
+    """Where the next unread row of a task is. Ordered: part first, then row.
 
     Files and log segments: `part` is the index in the task's ranges, `row` the row number inside
     that file. Kafka: `part` is a message's offset, `row` the row inside that message.
@@ -134,7 +134,7 @@ class TaskProgress(Message):
     """How far a task got: next unread row, rows counted so far, and whether it is at its end.
 
     The counts are cumulative from the task's start, never from a lease's start.
-    late_rows: served rows whose time is before the task's span; odd_timestamps: behind it, the
+    late_rows: served rows whose time is before the task's span; odd_timestamps: after it, the
     first of them at `first_odd`. label_not_known: rows that are neither served nor dead, since
     their label was not known when the run's window ended. offsets: those before `position`, where
     only reading can tell the rows of a stream.
@@ -172,7 +172,7 @@ class ReadUnit(Message):
 
 
 class DeadRow(Message):
-    """A row that cannot be learnt from, and why. `rows` > 1 where a whole range is unreadable."""
+    """A row that cannot be trained on, and why. `rows` > 1 where a whole range is unreadable."""
 
     position: Position
     location: dict[str, str | int]
@@ -190,10 +190,10 @@ class Chunk:
     row_ids: int64[N], the physical identity of each row (docs/guarantees.md).
     parts, rows: int64[N] each, the position of each row itself.
     hours: int32[N], whole hours from data_from to the row's time, never negative (see `hours`).
-    end: the position behind the last row and dead row of this chunk.
+    end: the position after the last row and dead row of this chunk.
     dead: rows of the same stretch that could not be decoded, by position.
     outside: int8[N], where a stream is cut by offsets: -1 for a row whose time is before the span,
-        1 for one behind it, 0 for the others; None where all are in it.
+        1 for one after it, 0 for the others; None where all are in it.
     runs: what each offset from the chunk before to `end` is (`offset_runs`), where planning counts
         offsets because only reading can tell the rows; else None.
     published: int64[N], when each row became readable in its stream, in microseconds since 1970

@@ -69,11 +69,11 @@ def why_not_planned(
         return NotPlanned(
             "not planned",
             f"its run plans it: {', '.join(sorted(listed))} listed{still}",
-            "nothing; if its run has ended without, clear it in Airflow",
+            "nothing; if its run has ended without a plan, clear it in Airflow",
         )
     return NotPlanned(
         "not planned",
-        "nobody has asked for it yet; the data of all its sources is complete",
+        "no run has asked for it yet; the data of all its sources is complete",
         "run it",
         "run",
     )
@@ -100,7 +100,7 @@ def _why_source(
         wait = f"a run waits {format_duration(spec.ready.wait)}, then it "
         if since is not None:
             wait = f"its run waits until {since + spec.ready.wait:%Y-%m-%dT%H:%M:%SZ}, then it "
-        then = "goes on without these rows" if spec.ready.late == "skip" else "fails"
+        then = "continues without these rows" if spec.ready.late == "skip" else "fails"
         reason, advice = found.reason, wait + then
         if found.not_before is not None:
             advice = f"nothing: it is looked at from {found.not_before:%Y-%m-%dT%H:%M:%SZ} on"

@@ -23,7 +23,7 @@ def parse_range(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
         ConfigError: for texts that name no window, or windows outside the dataset.
     """
     if not first or not last:
-        raise UsageError("a range of windows has two ends: write both --from and --to")
+        raise UsageError("a range of windows needs both ends: write both --from and --to")
     try:
         windows = pipeline.dataset.grid.between(first, last)
     except (ValueError, OverflowError) as error:

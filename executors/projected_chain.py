@@ -38,8 +38,8 @@ class ProjectedChain:
     def not_kept(self) -> list[str]:
         """Why windows cannot be built on those before them: their checkpoints are gone."""
         return [
-            f"window {key} cannot be built on: its checkpoint is not kept "
-            "any more (job.checkpoint.windows_kept)"
+            f"window {key} cannot be built on: its checkpoint is no longer kept "
+            "(job.checkpoint.windows_kept)"
             for key in self._missing
         ]
 

@@ -195,7 +195,7 @@ class Run:
         left = [each.window for each in plans if not self._is_trained(each)]
         if left:
             raise RowsLostError(
-                f"the job ended well and windows {', '.join(left)} are not trained: run again"
+                f"the job succeeded, but windows {', '.join(left)} are not trained: run it again"
             )
 
     def _is_trained(self, plan: WindowPlan) -> bool:
@@ -239,7 +239,7 @@ class Run:
             ) from error
 
     def _follow(self, handle: JobHandle) -> JobStatus:
-        """Watch the job to its end; it goes on while the database is away, and so does this.
+        """Watch the job to its end; it continues while the database is away, and so does this.
 
         Raises:
             InfrastructureError: when the database is away for longer than the job waits for it.

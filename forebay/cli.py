@@ -120,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The application; where Tab asks for names of commands, without what they do."""
+    """The application; while Tab completes a command's name, no command is imported."""
     typed = complete.typed_words(os.environ)
     if typed is None:
         return build_app(_modules_for(arguments))
@@ -129,16 +129,16 @@ def _app_for(arguments: Sequence[str]) -> typer.Typer:
         return build_app(_modules_for(known))
     app = build_app(())
     for name in COMMANDS:
-        app.command(name)(_nothing)
+        app.command(name, help="")(_nothing)
     return app
 
 
 def _nothing() -> None:
-    """What a command does while its name is completed."""
+    """Stands in for a command whose name is being completed."""
 
 
 def _debug_first(arguments: Sequence[str]) -> list[str]:
-    """`--debug` works behind the command too."""
+    """`--debug` works after the command too."""
     rest = [argument for argument in arguments if argument != "--debug"]
     return ["--debug", *rest] if len(rest) < len(arguments) else rest
 
@@ -158,7 +158,7 @@ def _usage(error: Exception) -> int:
         return UsageError.exit_code
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "forebay"
-    message = printable(shown.format_message())
+    message = printable(shown.format_message()).removesuffix(".").replace(": Value error, ", ": ")
     _write_error(f"{message} (see `{command} --help`)")
     return UsageError.exit_code
 

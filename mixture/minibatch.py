@@ -41,7 +41,7 @@ class Minibatch:
     where that is not known. None where no source says it.
     known: float32[N], of batch rows: 1 where the stream's copy had the complete label already, 0
     where it had not, NaN where that is not known. None where nothing asks for it.
-    held: bool[N], of stream rows that were learnt: which of them the guard held. None where there
+    held: bool[N], of stream rows trained on: which of them the guard held. None where there
     is no guard, or nothing is learnt yet.
     further: labels after the first, each with ages, `known` and `held` of its own.
     """

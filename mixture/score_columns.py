@@ -39,7 +39,7 @@ class ScoreColumn:
         """The column of a name.
 
         Raises:
-            ValueError: for a text that is no such name.
+            ValueError: for a text that is not such a name.
         """
         found = _NAMED.fullmatch(name)
         if found is None:
@@ -54,7 +54,7 @@ def over_seeds(names: Iterable[str]) -> dict[ScoreColumn, tuple[int, ...]]:
     The keys are columns without a seed, in the order in which they come first.
 
     Raises:
-        ValueError: for a text that is no name of a column.
+        ValueError: for a text that is not the name of a column.
     """
     found: dict[ScoreColumn, list[tuple[int, int]]] = {}
     for place, name in enumerate(names):

@@ -48,7 +48,7 @@ def _start(threads: int) -> None:
             threading.set_intra_op_parallelism_threads(threads)
             threading.set_inter_op_parallelism_threads(threads)
         except RuntimeError:
-            _LOG.warning("TensorFlow runs already; it keeps its number of threads")
+            _LOG.warning("TensorFlow is already running; its number of threads cannot change")
     tf.config.list_logical_devices()  # starts the runtime, which is when devices are looked for
 
 

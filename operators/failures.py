@@ -1,4 +1,4 @@
-"""Forebay's errors as Airflow's: what another attempt may cure is tried again, nothing else."""
+"""Forebay's errors as Airflow's: those that another attempt may cure are retried, no others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Buttons on a task's page.
 
 Browsers open no `file:` link from a page of Airflow, and Forebay serves no page of its own, so
-what can be clicked are pages of Airflow: where the job tells about itself, and where the numbers
-stand. The paths of the job's logs and of the evaluation are in the text of those pages.
+what can be clicked are pages of Airflow: the log that shows the job's progress, and the page with
+the numbers. The paths of the job's logs and of the evaluation are in the text of those pages.
 """
 
 from __future__ import annotations

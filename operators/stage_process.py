@@ -77,7 +77,9 @@ class StageOutput:
             raise error_of(self.code, self.error or f"`{command}` ended with {_code(self.code)}")
         lines = self.printed.splitlines()
         if len(lines) != 1:
-            raise InfrastructureError(f"`{command}` printed {len(lines)} lines and not one result")
+            raise InfrastructureError(
+                f"`{command}` printed {len(lines)} lines instead of one result"
+            )
         try:
             return model.model_validate_json(lines[0])
         except ValidationError as error:

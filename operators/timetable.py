@@ -12,11 +12,11 @@ from forebay.config.windows import Window, WindowGrid, WindowSize
 
 
 class WindowTimetable(Timetable):
-    """Runs windows of one size. Which windows there are is `WindowGrid`'s to say, and only its.
+    """Runs windows of one size. `WindowGrid` alone defines which windows there are.
 
-    A run's data interval is its window, and its logical date the window's start, whoever asks:
-    the scheduler, a backfill (by window start, both ends included), or a person, whose time of
-    asking stands for the window that holds it.
+    A run's data interval is its window, and its logical date the window's start, whether the
+    scheduler asks for it or a backfill (by window start, both ends included). A manual run
+    processes the window that contains its logical date.
     """
 
     def __init__(self, size: WindowSize | str, timezone: str = "UTC") -> None:

@@ -71,7 +71,7 @@ def _value_problems(
         path = ("dataset", "features", feature, "buckets")
         message = (
             f"feature {feature!r}: {values:,} different values in the sample share {buckets:,} "
-            "buckets: values that share one are one to the model; give more buckets"
+            "buckets: values that share one look the same to the model; give it more buckets"
         )
         place = project.where("pipelines", pipeline.name, path)
         yield Problem(*place, "crowded-buckets", message, severity="note")

@@ -89,7 +89,7 @@ def _positives(
         asked = f"{keys[0]}: {getattr(rule, keys[0])!r}" if keys else "a number other than 0"
         message = (
             f"{said}: {asked} never occurs in {rows:,} sampled rows of {', '.join(sampled)}: "
-            f"column {rule.column!r} has {_listed(counts)}; a model would learn from negatives "
+            f"column {rule.column!r} has {_listed(counts)}; a model would be trained on negatives "
             f"alone: correct the rule, or confirm it with `train.accept: [{NO_POSITIVES}]`"
         )
         yield ValueFinding("pipelines", pipeline, path, NO_POSITIVES, message, "error")
@@ -116,7 +116,7 @@ def _nulls(source: str, dataset: DatasetSpec, sampled: SourceSample) -> Iterator
         # A row without one of several labels is learnt for the others.
         if [column] == answers and null and spec.label_null == "fail":
             way_out = (
-                "; the first of them ends a run: write `label_null: dead_letter` to set them aside"
+                "; the first of them fails a run: write `label_null: dead_letter` to set them aside"
             )
         if way_out or null >= MOSTLY * table.num_rows:
             message = f"column {column!r} is {counted}{way_out}"

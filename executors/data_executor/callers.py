@@ -27,7 +27,7 @@ from forebay.executors.wire.limits import CONNECT_SECONDS
 # Where so many say nothing, the oldest has to make room: who has a token shows it at once.
 _WAITING_MAX = 64
 _PAUSE_SECONDS = 0.1  # after an error that is not the caller's: no descriptor may be left
-_NO_TOKEN = "this socket wants its process's token"  # noqa: S105 - the word is the refusal
+_NO_TOKEN = "this socket requires the token of its process"  # noqa: S105 - the word is the refusal
 _LOG = logging.getLogger(__name__)
 
 
@@ -99,7 +99,7 @@ class Callers:
             return
         except OSError as error:
             if not self._closed.wait(_PAUSE_SECONDS):
-                _LOG.warning("a connection cannot be taken: %s", error)
+                _LOG.warning("a connection cannot be accepted: %s", error)
             return
         if len(self._callers) >= _WAITING_MAX:
             self._drop(next(iter(self._callers.values())))

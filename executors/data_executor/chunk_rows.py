@@ -54,7 +54,7 @@ class ServedChunk:
         object.__setattr__(self, "_outside", None if outside is None else outside[self.kept])
 
     def progress(self, served: int) -> TaskProgress:
-        """Where the task stands once the first `served` rows of the chunk are used."""
+        """How far the task is once the first `served` rows of the chunk are used."""
         if served < len(self.kept):
             row = int(self.kept[served])
             position = self.chunk.position(row)
@@ -76,7 +76,7 @@ class ServedChunk:
         )
 
     def _outside_of(self, served: int) -> tuple[int, int]:
-        """How many of the first served rows have a time before the span, and behind it."""
+        """How many of the first served rows have a time before the span, and after it."""
         if self._outside is None:
             return 0, 0
         some = self._outside[:served]
@@ -84,7 +84,7 @@ class ServedChunk:
 
     @property
     def after(self) -> TaskProgress:
-        """Where the task stands behind the chunk."""
+        """Where the task is after the chunk."""
         return self.progress(len(self.kept))
 
     def buffered(self, hour: int) -> BufferedChunk:
@@ -101,7 +101,7 @@ class ServedChunk:
 def served_chunk(
     chunk: Chunk, encoded: Encoded, before: TaskProgress, locate: Locate
 ) -> ServedChunk:
-    """Take out of a chunk what is not to be learnt: bad rows, and those without a label in time."""
+    """Take out of a chunk what is not trained on: bad rows, and those without a label in time."""
     reasons = dict(encoded.bad)
     left_out = encoded.null_label.copy()
     left_out[list(reasons)] = True

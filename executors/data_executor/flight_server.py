@@ -32,7 +32,7 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyar
     def start_call(self, info: object, headers: Mapping[str, Sequence[str]]) -> None:  # noqa: ARG002
         shown = headers.get(HEADER, [])
         if len(shown) != 1 or not is_allowed(shown[0], self._token):
-            raise flight.FlightUnauthenticatedError("this socket wants its process's token")
+            raise flight.FlightUnauthenticatedError("this socket requires the token of its process")
 
 
 class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
@@ -84,7 +84,7 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
             raise flight.FlightServerError(f"not a stream call: {error}") from None
         frames = self._claim(call.epoch)
         if frames is None:
-            raise flight.FlightServerError(f"epoch {call.epoch} is not to be had")
+            raise flight.FlightServerError(f"epoch {call.epoch} is not available")
         writer.begin(self._schema)
         credit = 0
         while True:

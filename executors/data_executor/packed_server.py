@@ -1,4 +1,4 @@
-"""The data executor's socket for packed frames: sections go out as they lie in Arrow's memory.
+"""The data executor's socket for packed frames: sections go out as they are in Arrow's memory.
 
 As over Flight, a stream looks for rows only when it holds a credit (late binding).
 """
@@ -85,7 +85,7 @@ class PackedFrameServer:
     def _admit(self, connection: socket.socket, hello: Hello) -> str:
         """Serve a caller that has shown the token; why not, where it is not to be."""
         if hello.schema != self._schema:
-            return "other columns are served than this caller expects"
+            return "the columns served are not those that this caller expects"
         with self._lock:
             if len(self._streams) >= _STREAMS_MAX:
                 return f"{_STREAMS_MAX} streams are open already"
@@ -105,7 +105,7 @@ class PackedFrameServer:
             bound_waits(connection)
             frames = self._claim(epoch)
             if frames is None:
-                connection.sendall(pack_text(REFUSED, f"epoch {epoch} is not to be had"))
+                connection.sendall(pack_text(REFUSED, f"epoch {epoch} is not available"))
             else:
                 self._send_frames(connection, frames)
         except OSError as error:

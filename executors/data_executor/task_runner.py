@@ -152,7 +152,7 @@ class TaskRunner:
         if found is None:
             return None
         if self._suspected is not None and done.position > self._suspected:
-            # Whoever died had begun its chunk there, and this one was begun behind.
+            # The process that died had begun its chunk there, and this one was begun after it.
             self._examiner.drop(self._task)
             self._suspected = None
         self._set_aside(found)

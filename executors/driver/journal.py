@@ -52,7 +52,7 @@ class Journal:
         try:
             written = os.write(self._descriptor, line)
             if written < len(line):
-                raise OSError(f"{written} of {len(line)} bytes fitted")
+                raise OSError(f"{written} of {len(line)} bytes were written")
             os.fdatasync(self._descriptor)
         except OSError as error:
             # Half a record must not precede later ones.

@@ -24,7 +24,7 @@ from forebay.errors import InfrastructureError
 
 
 class TaskState(IntEnum):
-    """Where a task stands."""
+    """How far a task is."""
 
     PENDING, READING, READ, USED, SEALED = range(5)
 
@@ -37,9 +37,9 @@ _HELD = (TaskState.READING, TaskState.READ)
 class FailureAction(Enum):
     """What follows from a report that a task failed."""
 
-    STALE = "the lease was lost before"
+    STALE = "the lease had been lost before"
     AGAIN = "it may be tried again"
-    EXHAUSTED = "it was tried as often as it may be"
+    EXHAUSTED = "it was tried as often as allowed"
 
 
 @dataclass(frozen=True)

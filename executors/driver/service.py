@@ -119,7 +119,7 @@ class DriverService:
             return Done()
 
     def open(self, call: OpenWindow, _context: grpc.ServicerContext) -> Message:
-        """The trainer begins a window, or goes on with it after a restart of either side."""
+        """The trainer begins a window, or continues with it after a restart of either side."""
         with self._changed, helping(self._answering):  # database and store may take their time
             session = self._state.open(call)
             if call.sealed:

@@ -155,7 +155,7 @@ class DriverState:
         """A task could not be read on: fence its epoch and try again, or end the window.
 
         Raises:
-            FencedError: when the lease was lost before.
+            FencedError: when the lease had been lost before.
         """
         member = self.member(call.executor, call.instance)
         session = self.session

@@ -1,7 +1,7 @@
 """Judgements of earlier windows, completed once every window with labels of theirs is trained.
 
 A judgement is stored when its window is trained. Of rows whose complete labels come with later
-windows its figures are partial, and say so. They are computed anew when the last of these windows
+windows its figures are partial, and say so. They are computed again when the last of these windows
 has its link: whoever judges that one stores them, so that no partial figure stays.
 """
 

@@ -106,6 +106,6 @@ def _growing(one: _Local) -> Iterator[DeadLetter]:
         is_there = False
     if not is_there:
         raise InfrastructureError(
-            f"window {one.window} of line {one.line!r} was trained to its end, or begun anew, "
-            "while its dead letters were read: ask again"
+            f"window {one.window} of line {one.line!r} ended, or began again, while its dead "
+            "letters were read: ask again"
         )

@@ -99,8 +99,8 @@ def _forgotten_notes(forgotten: Sequence[Link]) -> list[str]:
     if not forgotten:
         return []
     note = (
-        f"windows that are forgotten: {', '.join(link.window for link in forgotten)}; what is said "
-        "of their rows is from before, and the next run plans and trains them again"
+        f"forgotten windows: {', '.join(link.window for link in forgotten)}; figures of their "
+        "rows are from before, and the next run plans and trains them again"
     )
     return [note]
 

@@ -1,4 +1,4 @@
-"""What a person should know of the rows of a range of windows, in words. Nothing of it is bad."""
+"""What a person should know of the rows of a range of windows, in words. None of it is an error."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
                 left_out[name] = left_out.get(name, 0) + rows
                 counted[name] = counted.get(name, 0) + source["served_rows"]
     return [
-        f"source {name}: {rows:,} of {counted[name]:,} rows of such windows were not learnt: their "
-        "label was not known when the window ended (known_at); a larger offset of their stream "
-        "waits for it"
+        f"source {name}: {rows:,} of {counted[name]:,} rows of such windows were not trained on: "
+        "their label was not known when the window ended (known_at); a larger offset of their "
+        "stream waits longer for it"
         for name, rows in left_out.items()
     ]
 
 
 def _unsaid_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source and label with rows that were learnt for other labels alone."""
+    """A note for each source and label with rows that were trained on for other labels alone."""
     missing: dict[tuple[str, str], int] = {}
     rows: dict[str, int] = {}
     for window in windows:
@@ -58,7 +58,7 @@ def _unsaid_notes(windows: Collection[Json]) -> list[str]:
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
         f"source {name}: label {label} was null, or not known when the window ended, in {count:,} "
-        f"of {rows[name]:,} rows: these were learnt for other labels alone"
+        f"of {rows[name]:,} rows: these trained other labels only"
         for (name, label), count in missing.items()
     ]
 
@@ -76,10 +76,10 @@ def _left_out_notes(windows: Collection[Json]) -> list[str]:
             if held:
                 place = f"window {window['window']}, source {name}"
                 notes.append(
-                    f"{place}: {max(held.values()):,} rows were not"
-                    f" learnt by {', '.join(held)}: far fewer of them were positive than their"
-                    " features let expect, as if labels had stopped coming (train.guard). Memory"
-                    " answered while all sources of the stream were held"
+                    f"{place}: {max(held.values()):,} rows were not trained on by "
+                    f"{', '.join(held)}: far fewer of them were positive than their features "
+                    "suggest, as if labels had stopped coming (train.guard). Memory answered "
+                    "while all sources of the stream were paused"
                 )
     return notes
 
@@ -90,8 +90,8 @@ def _unjudged_notes(windows: Collection[Json]) -> list[str]:
     if not gone:
         return []
     note = (
-        f"{gone:,} rows have no event score: the checkpoint of the model of their time is not kept "
-        "any more (job.checkpoint.windows_kept)"
+        f"{gone:,} rows have no event score: the checkpoint of the model of their time is no "
+        "longer kept (job.checkpoint.windows_kept)"
     )
     return [note]
 
@@ -110,11 +110,12 @@ def _outside_notes(windows: Collection[Json]) -> list[str]:
             late, odd = source["late_rows"], source["odd_timestamps"]
             if late:
                 notes.append(
-                    f"{place}: {late:,} rows are older than the window; they lie behind its border"
+                    f"{place}: {late:,} rows are older than the window; they arrived after "
+                    "the window before had closed"
                 )
             if odd:
                 notes.append(
-                    f"{place}: {odd:,} rows have a time behind the window; the first is "
+                    f"{place}: {odd:,} rows have a time after the window; the first is "
                     f"{source['first_odd']}"
                 )
     return notes
@@ -132,7 +133,7 @@ def _idle_notes(windows: Collection[Json]) -> list[str]:
             if learnt and not heads and not any(taken):
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
-        f"source {name}: {count:,} rows that no paradigm learns from"
+        f"source {name}: {count:,} rows that no paradigm trains on"
         for name, count in rows.items()
         if count
     ]

@@ -136,7 +136,7 @@ def window_metrics(scored: Scored) -> dict[str, Json]:
 def label_completeness(boards: Sequence[Scored]) -> Json:
     """How many of the positives were known at publication, over rows with both labels.
 
-    Rows that the guard held are left out: a fault is no delay, and asks for no correction. `share`
+    Rows that the guard held are left out: a fault is not a delay and needs no correction. `share`
     is None while no complete positive is known.
     """
     fresh = sum(int((board.fresh[board.late_or_not] > 0.5).sum()) for board in boards)

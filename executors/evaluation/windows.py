@@ -129,7 +129,7 @@ def _evaluate(
 
 
 def _with_labels(chain: ModelChain, links: Sequence[Link], horizon: int) -> list[Link]:
-    """The links, those between them, and those of so many windows after them, in order."""
+    """The links, those between them, and those of that many windows after them, in order."""
     if not links:
         return []
     within = chain.between(links[0], links[-1]) if len(links) > 1 else links
@@ -140,8 +140,8 @@ def _notes(judged: int) -> tuple[str, ...]:
     if not judged:
         return ()
     note = (
-        f"windows whose scores are not kept any more (job.windows_kept): {judged}; their figures "
-        "are those of their judgements, and no part of the pooled ones"
+        f"windows whose scores are no longer kept (job.windows_kept): {judged}; their figures are "
+        "from when they were judged, and are not part of the pooled ones"
     )
     return (note,)
 

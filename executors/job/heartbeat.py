@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 5.0
 class HeartbeatWatch:
     """How long a job has shown no sign of life, to whoever looks again and again.
 
-    A look that comes long after the one before begins anew: in between the database was away, and
+    A look that comes long after the one before starts over: in between the database was away, and
     nobody could show a sign of life.
     """
 

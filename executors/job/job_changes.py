@@ -125,8 +125,8 @@ def join(connection: Connection, request: JobRequest, run: str | None) -> int | 
     covered = all((each.key, each.generation) in running for each in request.windows)
     if not covered or row.fingerprint != request.fingerprint:
         raise InfrastructureError(
-            f"job {request.job_id} runs already, with another request: "
-            "wait for its end or cancel it"
+            f"job {request.job_id} is already running with another request: wait for its end or "
+            "cancel it"
         )
     return attach(connection, request.job_id, run)
 

@@ -17,7 +17,7 @@ def window_job_id(pipeline: str, line: str, window: str, generation: int) -> str
     """The id of the job that trains one generation of one window.
 
     Raises:
-        UsageError: when a part is no name or no window key.
+        UsageError: when a part is not a name or not a window key.
     """
     return _joined(_line(pipeline, line), _window(window), f"g{generation}")
 
@@ -28,7 +28,7 @@ def range_job_id(
     """The id of the job that trains a range of windows; a reprocess of it is another job.
 
     Raises:
-        UsageError: when a part is no name or no window key.
+        UsageError: when a part is not a name or not a window key.
     """
     windows = f"{_window(first)}..{_window(last)}"
     return _joined(_line(pipeline, line), windows, *([_REPROCESS] if reprocess else []))
@@ -49,12 +49,12 @@ def _line(pipeline: str, line: str) -> str:
 
 def _window(key: str) -> str:
     if not is_window_key(key):
-        raise UsageError(f"{key!r} cannot be part of a job id: it is no window key")
+        raise UsageError(f"{key!r} cannot be part of a job id: it is not a window key")
     return key
 
 
 def _joined(*parts: str) -> str:
     job_id = ".".join(parts)
     if not is_job_id(job_id):
-        raise UsageError(f"{job_id!r} is too long for a job id, or no plain name")
+        raise UsageError(f"{job_id!r} is too long for a job id, or not a plain name")
     return job_id

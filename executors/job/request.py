@@ -173,7 +173,7 @@ class JobRequest(Message):
         return request.read_by(process)
 
     def read_by(self, process: str) -> Self:
-        """The same, for errors that name the process which lacks something.
+        """The same, for errors that name the process that lacks something.
 
         Secrets of sources are shown no more in this process, even where it does not need them.
         """

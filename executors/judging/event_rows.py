@@ -142,7 +142,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _places(times: Ids, starts: Ids, ends: Ids) -> Places:
-    """In which window each time lies; -1 in none."""
+    """In which window each time is; -1 in none."""
     found = np.searchsorted(starts, times, side="right") - 1
     return np.where((found >= 0) & (times < ends[found]), found, -1)
 

@@ -73,7 +73,7 @@ def decide(
 
 
 def _newest(windows: Sequence[WindowFigures], rows_min: int) -> tuple[list[WindowFigures], int]:
-    """The newest windows that count and have so many rows, in order, or all; and their rows."""
+    """The newest windows that count and have that many rows, in order, or all; and their rows."""
     chosen: list[WindowFigures] = []
     rows = 0
     for one in reversed(counted_windows(windows)):

@@ -118,7 +118,7 @@ class ModelChain:
         return self._read(lambda rows, line: link_rows.links_between(rows, line, first, last))
 
     def after(self, window: Spanned, count: int) -> list[Link]:
-        """The newest links of so many windows after this one, in order."""
+        """The newest links of that many windows after this one, in order."""
         return self._read(lambda rows, line: link_rows.links_after(rows, line, window, count))
 
     def is_trained(self, window: str, generation: int) -> bool:
@@ -170,7 +170,7 @@ class ModelChain:
         self._train_and_remove(work)
 
     def drop_seal(self, window: str, generation: int) -> None:
-        """Name no seal of a window in training any more: it is begun anew, on any host.
+        """Name no seal of a window in training any more: it is begun again, on any host.
 
         Raises:
             FencedError: when another job trains the line by now.

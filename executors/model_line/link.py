@@ -38,7 +38,7 @@ class ReadRows(Message):
     """Rows of one source as data executors counted them: read, and of these refused as dead.
 
     late: served rows that came too late for the window of their time. odd_timestamps: those whose
-    time is behind their window, the first of them at `first_odd`. label_not_known: rows left out
+    time is after their window, the first of them at `first_odd`. label_not_known: rows left out
     since their label was not known when the window ended. offsets: of a stream whose plan counts
     them.
     """

@@ -1,4 +1,4 @@
-"""What of a declaration is another model than the one that a line has trained so far."""
+"""Which parts of a declaration make another model than the one that a line has trained so far."""
 
 from __future__ import annotations
 

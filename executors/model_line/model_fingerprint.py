@@ -21,7 +21,7 @@ _TUNABLE: dict[str, bool | set[str]] = {
     "mixture": {"gain"},
     "delay_head": True,
 }
-# Of a label: they say which rows are learnt, and not what a label means.
+# Of a label: they say which rows are trained on, and not what a label means.
 _OF_ROWS = {"negative", "known_at"}
 # Of one of several labels: how much it counts and how far its rows are joined.
 _OF_LEARNING = {"weight", "label_join"}

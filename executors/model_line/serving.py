@@ -70,7 +70,7 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
         return f"generation {link.generation} of window {link.window} is {stale}"
     newest = line_rows.newest_generation(connection, line, link.window)
     if newest is not None and newest > link.generation:
-        return f"window {link.window} has been trained anew, as generation {newest}"
+        return f"window {link.window} has been trained again, as generation {newest}"
     pointer = pointer_of(connection, line)
     if pointer is not None and order_of(link) < order_of(pointer):
         return f"window {pointer.window}, which is later, serves"

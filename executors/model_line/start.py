@@ -35,8 +35,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day of a time zone may be longer than others by that.
 _LONGER_DAY = timedelta(hours=1)
 _UNDO = (
-    "Undo the change, or train the line again from its start (--reprocess), or another line "
-    "(--line NAME)"
+    "Undo the change, train the line again from its start (--reprocess; in Airflow, a backfill "
+    "over all its runs), or train another line (--line NAME)"
 )
 
 
@@ -67,7 +67,7 @@ def warm_start_notes(pipeline: PipelineSpec, chain: ModelChain, first: Window) -
     if declared == (warm and warm.start):
         return []
     now = "not declared" if declared is None else f"{declared:%Y-%m-%dT%H:%MZ}"
-    keeps = "began without a warm start, and goes on without one"
+    keeps = "began without a warm start, and continues without one"
     if warm is not None:
         span = Interval(warm.start, warm.end)
         keeps = f"keeps the warm start {warm.window} ({span}) that it began with"
@@ -124,10 +124,13 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
     ways = [] if kept is None else [f"begin with the window after {kept}"]
     if heads:
         first = heads[0].name.window
-        ways.append(f"train the line again from its start (--reprocess --from {first})")
+        ways.append(
+            f"train the line again from its start (--reprocess --from {first}; in "
+            f"Airflow, a backfill over all runs from {first})"
+        )
     ways.append("train a line of its own (--line NAME)")
     raise ConfigError(
-        f"window {parent.window} cannot be built on any more: its checkpoint is not kept on line "
+        f"window {parent.window} can no longer be built on: its checkpoint is not kept on line "
         f"{chain.line!r} (job.checkpoint.windows_kept is {windows_kept}). Way out: "
         + ", or ".join(ways)
     )
@@ -136,7 +139,7 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
 def overlap_with(chain: ModelChain, grid: WindowGrid, windows: Sequence[Window]) -> str:
     """Why a line cannot train a range of windows; an empty text when no row would come twice.
 
-    A window that it has trained may be trained again, and no other one that shares time with it.
+    A window that it has trained may be trained again, but no other one that shares time with it.
     """
     spans = {window.key: window.span for window in windows}
     for other in chain.over(Interval(windows[0].start, windows[-1].end)):
@@ -173,7 +176,8 @@ def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
     expected = grid.at(last.end).key
     return (
         f"windows {expected} up to {first.key} are not trained yet, and each starts "
-        f"from the one before it: run --from {expected}"
+        f"from the one before it: begin with {expected} (--from {expected}; in Airflow, create a "
+        f"backfill from {expected})"
     )
 
 
@@ -218,7 +222,7 @@ def require_heard(
 ) -> None:
     """Let a window be trained whose sources have rows, or are silent for a while only.
 
-    The warm start may lie before everything that a source has.
+    The warm start may be before everything that a source has.
 
     Raises:
         NotReadyError: when a source has had no rows for longer than its `silent_max` allows, and
@@ -238,8 +242,8 @@ def require_heard(
             raise NotReadyError(
                 f"window {plan.window}: source {name!r} is silent: no rows for longer than "
                 f"ready.silent_max ({longest}), up to {source.data_to:%Y-%m-%dT%H:%MZ}. Way out: "
-                "bring its rows and run again, raise ready.silent_max, let ready.late: skip go on "
-                "without it, or write where it ends (ends)"
+                "bring its rows and run again, raise ready.silent_max, continue without it with "
+                "ready.late: skip, or write where it ends (ends)"
             )
 
 
@@ -286,9 +290,10 @@ def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
         if not rows.agree:
             line = "" if chain.line == DEFAULT_LINE else f"--line {chain.line} "
             raise RowsLostError(
-                f"{rows.difference(link.window, name)}. It is no part of the model line, and what "
-                "was trained of it is dropped. Way out: fix the cause and run it again, or plan it "
-                f"anew too: forebay run {chain.pipeline} {line}--from {link.window} "
+                f"{rows.difference(link.window, name)}. It is not part of the model line, and "
+                f"what was trained of it is dropped. Way out: fix the cause and run it again, or "
+                f"plan it again too (in Airflow, clear its run): forebay run {chain.pipeline} "
+                f"{line}--from {link.window} "
                 f"--to {link.window} --reprocess"
             )
 
@@ -333,7 +338,7 @@ def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None
         way = "begin with a window that has rows for it (forebay preview shows what a source has)"
     raise NotReadyError(
         f"window {link.window} cannot begin line {chain.line!r}: its model has seen {seen} and "
-        f"learnt from none of them. Way out: {way}"
+        f"was trained on none of them. Way out: {way}"
     )
 
 

@@ -120,5 +120,5 @@ class Examiner:
 def _refused(spec: SourceSpec, poison: Poison) -> DataError:
     return DataError(
         f"source {spec.name!r}, {place_text(poison.unit.location)}: {poison.reason} "
-        "(correct what is stored, or let bad_rows: dead_letter set it aside)"
+        "(correct what is stored, or set it aside with bad_rows: dead_letter)"
     )

@@ -1,7 +1,7 @@
 """Which units of a task kill their reader: longer and longer stretches, then halves of one.
 
 What is blamed was read by a process that had read nothing before, and that process died of it: of
-the unit alone, or of the units behind it, which without it kill nobody.
+the unit alone, or of the units after it, which without it kill nobody.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class PoisonSearch:
 
         Args:
             reading: of the task.
-            rows_min: the search ends so many rows behind the place, or behind the last poison.
-            found: is told each poison with the reason, before the search goes on.
+            rows_min: the search ends that many rows behind the place, or after the last poison.
+            found: is told each poison with the reason, before the search continues.
         """
         self._reading = reading
         self._rows_min = rows_min
@@ -108,7 +108,7 @@ class PoisonSearch:
         low, high = 0, len(units) - 1  # with what is from `low` on it dies, from `high` on it lives
         death = self._death_anew(start, victim)
         if death is None:
-            _LOG.warning("nothing dies a second time near %s", victim.location)
+            _LOG.warning("nothing near %s kills its reader a second time", victim.location)
             return None
         while high - low > 1:
             middle = (low + high) // 2

@@ -56,7 +56,7 @@ class ReadPlace(Message):
 
 
 class Suspicion(Message):
-    """Somebody died while it read a task, somewhere behind `place`.
+    """A process died while it read a task, somewhere after `place`.
 
     end: names the process's end. kills: by SIGKILL, one after the other at this place. crashed:
     whether a signal ended it that speaks for itself.

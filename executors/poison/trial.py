@@ -161,7 +161,7 @@ class Trial:
                 self.close()
                 raise self._died(
                     signal.SIGKILL,
-                    f"to read it takes more than {self._memory / _GIB:.1f} GiB of memory",
+                    f"reading it takes more than {self._memory / _GIB:.1f} GiB of memory",
                 )
             elif (passed := time.monotonic() - began) > self._deadline:
                 self._require_busy(passed, _cpu_seconds_of(child.process) - before)
@@ -171,7 +171,7 @@ class Trial:
         """End a child that is late: at once where it waits, otherwise after much CPU time."""
         if busy >= max(_BUSY_SECONDS_MIN, _BUSY_PART * self._deadline):
             self.close()
-            raise self._died(signal.SIGKILL, f"to read it takes more than {busy:.0f} s of CPU time")
+            raise self._died(signal.SIGKILL, f"reading it takes more than {busy:.0f} s of CPU time")
         if busy < _IDLE_PART * passed or passed > _PATIENCE * self._deadline:
             self.close()
             raise TrialInVainError(f"no answer for {passed:.0f} s")

@@ -45,7 +45,7 @@ class TrialCall(Message):
 
 
 class TrialReply(Message):
-    """What was read, or why it cannot be, which is no death."""
+    """What was read, or why it cannot be, which is not a death."""
 
     units: tuple[ReadUnit, ...] = ()
     rows: int = 0
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     if not started_by_supervisor():
         return
     answers = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
     with suppress(OSError):  # then the kernel chooses as it likes
         Path("/proc/self/oom_score_adj").write_text(_FIRST_VICTIM)
     answering = TrialAnswers(job_dir)

@@ -1,4 +1,4 @@
-"""What of older windows goes is found, forgotten by the database, then removed: in that order.
+"""Files of older windows are found, forgotten by the database, then removed: in that order.
 
 A process that dies in between leaves bytes that no row names: `forebay gc` finds those.
 """

@@ -23,7 +23,7 @@ from forebay.home.tables import jobs
 from forebay.system.locks import FileLock
 from forebay.system.trees import remove_tree
 
-# Whoever only looks whether the lock is held has it for microseconds.
+# Whoever only checks whether the lock is held has it for microseconds.
 _LOCK_SECONDS = 0.1
 
 

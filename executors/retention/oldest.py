@@ -1,4 +1,4 @@
-"""Which windows are older than the newest ones of a pipeline, those of which something is true."""
+"""Which windows of a pipeline are older than its newest ones that meet a condition."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def older_than(
     count: int,
     most: int | None,
 ) -> OlderWindows | None:
-    """Windows before the newest `count`, so many at most; None where there are no more than those.
+    """Windows before the newest `count`, at most that many; None where there are none.
 
     Args:
         connection: of the transaction.

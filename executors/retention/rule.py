@@ -1,4 +1,4 @@
-"""What of a window may go from the store: the rule alone, without a database."""
+"""What of a window may be removed from the store: the rule alone, without a database."""
 
 from __future__ import annotations
 

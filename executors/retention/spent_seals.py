@@ -1,4 +1,4 @@
-"""Seals in the store of windows that were planned anew and that no job trains any more.
+"""Seals in the store of windows that were planned again and that no job trains any more.
 
 The link of a window removes its seal, and `forebay forget` too: these are all that is left.
 """

@@ -30,7 +30,7 @@ class TrainingFolder(NamedTuple):
 
 
 def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
-    """Folders whose window is linked or was planned anew, and that no job without an end names."""
+    """Folders whose window is linked or was planned again, and that no job without an end names."""
     found = list(_folders(home, pipeline, line))
     if not found:
         return []
@@ -73,7 +73,7 @@ def _folders(home: Home, pipeline: str, line: str) -> Iterator[TrainingFolder]:
 def is_spent(
     connection: Connection, pipeline: str, line: str, window: str, generation: int
 ) -> bool:
-    """Whether a window is linked or was planned anew, and no job without an end names it."""
+    """Whether a window is linked or was planned again, and no job without an end names it."""
     wanted = (
         select(job_windows.c.job_row)
         .join(jobs, jobs.c.id == job_windows.c.job_row)

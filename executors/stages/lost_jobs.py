@@ -1,4 +1,4 @@
-"""Jobs whose supervisor was killed after their last window was trained: they come to their end."""
+"""Jobs whose supervisor was killed after their last window was trained: they are ended."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _doubt(chain: ModelChain, link: Link) -> str:
     """
     judgement = chain.judgement(link)
     if judgement is None:
-        return "nobody has judged it yet" if "saved_model" in link.files else ""
+        return "it has not been judged yet" if "saved_model" in link.files else ""
     return "" if judgement["rows_agree"] else str(judgement["rows_line"])
 
 
@@ -127,8 +127,8 @@ def _answer(
     part = plan.sources.get(share.source) if plan is not None else None
     if plan is None or part is None or identity_of(part) != declared:
         raise UsageError(
-            f"window {key}: source {share.source!r} is not listed for what is declared now: "
-            "clear its task and all after it"
+            f"window {key}: source {share.source!r} is not listed for what is declared now: clear "
+            "its task and its downstream tasks"
         )
     tasks = ledger.tasks(key, plan.generation)
     return Listed(part, tasks.filter(pc.equal(tasks["source"], share.source)))

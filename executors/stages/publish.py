@@ -59,7 +59,7 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
 
 def _without_model(window: str, gone: str | None, kept: int) -> InfrastructureError:
     why = (
-        "it was trained in the middle of a longer job, or is not kept any more "
+        "it was trained in the middle of a longer job, or is no longer kept "
         f"(job.publish.windows_kept is {kept})"
         if gone is None
         else f"{gone} is gone"

@@ -223,7 +223,7 @@ class SourceStage:
             calls = self._list(source, complete, wanted)
         head = self._listings.head(self._spec.name, key)
         if head is None:
-            raise InfrastructureError(f"window {key}: what was listed of it is gone")
+            raise InfrastructureError(f"window {key}: what was listed for it is gone")
         return self._result(head, calls)
 
     def _list(self, source: Source, mine: Sequence[_Wanted], wanted: Sequence[_Wanted]) -> int:

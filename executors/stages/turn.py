@@ -31,7 +31,7 @@ class PreviousRun(StrEnum):
 
 
 class EarlierRun(NamedTuple):
-    """The nearest window, further back than the one before, whose run has come to an end.
+    """The nearest window, further back than the one before, whose run has end.
 
     may_begin: whether the line may begin after it, see `may_begin_with`.
     """
@@ -125,7 +125,7 @@ def decide(seen: Situation) -> Turn:
         return Turn("go")
     if seen.seconds_left > 0:
         return Turn("wait", reason)
-    over = "that was the longest wait (schedule.turn_wait): clear this task to wait again"
+    over = "it has waited as long as schedule.turn_wait allows: clear this task to wait again"
     return Turn("refuse", f"{reason}; {over}", late=True)
 
 
@@ -143,8 +143,8 @@ def _never_ends(seen: Situation) -> str:
     if seen.blocked_looks > BLOCKED_LOOKS_MAX:
         return (
             f"window {seen.window} waits for window {seen.before}, whose run is queued "
-            "and cannot start: all runs that may be active at a time are of later windows, "
-            "which wait for it (a backfill that runs backwards?). This run ends to make room: "
+            "and cannot start: runs of later windows, which wait for it, are all that may be "
+            "active at a time (is a backfill running backwards?). This run ends to make room: "
             f"clear it once window {seen.before} is trained"
         )
     return ""
@@ -184,7 +184,7 @@ def _after_failed(window: str, failed: str) -> str:
 def _wait(seen: Situation) -> str | None:
     """What the window waits for; None when it waits for nothing."""
     if seen.previous is PreviousRun.ACTIVE:
-        return f"window {seen.window} waits for window {seen.before}, whose run goes on"
+        return f"window {seen.window} waits for window {seen.before}, whose run has not ended"
     if seen.line is not None and seen.line.holder:
         name, holder = seen.line.name, seen.line.holder
         return f"window {seen.window} waits for line {name!r}, which job {holder} trains"

@@ -101,7 +101,7 @@ def _running(window: str, job: StoredJob) -> Why:
         window=window,
         state="running",
         reason=f"job {job.job_id} runs: {place}{again}",
-        next="see what its processes write" if job.is_here else "wait: another host runs it",
+        next="follow its logs" if job.is_here else "wait: another host runs it",
         command=f"forebay jobs logs -f {job.job_id}" if job.is_here else "",
     )
 
@@ -145,7 +145,7 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
 
 
 def _again_command(target: StageTarget) -> str:
-    """How a person has a trained window read anew; a warm start by the next run of its line."""
+    """How a person has a trained window read again; a warm start by the next run of its line."""
     if is_warm_start(target.key):
         return f"forebay forget {target.pipeline.name} {_line_option(target)}{target.key}"
     return _reprocess_command(target, first_window_key(target.key))
@@ -165,7 +165,7 @@ def _reprocess_command(target: StageTarget, first: str) -> str:
 
 
 def _is_unfinished(job: StoredJob, window: str, plan: WindowPlan | None) -> bool:
-    """Whether a job did not succeed, and the window was not planned anew after it."""
+    """Whether a job did not succeed, and the window was not planned again after it."""
     if job.status.state not in {"failed", "lost", "cancelled"}:
         return False
     return plan is None or (job.generation(window) or 0) >= plan.generation
@@ -179,7 +179,7 @@ def _ended(target: StageTarget, job: StoredJob) -> Why:
             window=target.key,
             state="planned",
             reason=f"it waits for its line: {error.message}",
-            next="nothing: its run in Airflow asks again by itself",
+            next="nothing: its run in Airflow tries again by itself",
         )
     ended = {"lost": "lost its supervisor", "cancelled": "was cancelled"}.get(state, state)
     cause = f": {error.error}: {error.message}" if error else ""
@@ -202,7 +202,7 @@ def _again(target: StageTarget, job: StoredJob) -> tuple[str, str]:
         if error is not None and error.exit_code in _CAUSED_BY_DATA:
             # Its training alone would read the plan that it failed with again.
             return f"clear this window's whole run in Airflow: it reads its data again ({logs})", ""
-        return f"clear this window's run in Airflow, from its training on: {note}", ""
+        return f"clear this window's run in Airflow from the task training_executors on: {note}", ""
     first, last = job.windows[0].key, job.windows[-1].key
     again = " --reprocess" if job.job_id.endswith(".reprocess") else ""
     return f"run it again: {note}", _run_command(target, first_window_key(first), last) + again
@@ -320,7 +320,7 @@ def _not_known_text(link: Link) -> str:
         for name, read in link.read.items()
         if read.label_not_known
     ]
-    said = f"; rows not learnt, their label was not known in time: {', '.join(left_out)}"
+    said = f"; rows not trained on, their label was not known in time: {', '.join(left_out)}"
     return (said if left_out else "") + "".join(_unsaid_texts(link))
 
 
@@ -332,7 +332,8 @@ def _unsaid_texts(link: Link) -> Iterator[str]:
             text = f"{name} {rows:,} of {link.trained(name).rows:,}"
             by_label.setdefault(label, []).append(text)
     for label, shown in by_label.items():
-        yield f"; rows not learnt for label {label}, null or not known in time: {', '.join(shown)}"
+        rows_of = ", ".join(shown)
+        yield f"; rows not trained on for label {label}, null or not known in time: {rows_of}"
 
 
 def _skipped_text(plan: WindowPlan) -> str:

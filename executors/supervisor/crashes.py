@@ -37,12 +37,12 @@ class ExaminedCrashes:
         if exit_code >= 0:
             self._suspicions.executor_starts(command.index)
             return False
-        if hung:  # it counts, since a storage that does not answer is no payload's fault
+        if hung:  # it counts, since a storage that does not answer is not a payload's fault
             self._suspicions.executor_ended(command.index, -exit_code, end)
             return False
         if not self._suspicions.executor_ended(command.index, -exit_code, end):
             return False
-        _LOG.info("what %s was reading is going to be examined", command.name)
+        _LOG.info("what %s was reading will be examined", command.name)
         ends = self._ends[command.name]
         in_vain = next(filter(self._suspicions.is_in_vain, ends), None)
         if in_vain is not None:

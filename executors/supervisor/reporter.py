@@ -194,7 +194,7 @@ class StateReporter:
             self._failing_since = time.monotonic()
         if str(error) != self._failure:
             self._failure = str(error)
-            _LOG.warning("the job goes on, its state is stored later: %s", error)
+            _LOG.warning("the job continues, its state is stored later: %s", error)
 
     def _after_success(self) -> None:
         if self._failing_since is not None:

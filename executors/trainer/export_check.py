@@ -136,9 +136,9 @@ def _difference(
     worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
     if not differences[worst] <= TOLERANCE:
         raise ExportError(
-            f"exported model {directory} is not fit to serve: it gives {served[worst]:.7f} where "
-            f"the trained model gives {trained[worst]:.7f}, for the row {rows[worst]}. It stays "
-            "there to be looked at and is not published"
+            f"exported model {directory} cannot serve: it gives {served[worst]:.7f} where "
+            f"the trained model gives {trained[worst]:.7f}, for the row {rows[worst]}. It is kept "
+            "there for inspection and is not published"
         )
     return float(differences[worst])
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One minibatch and where its tasks stand once it is used.
+    """One minibatch and how far its tasks are once it is used.
 
     minibatch: None where only positions moved. rows: rows of the minibatch. hour: hours from the
     window's first data, of its first row. executor and epoch say who sent it, under which lease.

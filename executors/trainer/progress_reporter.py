@@ -68,7 +68,7 @@ class ProgressReporter:
         seal: Seal | None = None,
         sealed_by: str | None = None,
     ) -> None:
-        """A window starts, or goes on from a seal. sealed_by: the other runtime that made it."""
+        """A window starts, or continues from a seal. sealed_by: the other runtime that made it."""
         self._window, self._done, self._step = window.key, position, step
         self._sealed_step = step
         self._sealed_at = 0.0 if seal is None else seal.sealed_at.timestamp()
@@ -80,7 +80,7 @@ class ProgressReporter:
         self._write(force=True)
 
     def stepped(self, counts: Counts, hour: int, step: int) -> float:
-        """One minibatch was trained, of so many rows by source; the seconds of data still left.
+        """One minibatch was trained, of that many rows by source; the seconds of data still left.
 
         `hour` is its hour inside the window.
         """

@@ -61,7 +61,7 @@ class SealCopier:
         if found is None:
             return
         if found.model_fingerprint != self._model_fingerprint:
-            _LOG.info("window %s begins anew: its seal is of another model", window)
+            _LOG.info("window %s starts over: its seal is of another model", window)
             return
         place_seal(self._archive.seal(found), checkpoints)
 
@@ -82,7 +82,7 @@ class SealCopier:
                 self._thread.start()
 
     def finish(self) -> None:
-        """The window has come to its end: on return nothing is copied, and nothing will be.
+        """The window has ended: on return nothing is copied, and nothing will be.
 
         Raises:
             FencedError: when another job was found to train the line.
@@ -149,13 +149,13 @@ class SealCopier:
         _LOG.info("window %s: the seal of step %d is in the store", seal.window, seal.window_step)
 
     def _failed(self, error: Exception) -> None:
-        """Training goes on without a copy; a bug and a newer trainer end it."""
+        """Training continues without a copy; a bug and a newer trainer end it."""
         if isinstance(error, FencedError) or not isinstance(error, InfrastructureError):
             self._problem = error
         elif not self._is_away:
             self._is_away = True
             _LOG.warning(
-                "a seal was not brought to the store: %s. Training goes on, and the next seal is "
-                "tried; until then another host would continue from an older one",
+                "a seal was not copied to the store: %s. Training continues, and the next seal is "
+                "copied; until then another host would continue from an older one",
                 error,
             )

@@ -65,7 +65,7 @@ class DeadLetterWriter:
         self._sizes = LetterSizes(window_folder / DEAD_FOLDER)
 
     def write(self, task: DataTask, dead: Sequence[DeadRow], before: int = 0) -> None:
-        """Append rows of one task, which has so many dead rows before these.
+        """Append rows of one task, which has that many dead rows before these.
 
         Raises:
             InfrastructureError: when the disk does not take them, or the window is not trained in
@@ -240,7 +240,7 @@ def _row(text: str | None) -> object:
         return None if text is None else text[:_ROW_MAX]
     try:
         row = json.loads(text)
-        # Nothing so deep is read, and half of a surrogate pair is no text.
+        # Nothing so deep is read, and half of a surrogate pair is not text.
         from_json(json.dumps({"row": row}))
     except (ValueError, RecursionError):
         return text

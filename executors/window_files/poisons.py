@@ -53,8 +53,8 @@ class PoisonRecord:
         if self._count(poison.source) >= POISONS_MAX:
             raise DataError(
                 f"source {poison.source!r}: {POISONS_MAX} payloads of window {task.window} have "
-                f"ended the process that read them, and {place_text(poison.unit.location)} did "
-                f"too ({poison.reason}): no more are set aside. Correct whoever writes them, and "
+                f"killed the process that read them, and {place_text(poison.unit.location)} did "
+                f"too ({poison.reason}): no more are set aside. Correct what writes them, and "
                 "delete or replace what is stored"
             )
         append_lines(self._path(task), poison.model_dump_json() + "\n")

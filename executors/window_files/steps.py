@@ -91,7 +91,7 @@ class StepSeries:
             self._losses[f"{name} {feed}"] = (total + loss, steps + 1)
 
     def stepped(self, counts: Counts, lag_seconds: float) -> None:
-        """One more minibatch, of so many rows by source."""
+        """One more minibatch, of that many rows by source."""
         self._step += 1
         self._rows += counts
         self._lag_seconds = lag_seconds

@@ -67,7 +67,9 @@ class _TokenCheck(grpc.ServerInterceptor):
 
     @staticmethod
     def _refuse(_messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        context.abort(grpc.StatusCode.UNAUTHENTICATED, "this socket wants its process's token")
+        context.abort(
+            grpc.StatusCode.UNAUTHENTICATED, "this socket requires the token of its process"
+        )
 
 
 class RpcServer:
@@ -126,7 +128,7 @@ class _ChannelClosedError(Exception):
 
 
 def patience_seconds(job: JobSpec) -> float:
-    """How long a role of a job goes on calling while no driver answers.
+    """How long a role of a job keeps calling while no driver answers.
 
     A driver that hangs is ended and started again meanwhile.
     """
@@ -164,7 +166,7 @@ class DriverClient:
     """Calls the driver of a job, wherever it now listens."""
 
     def __init__(self, job_dir: Path, patience_seconds: float) -> None:
-        """`patience_seconds` bounds how long a call goes on while no driver answers."""
+        """`patience_seconds` bounds how long a call is repeated while no driver answers."""
         self._job_dir = job_dir
         self._patience = patience_seconds
         self._lock = threading.Lock()

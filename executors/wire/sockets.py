@@ -6,7 +6,7 @@ several hosts will have addresses of another scheme, which are bound and dialled
 
 The path of a socket may have 107 bytes, and FOREBAY_HOME may be deep. So both sides open the
 folder, see that nobody else may enter it, and reach the socket through that descriptor: nothing
-lies outside of the job's folder, and no name can be exchanged in between.
+is outside of the job's folder, and no name can be exchanged in between.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def dial(job_dir: Path, address: str) -> JobSocket:
 
     Raises:
         OSError: when the process that listened there is gone, and another one took its place.
-        InfrastructureError: when the folder is open to others, or this is no address.
+        InfrastructureError: when the folder is open to others, or this is not an address.
     """
     name = address.removeprefix(_SCHEME)
     if not address.startswith(_SCHEME) or not _NAME.fullmatch(name):
-        raise InfrastructureError(f"{address!r} is no address of a job's process")
+        raise InfrastructureError(f"{address!r} is not an address of a job's process")
     descriptor = open_private(job_dir / FOLDER)
     try:
         return JobSocket(descriptor, name, read_token(descriptor, name))

@@ -9,7 +9,7 @@ import typer
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 
-# Everything behind the name is Airflow's, `--help` too.
+# Everything after the name is Airflow's, `--help` too.
 _SETTINGS = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import working
 from forebay.commands.output import note
 
 WAIT_SECONDS = 30.0
@@ -19,7 +20,7 @@ def cancel(
     pipeline: arguments.PipelineName,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """End the job that trains a pipeline, if one does.
+    """End the job that trains a pipeline, if there is one.
 
     The same `run` continues from the newest checkpoint.
     """
@@ -30,9 +31,10 @@ def cancel(
     home = open_home()
     for job in jobs_of(home, pipeline, line, unended=True):
         if job.status.is_active:
-            handle = attach(home, job.job_id)
-            handle.cancel()
-            ended = handle.wait(WAIT_SECONDS)
+            with working(f"ending job {job.job_id}"):
+                handle = attach(home, job.job_id)
+                handle.cancel()
+                ended = handle.wait(WAIT_SECONDS)
             note(f"job {job.job_id} is {ended.state}")
             return
     note(f"no job of pipeline {pipeline!r} runs on line {line!r}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
+from forebay.commands.live_line import working
+from forebay.commands.output import Form, Output, OutputFormat, counted, is_terminal, note, option
 from forebay.config.load import Project, load_project
 from forebay.config.problem_text import caret_lines
 from forebay.config.problems import Problem, errors
@@ -30,10 +31,10 @@ def check(
 ) -> None:
     """Check all declarations.
 
-    With --connect types, paths and topics are compared with the storage, and a sample of each
-    pipeline's rows with what it declares: labels, vocabularies, nulls, and how many positives a
-    stream knows when it publishes them. Exit 0 when all is usable, 1 when something has to change,
-    4 when a storage does not answer.
+    With --connect, types, paths and topics are compared with the storage, and a sample of each
+    pipeline's rows with its declaration: labels, vocabularies, nulls, and how many positives a
+    stream knows when it publishes them. Exits with 0 if everything is usable, 1 if something has
+    to change, 4 if a storage does not answer.
     """
     project = load_project(config)
     found = list(project.problems)
@@ -41,8 +42,10 @@ def check(
     lines: list[str] = []
     if connect:
         wrong_sources = set[str]()
-        found += _connect(project, failures, wrong_sources)
-        found += _sample(project, failures, wrong_sources, lines)
+        with working("comparing the declarations with the storage"):
+            found += _connect(project, failures, wrong_sources)
+        with working("sampling rows"):
+            found += _sample(project, failures, wrong_sources, lines)
     wrong = errors(found)
     _print(Output(output), project, found, wrong, lines)
     for failure in failures:
@@ -117,14 +120,10 @@ def _print(
     for line in lines:
         output.line(line)
     counts = (
-        f"{_count(project.source_files, 'source')}, {_count(project.pipeline_files, 'pipeline')}"
+        f"{counted(len(project.source_files), 'source')}, "
+        f"{counted(len(project.pipeline_files), 'pipeline')}"
     )
     if wrong:
-        note(f"{counts}: {_count(wrong, 'problem')}")
+        note(f"{counts}: {counted(len(wrong), 'problem')}")
     else:
         output.line(f"{counts}: no problems")
-
-
-def _count(items: Sized, noun: str) -> str:
-    number = len(items)
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -13,7 +13,7 @@ from forebay.commands.output import Output, OutputFormat
 
 
 class Shell(StrEnum):
-    """Shells that can."""
+    """Shells that complete by Tab."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -28,11 +28,12 @@ def register(app: typer.Typer) -> None:
 def completion(
     shell: Annotated[Shell, typer.Argument(help="Your shell.", metavar="SHELL")],
 ) -> None:
-    """Print what makes your shell complete by Tab.
+    """Print the script that lets your shell complete by Tab.
 
-    Commands, options, names of pipelines and sources, windows and jobs. For bash and zsh put
-    `eval "$(forebay completion bash)"` (or zsh) into ~/.bashrc or, after compinit, ~/.zshrc; for
-    fish run `forebay completion fish > ~/.config/fish/completions/forebay.fish`.
+    It completes commands, options, and names of pipelines, sources, windows and jobs. For bash put
+    `eval "$(forebay completion bash)"` into ~/.bashrc; for zsh the same with `zsh` into ~/.zshrc,
+    after compinit; for fish run
+    `forebay completion fish > ~/.config/fish/completions/forebay.fish`.
     """
     typers: Any = import_module("typer.completion")
     script = typers.get_completion_script(

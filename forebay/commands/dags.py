@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.commands.output import Form, Output, OutputFormat, counted, option
 
 DagsDir = Annotated[Path, option("--dags", help="Airflow's DAGs folder.", metavar="DIR")]
 
@@ -33,9 +33,9 @@ def sync_command(
 ) -> None:
     """Write a DAG file for each pipeline.
 
-    Files of pipelines that are gone are removed.
+    Files of removed pipelines are deleted.
 
-    Files that are no stubs of Forebay's are never touched.
+    All other files are never touched.
     """
     from forebay.dags.sync import sync
 
@@ -48,4 +48,4 @@ def sync_command(
         for name in names:
             shown.line(f"{done} {dags / name}.py")
     if not report.written and not report.removed:
-        shown.line(f"{dags}: {len(report.kept)} stubs, all up to date")
+        shown.line(f"{dags}: {counted(len(report.kept), 'stub')}, all up to date")

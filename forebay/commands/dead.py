@@ -1,4 +1,4 @@
-"""`forebay dead ls|show`: rows that could not be learnt from, where they lie and why."""
+"""`forebay dead ls|show`: rows that could not be trained on, where they are and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = ("model_line", "window", "generation", "source", "reason", "rows")
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="Dead letters.", no_args_is_help=True)
+    group = typer.Typer(help="Rows that could not be trained on.", no_args_is_help=True)
     group.command("ls")(ls)
     group.command("show")(show)
     app.add_typer(group, name="dead")
@@ -47,7 +47,7 @@ def ls(
 ) -> None:
     """Count dead letters by window, source and reason.
 
-    Those of trained windows, and those of windows that this host trains or could not train.
+    Of trained windows, and of windows that this host trains or could not train.
     """
     counts: Counter[tuple[str, str, int, str, str]] = Counter()
     for line, letter in _letters(pipeline, window, source):
@@ -58,7 +58,7 @@ def ls(
     ]
     shown = Output(output)
     if not rows and not shown.is_json:
-        shown.line(f"pipeline {pipeline!r} has no dead letters there")
+        shown.line(_none(pipeline, window, source))
         return
     shown.table(rows, _COLUMNS)
 
@@ -67,7 +67,7 @@ def show(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindow = None,
     source: arguments.OneSource = None,
-    rows_max: Annotated[int, option("--rows-max", help="Show at most so many.", min=1)] = 100,
+    rows_max: Annotated[int, option("--rows-max", help="Show at most this many.", min=1)] = 100,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Show dead letters one by one.
@@ -92,6 +92,8 @@ def show(
     if shown.is_json:
         shown.json(rows)
         return
+    if not rows:
+        shown.line(_none(pipeline, window, source))
     for row in rows:
         place = "  ".join(f"{name}={value}" for name, value in row.items() if name != "content")
         content = (
@@ -100,3 +102,9 @@ def show(
         shown.line(f"{place}\n    {content}")
     if left := sum(1 for _ in letters):
         shown.line(f"… and {left} more (--rows-max)")
+
+
+def _none(pipeline: str, window: str | None, source: str | None) -> str:
+    of_window = f" of window {window}" if window else ""
+    of_source = f" from source {source}" if source else ""
+    return f"pipeline {pipeline!r} has no dead letters{of_window}{of_source}"

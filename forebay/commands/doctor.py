@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
@@ -24,7 +25,8 @@ def doctor(output: Form = OutputFormat.TEXT) -> None:
     from forebay.embedded.checks import all_checks
     from forebay.embedded.layout import Layout
 
-    checks = all_checks(Layout(Home.from_environment()))
+    with working("looking at this machine"):
+        checks = all_checks(Layout(Home.from_environment()))
     rows = [
         {"check": one.name, "state": one.state, "found": one.found, "remedy": one.remedy or None}
         for one in checks

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.home.paths import Home
 
@@ -26,23 +27,24 @@ def down(
 
     No process is left.
 
-    What these jobs sealed stays: their tasks go on from there after the next `forebay up`.
+    Checkpoints of these jobs stay: after the next `forebay up`, their tasks continue from there.
     """
     from forebay.embedded.airflow.cluster import Embedded
 
     embedded = Embedded(Home.from_environment())
     before = embedded.state()
     was_running = before is not None and not before.over
-    cancelled = embedded.stop()
-    if remove_database:
-        embedded.remove_database()
+    with working("stopping Airflow, its database and the jobs of its tasks"):
+        cancelled = embedded.stop()
+        if remove_database:
+            embedded.remove_database()
     shown = Output(output)
     if shown.is_json:
         shown.json({"was_running": was_running, "cancelled_jobs": cancelled})
         return
     for job_id in cancelled:
-        shown.line(f"job {job_id} is cancelled: its task goes on after the next `forebay up`")
+        shown.line(f"job {job_id} is cancelled: its task continues after the next `forebay up`")
     if before is not None and before.state == "lost":
-        shown.line("Airflow had lost its keeper: what was left is ended")
+        shown.line("Airflow's keeper had died: what was left of Airflow is ended")
     else:
         shown.line("Airflow is down" if was_running else "no Airflow was running")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
+from forebay.commands.live_line import working
+from forebay.commands.output import Form, Output, OutputFormat, counted, instant, note, option
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
 from forebay.config.labels import LabelSpec
@@ -49,9 +50,9 @@ def explain(
 
     With --from and --to it shows what that backfill will do and how long it takes.
 
-    Feeds, offsets and weights, features with their sizes, and the first windows. For a backfill:
-    what happens to each window, rows by source, storage calls, models that go stale. The
-    storage is read as for planning, and nothing is recorded.
+    For a pipeline: feeds, offsets and weights, features with their sizes, the first windows. For a
+    backfill: what happens to each window, rows by source, storage calls, models that become stale.
+    The storage is read as for planning, and nothing is recorded.
     """
     from forebay.executors.stages.target import LineTarget
 
@@ -119,7 +120,7 @@ def _head(printer: Output, spec: PipelineSpec) -> None:
     printer.line(f"event      {', '.join(dataset.event_id_columns)}")
     for name, label in dataset.targets.items():
         printer.line(_label_line(name, label))
-    printer.line(f"learns     {names[0]}{compared}; minibatches of {train.minibatch_rows} rows")
+    printer.line(f"learns     {names[0]}{compared}; minibatches of {train.minibatch_rows:,} rows")
     printer.line(
         f"runs       {job.plane}: {job.roles.data.count} data, {job.roles.trainer.count} trainer; "
         f"checkpoint every {job.checkpoint.every_steps} steps; publish {job.publish.when}"
@@ -142,12 +143,13 @@ def _label_line(name: str, label: LabelSpec) -> str:
 def _backfill(
     printer: Output, target: LineTarget, first: str, last: str, *, reprocess: bool
 ) -> None:
-    from forebay.datatasks.window_range import parse_range
-    from forebay.executors.backfill_cost import BackfillEstimator
+    with working(f"looking at what pipeline {target.pipeline.name} would read"):
+        from forebay.datatasks.window_range import parse_range
+        from forebay.executors.backfill_cost import BackfillEstimator
 
-    windows = parse_range(target.pipeline, first, last)
-    estimator = BackfillEstimator(target, lambda: datetime.now(UTC))
-    cost = estimator.backfill(windows, reprocess=reprocess)
+        windows = parse_range(target.pipeline, first, last)
+        estimator = BackfillEstimator(target, lambda: datetime.now(UTC))
+        cost = estimator.backfill(windows, reprocess=reprocess)
     if printer.is_json:
         printer.json(cost.model_dump())
         return
@@ -174,7 +176,7 @@ def _totals(cost: BackfillCost) -> list[str]:
     total = f"{sum(known):,}" if len(known) == len(cost.rows) else f"{sum(known):,} and unknown"
     lines = [
         f"total    {len(trained)} of {len(cost.windows)} windows to train, {total} rows ({rows})",
-        f"planning {cost.storage_calls} storage calls at once; this estimate made as many",
+        f"planning {counted(cost.storage_calls, 'storage call')}; this estimate made as many",
     ]
     skipped = cost.named("skip")
     if skipped:
@@ -184,7 +186,9 @@ def _totals(cost: BackfillCost) -> list[str]:
     if cost.stale:
         lines.append(f"stale    {_keys(cost.stale)}, once this is done")
     if cost.changed:
-        lines.append(f"changed  {_keys(cost.changed)}: other data now; --reprocess trains on it")
+        lines.append(
+            f"changed  {_keys(cost.changed)}: their data has changed; --reprocess trains on it"
+        )
     lines += [f"refused  {text}" for text in cost.refused]
     lines.append(f"time     {_time(cost)}")
     return lines
@@ -196,14 +200,16 @@ def _time(cost: BackfillCost) -> str:
     if cost.seconds is None:
         return "unknown: no window is trained yet to say how many rows a topic has"
     if not cost.named("train", "train again"):
-        return "none: nothing is trained"
+        return "none: there is nothing to train"
     of = (
         f"{_seconds(pace.job_seconds)} to start a job, then {_seconds(pace.window_seconds)} for "
         f"each window and {_seconds(1_000 * pace.row_seconds)} for each 1,000 rows"
     )
     measured = "these are defaults, as line {} has trained nothing yet"
     if pace.windows:
-        measured = f"measured on line {{}}: {_of(pace.jobs, 'job')}, {_of(pace.windows, 'window')}"
+        measured = (
+            f"measured on line {{}}: {counted(pace.jobs, 'job')}, {counted(pace.windows, 'window')}"
+        )
     began = "" if pace.jobs or not pace.windows else "; the start of a job is a default"
     about = _seconds(cost.planning_seconds + cost.seconds)
     return f"about {about}: {of} ({measured.format(cost.line)}{began})"
@@ -218,10 +224,6 @@ def _seconds(value: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-
-
-def _of(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _count(count: int | None) -> str:

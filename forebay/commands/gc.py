@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, note, option
+from forebay.commands.live_line import working
+from forebay.commands.output import Form, Output, OutputFormat, counted, note, option
 from forebay.errors import UsageError
 from forebay.home.format import open_home
 from forebay.home.identity import read_marker
@@ -25,16 +26,18 @@ def register(app: typer.Typer) -> None:
 
 
 def gc(
-    dry_run: Annotated[bool, option("--dry-run", help="Say what would go, and keep it.")] = False,
+    dry_run: Annotated[
+        bool, option("--dry-run", help="Show what would be removed, and keep it.")
+    ] = False,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Remove what is not kept any more.
+    """Remove what is no longer kept.
 
-    That is files of older windows, what nothing names, and what killed writers left.
+    Removes files of older windows, files that nothing refers to, and what killed writers left.
 
-    A pipeline's YAML says how many windows keep what they have: job.windows_kept. May run at any
-    time, beside runs and jobs: what they need or store meanwhile is never removed.
+    job.windows_kept in a pipeline's YAML says how many windows keep everything. gc may run at any
+    time, beside runs and jobs: it never removes what they need or store meanwhile.
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
@@ -42,8 +45,9 @@ def gc(
     act = find_garbage if dry_run else remove_garbage
     home, project = open_home(), load_project(config)
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is no home yet: there is nothing to remove")
-    found = act(home, project)
+        raise UsageError(f"{home.root} is not a home yet: there is nothing to remove")
+    with working("looking for what is no longer kept"):
+        found = act(home, project)
     for text in found.notes:
         note(f"note: {text}")
     shown = Output(output)
@@ -66,12 +70,15 @@ def _print(shown: Output, found: Found, *, dry_run: bool) -> None:
     for name in (*found.unnamed.names, *found.unnamed.leftovers):
         shown.line(name)
     does = "would be removed" if dry_run else "removed"
+    if not (found.windows or found.unnamed.names or found.unnamed.leftovers):
+        shown.line("nothing to remove")
+        return
     kinds = Counter(each.kind for each in found.windows)
     if kinds:
         size = sum(each.size_bytes or 0 for each in found.windows)
-        told = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-        shown.line(f"of older windows {does}: {told} ({size:,} bytes of the store)")
+        listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+        shown.line(f"of older windows {does}: {listed} ({size:,} bytes of the store)")
     shown.line(
-        f"{len(found.unnamed.names)} unnamed {does} from the store, "
-        f"{len(found.unnamed.leftovers)} left by writers that died"
+        f"from the store {does}: {counted(len(found.unnamed.names), 'file')} that nothing names, "
+        f"{counted(len(found.unnamed.leftovers), 'leftover')} of killed writers"
     )

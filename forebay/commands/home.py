@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import DataError, UsageError
 from forebay.home.format import open_home
@@ -18,7 +19,7 @@ from forebay.home.store import STORE_NAME
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="The home: whole, and copied.", no_args_is_help=True)
+    group = typer.Typer(help="Check the home, or copy it.", no_args_is_help=True)
     group.command("check")(check)
     group.command("backup")(backup)
     app.add_typer(group, name="home")
@@ -29,23 +30,28 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
     Facts are compared with each other, and every byte in the store is read.
 
-    May run at any time. Exit 0 when all is there and agrees, 3 when something is not.
+    May run at any time. Exits with 0 if everything is there and agrees, otherwise with 3.
     """
     from forebay.executors.documents import DOCUMENTS
     from forebay.home.home_check import HomeCheck
 
     home = open_home()
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is no home yet: there is nothing to check")
+        raise UsageError(f"{home.root} is not a home yet: there is nothing to check")
     shown, looked = Output(output), HomeCheck(home, DOCUMENTS)
-    faults = []
-    for fault in looked.faults():
-        faults.append(fault._asdict())
-        if not shown.is_json:
-            shown.line(str(fault))
+    with working("reading all facts and every stored file"):
+        faults = list(looked.faults())
     if shown.is_json:
-        shown.json({"rows": looked.rows, "read_bytes": looked.read_bytes, "faults": faults})
+        shown.json(
+            {
+                "rows": looked.rows,
+                "read_bytes": looked.read_bytes,
+                "faults": [fault._asdict() for fault in faults],
+            }
+        )
     else:
+        for fault in faults:
+            shown.line(str(fault))
         rows = ", ".join(f"{name} {count:,}" for name, count in sorted(looked.rows.items()))
         shown.line(f"rows: {rows}")
         shown.line(f"read from the store: {looked.read_bytes:,} bytes; faults: {len(faults):,}")
@@ -59,13 +65,14 @@ def backup(
 ) -> None:
     """Copy this home to a folder, while jobs run.
 
-    Files of the store are linked where the folder is on the same file system. Exit 3 when the copy
-    is whole but for what this home has lost itself.
+    Files of the store are linked if the folder is on the same file system. If this home has lost
+    something itself, the rest is copied and the exit code is 3.
     """
     from forebay.home.backup import back_up
 
     home = open_home()
-    done = back_up(home, folder.absolute())
+    with working(f"copying {home.root}"):
+        done = back_up(home, folder.absolute())
     shown = Output(output)
     if shown.is_json:
         shown.json({"folder": folder.absolute(), **done._asdict()})

@@ -57,7 +57,7 @@ def init(
 ) -> None:
     """Start a project with an example that runs.
 
-    Files that are there already stay as they are. `schema/` is for editors, which complete and
+    Existing files are not changed. `schema/` is for editors, which complete and
     check the YAML with it.
 
     --from parquet://PATH adds a source; PATH starts at the current folder unless it begins with /.
@@ -70,7 +70,7 @@ def init(
         data = _local_path(origin)
         file = f"config/sources/{source_name(name or data.stem)}.yaml"
         if (folder / file).exists():
-            raise UsageError(f"{folder / file} is there already: choose another --name")
+            raise UsageError(f"{folder / file} exists already: choose another --name")
         files[file] = _source(data, folder, notes)
     is_new = origin is None and not any((folder / "config").rglob("*.yaml"))
     files |= (example_files() if is_new else {}) | _schemas()
@@ -122,7 +122,7 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
         if window_path is None:
             raise UsageError(
                 f"{file} has no timestamp column, and no folder such as date=2026-03-01 says the "
-                "time of its rows: windows cannot be cut out of it"
+                "time of its rows: it cannot be cut into windows"
             )
     else:
         notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
@@ -163,7 +163,7 @@ def _columns(file: Path) -> list[StoredColumn]:
     try:
         schema = pq.read_schema(file)
     except pa.ArrowInvalid as error:
-        raise DataError(f"{file} is no Parquet file: {error}") from error
+        raise DataError(f"{file} is not a Parquet file: {error}") from error
     return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
 
 

@@ -1,4 +1,4 @@
-"""`forebay jobs ls|show|logs`: what runs or ran, how it stands, and what its processes say."""
+"""`forebay jobs ls|show|logs`: what runs or ran, its state, and what its processes say."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JobId = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(help="Jobs that run and that ran.", no_args_is_help=True)
+    group = typer.Typer(help="Running and finished jobs.", no_args_is_help=True)
     group.command("ls")(ls)
     group.command("show")(show)
     group.command("logs")(logs)
@@ -48,7 +48,7 @@ def ls(
     pipeline: arguments.OnePipeline = None,
     line: arguments.OneLine = None,
     jobs_max: Annotated[
-        int, option("--jobs-max", help="Show at most so many.", min=1, max=10_000)
+        int, option("--jobs-max", help="Show at most this many.", min=1, max=10_000)
     ] = 20,
     output: Form = OutputFormat.TEXT,
 ) -> None:
@@ -104,8 +104,8 @@ def logs(
 ) -> None:
     """Show what the processes of a job have written.
 
-    The last lines of each process come first. With -f new lines of all of them follow as they are
-    written, until the job ends; Ctrl-C leaves the job as it is.
+    The last lines of each process come first. With -f, new lines of all processes follow as they
+    are written, until the job ends. Ctrl-C does not end the job.
     """
     found = _job(job)
     if not found.is_here:
@@ -183,7 +183,7 @@ class _Logs:
     def _nothing(self) -> str:
         there = ", ".join(sorted(path.stem for path in self._folder.glob("*.log")))
         if not there:
-            return f"job {self._job.job_id} has no logs any more: {self._folder}"
+            return f"job {self._job.job_id} no longer has logs: {self._folder}"
         return f"job {self._job.job_id} has no process {self._process!r}. It has: {there}"
 
 
@@ -199,7 +199,7 @@ def _job(text: str) -> StoredJob:
     """The job that a text names.
 
     Raises:
-        UsageError: when it is no id and no name, or when there is no such job.
+        UsageError: when it is neither an id nor a name, or when there is no such job.
     """
     from forebay.executors.job.stored_jobs import newest_jobs, stored_job
     from forebay.home.format import open_home
@@ -210,7 +210,7 @@ def _job(text: str) -> StoredJob:
         return stored_job(home, text)
     found, _ = newest_jobs(home, text, None, 1)
     if not found:
-        raise UsageError(f"no job of a pipeline {text!r} below {home.root} (see `forebay jobs ls`)")
+        raise UsageError(f"pipeline {text!r} has no job in {home.root} (see `forebay jobs ls`)")
     return found[0]
 
 

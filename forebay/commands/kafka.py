@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.commands.own_home import closed_home
 from forebay.home.paths import Home
@@ -29,21 +30,24 @@ def register(app: typer.Typer) -> None:
 def start(output: Form = OutputFormat.TEXT) -> None:
     """Start the broker and wait until it serves.
 
-    One that runs is kept.
+    A running broker is kept.
 
-    With KAFKA_BOOTSTRAP=host:port that broker is only checked.
+    With KAFKA_BOOTSTRAP=host:port, none is started: that broker is checked.
     """
     from forebay.embedded.kafka.broker import BOOTSTRAP_NAME
 
     if not os.environ.get(BOOTSTRAP_NAME):  # otherwise nothing is kept here
         closed_home()
-    _show(_broker().start(), output)
+    with working("starting the broker"):
+        found = _broker().start()
+    _show(found, output)
 
 
 def stop(output: Form = OutputFormat.TEXT) -> None:
     """Stop the broker. Its topics and records stay."""
     broker = _broker()
-    stopped = broker.stop()
+    with working("stopping the broker"):
+        stopped = broker.stop()
     shown = Output(output)
     if shown.is_json:
         shown.json({"stopped": stopped, **_facts(broker.status())})

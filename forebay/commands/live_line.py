@@ -6,8 +6,12 @@ person sees that the command works while it imports, waits or trains a long step
 
 from __future__ import annotations
 
+import io
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -56,11 +60,12 @@ class LiveLine:
         return columns() - 1 if self.live else None  # the cursor needs a place too
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """A line that stays; on a terminal, what is being done is drawn below it again."""
         with self._lock:
             shown = fitted(printable(text), self._stream)
             self._write((_CLEAR if self._text and self.live else "") + shown + "\n")
-            self._text = ""
+            if not self.live:
+                self._text = ""
 
     def doing(self, text: str) -> None:
         """What is done from now on; it stays where nothing can be drawn over."""
@@ -102,3 +107,37 @@ class LiveLine:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+@contextmanager
+def working(text: str) -> Iterator[LiveLine]:
+    """Show on a terminal what a command does until it has something to print.
+
+    The line is on standard error. What others write there meanwhile goes above it.
+
+    Yields:
+        The line, for notes and for what is done next. Elsewhere than on a terminal only these
+        are written.
+    """
+    with LiveLine(sys.stderr, live=sys.stderr.isatty()) as line:
+        if not line.live:
+            yield line
+            return
+        line.doing(text)
+        with redirect_stderr(_Above(line)):
+            yield line
+
+
+class _Above(io.TextIOBase):
+    """Standard error while a line is drawn there: each whole line that is written stays."""
+
+    def __init__(self, line: LiveLine) -> None:
+        self._line = line
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Keep a line that has not ended yet."""
+        *whole, self._begun = (self._begun + text).split("\n")
+        for each in whole:
+            self._line.say(each)
+        return len(text)

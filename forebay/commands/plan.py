@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, note
+from forebay.commands.live_line import working
+from forebay.commands.output import Form, Output, OutputFormat, counted, note
 from forebay.commands.own_home import closed_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
+    from forebay.commands.live_line import LiveLine
+    from forebay.datatasks.planning import PlanReport
     from forebay.datatasks.plans import WindowPlan
 
 PARTITIONS_SHOWN_MAX = 8
@@ -39,8 +43,27 @@ def plan(
 
     A later run uses them.
 
-    Trained windows are compared with their data too, and a note says where it changed.
+    Trained windows are compared with their data too, and a note says if it changed.
     """
+    with working(f"planning pipeline {pipeline}") as seen:
+        report = _plan(config, pipeline, line, first, last, seen)
+    shown = Output(output)
+    rows = [row for plan in report.plans for row in _rows(plan)]
+    columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
+    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns, _BELOW)
+    for text in report.notes:
+        note(f"note: {text}")
+    if not shown.is_json:
+        shown.line()
+        shown.line(
+            f"{counted(len(report.plans), 'window')}, {report.reused} of them planned before, "
+            f"{counted(report.storage_calls, 'storage call')}"
+        )
+
+
+def _plan(
+    config: Path, pipeline: str, line: str, first: str, last: str, seen: LiveLine
+) -> PlanReport:
     from forebay.config.load import load_project
     from forebay.datatasks.ledger import Ledger
     from forebay.datatasks.planning import plan_windows
@@ -52,7 +75,7 @@ def plan(
     spec = project.pipeline(pipeline)
     home = closed_home(open_home())
     start_arrow(project.source(name).kind for name in spec.source_names)
-    report = plan_windows(
+    return plan_windows(
         project.root,
         spec,
         project.sources,
@@ -62,20 +85,8 @@ def plan(
         reprocess=False,
         clock=lambda: datetime.now(UTC),
         check_trained=True,
-        waiting=note,
+        waiting=seen.say,
     )
-    shown = Output(output)
-    rows = [row for plan in report.plans for row in _rows(plan)]
-    columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
-    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns, _BELOW)
-    for text in report.notes:
-        note(f"note: {text}")
-    if not shown.is_json:
-        shown.line()
-        shown.line(
-            f"{len(report.plans)} windows, {report.reused} of them planned before, "
-            f"{report.storage_calls} storage calls"
-        )
 
 
 def _rows(plan: WindowPlan) -> list[dict[str, object]]:

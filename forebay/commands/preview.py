@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, instant, option
 from forebay.errors import NotReadyError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from forebay.config.sources import SourceSpec
     from forebay.datatasks.sources.common.base import Description, Source
 
@@ -35,18 +38,10 @@ def preview(
 ) -> None:
     """Show a source's schema, partitions and first rows.
 
-    The stored schema stands beside the declared one, with the age of the newest rows.
+    The stored schema is shown beside the declared one, with the age of the newest rows.
     """
-    from forebay.config.load import load_project
-    from forebay.datatasks.open_source import open_source
-
-    project = load_project(config)
-    spec = project.source(source).model_copy(update={"bad_rows": "dead_letter"})
-    with closing(open_source(spec, project.root)) as opened:
-        found = opened.describe()
-        wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
-        # Rows can be shown only where declaration and storage agree.
-        read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
+    with working(f"reading source {source}"):
+        spec, found, wrong, read = _read(config, source, rows)
     shown = Output(output)
     facts = _facts(spec, found, wrong, *read)
     if shown.is_json:
@@ -55,6 +50,23 @@ def preview(
         _print(shown, facts)
     if found.empty_reason:
         raise NotReadyError(f"source {source!r}: {found.empty_reason}")
+
+
+def _read(
+    config: Path, name: str, rows: int
+) -> tuple[SourceSpec, Description, list[str], tuple[list[dict[str, Any]], list[str]]]:
+    """The source, what its storage says, what is wrong, and the first rows with dead ones."""
+    from forebay.config.load import load_project
+    from forebay.datatasks.open_source import open_source
+
+    project = load_project(config)
+    spec = project.source(name).model_copy(update={"bad_rows": "dead_letter"})
+    with closing(open_source(spec, project.root)) as opened:
+        found = opened.describe()
+        wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
+        # Rows can be shown only where declaration and storage agree.
+        read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
+    return spec, found, wrong, read
 
 
 def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:

@@ -1,4 +1,4 @@
-"""`forebay report`: what trained windows came to, as text and as one HTML file."""
+"""`forebay report`: the results of trained windows, as text and as one HTML file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.system.redaction import redacted
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 HtmlFile = Annotated[
     Path | None,
-    option("--html", help="Where the page goes (default: beside the summary).", metavar="FILE"),
+    option("--html", help="Where to write the page (default: beside the summary).", metavar="FILE"),
 ]
 
 
@@ -47,29 +48,35 @@ def report(
 
     The HTML file needs no network.
 
-    Whoever trained them: `forebay run` or Airflow.
+    It shows windows of `forebay run` and of Airflow alike.
     """
-    from rich.console import Console
+    with working("reading results"):
+        from rich.console import Console
 
-    from forebay.report.facts import read_facts
-    from forebay.report.html import render_html
-    from forebay.report.text import print_report
-    from forebay.system.files import writing
+        from forebay.report.facts import read_facts
+        from forebay.report.text import print_report
 
-    if first or last:
-        facts, source = _of_range(config, subject, first, last, line)
-    else:
-        source = Path(subject)
-        facts = read_facts(source)
-    page = html or source.with_suffix(".html")
-    with writing(page):
-        page.write_text(redacted(render_html(facts)))
+        if first or last:
+            facts, source = _of_range(config, subject, first, last, line)
+        else:
+            source = Path(subject)
+            facts = read_facts(source)
+        page = html or source.with_suffix(".html")
+        _write_page(page, facts)
     out = Output(output)
     if out.is_json:
         out.json({"html": str(page), **asdict(facts)})
     else:
         print_report(facts, Console())
         out.line(f"report  {page}")
+
+
+def _write_page(page: Path, facts: Facts) -> None:
+    from forebay.report.html import render_html
+    from forebay.system.files import writing
+
+    with writing(page):
+        page.write_text(redacted(render_html(facts)))
 
 
 def _changes(target: LineTarget, keys: list[str]) -> list[str]:

@@ -18,6 +18,7 @@ from forebay.commands.output import (
     Form,
     Output,
     OutputFormat,
+    counted,
     is_terminal,
     note,
     option,
@@ -54,7 +55,7 @@ def run(
 ) -> None:
     """Train the windows of a range that are not trained yet.
 
-    Each window continues the model of the window before it. Ctrl-C ends this command alone: the job
+    Each window continues the model of the window before it. Ctrl-C ends only this command: the job
     continues in the background, and the same command follows it again.
     """
     stream = sys.stderr if output is OutputFormat.JSON else sys.stdout
@@ -132,8 +133,8 @@ class _Seen:
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)
         self._shown.say(
-            f"planned {_count(len(report.plans), 'window')} with "
-            f"{_count(report.storage_calls, 'storage call')}; "
+            f"planned {counted(len(report.plans), 'window')} with "
+            f"{counted(report.storage_calls, 'storage call')}; "
             f"{len(todo)} to train, {reused} reused (trained before)"
         )
         for text in report.notes:
@@ -167,10 +168,6 @@ class _Seen:
             note(f"its logs:     forebay jobs logs -f {self._job_id}")
             note(f"to end it:    {self._cancel}")
             note("              (a later run continues from its newest checkpoint)")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, option, refuse_renamed
 from forebay.errors import UsageError
 
@@ -43,13 +44,14 @@ def score(
         refuse_renamed(
             "FOREBAY_ROWS", _ROWS, "how many rows `preview` shows", lambda it: not it.isdigit()
         )
-    # Imported here: it pulls numpy, which `forebay --help` does not need.
-    from forebay.mixture.serving.scoring import ServedModel
-    from forebay.mixture.tensorflow_start import LOG_LEVEL
+    with working("loading the model: it takes TensorFlow"):
+        # Imported here: it pulls numpy, which `forebay --help` does not need.
+        from forebay.mixture.serving.scoring import ServedModel
+        from forebay.mixture.tensorflow_start import LOG_LEVEL
 
-    if getattr(context.obj, "debug", False):
-        os.environ.setdefault(LOG_LEVEL, "0")
-    scored = ServedModel(model).score(_rows(row, rows))
+        if getattr(context.obj, "debug", False):
+            os.environ.setdefault(LOG_LEVEL, "0")
+        scored = ServedModel(model).score(_rows(row, rows))
     Output(output).table(scored, list(scored[0]) if scored else ["score"])
 
 
@@ -68,7 +70,7 @@ def _object(text: str, place: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{place}: no JSON: {error}") from error
+        raise UsageError(f"{place}: not JSON: {error}") from error
     if not isinstance(value, dict):
         raise UsageError(f"{place}: a row is a JSON object, not {type(value).__name__}")
     return value

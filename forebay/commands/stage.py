@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import note, option
+from forebay.commands.output import counted, note, option
 from forebay.commands.own_home import closed_home
 from forebay.errors import UsageError
 from forebay.system.instants import INSTANT_FORMAT
@@ -33,14 +33,14 @@ AskedBy = Annotated[
         callback=arguments.one_line,
     ),
 ]
-Again = Annotated[bool, option("--again", help="Do a trained window again.")]
+Again = Annotated[bool, option("--again", help="Train a trained window again.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command and its stages."""
     stages = typer.Typer(
         name="stage",
-        help="Do one stage of a window, as tasks in Airflow do.",
+        help="Run one stage of a window, as tasks in Airflow do.",
         no_args_is_help=True,
     )
     for stage in (timer, source, sink, submit, evaluate, publish):
@@ -55,7 +55,7 @@ def timer(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Say whether the window has to be done."""
+    """Say whether the window has to be trained."""
     from forebay.executors.stages.plan import time_window
 
     result = time_window(_target(config, pipeline, line, window), again=again)
@@ -74,17 +74,17 @@ def source(
     ] = "[]",
     since: Annotated[
         datetime | None,
-        option("--since", help="Older listings are another run's.", formats=[INSTANT_FORMAT]),
+        option("--since", help="Ignore listings older than this.", formats=[INSTANT_FORMAT]),
     ] = None,
     ready: Annotated[
-        bool, option("--ready", help="Only look whether the data is complete.")
+        bool, option("--ready", help="Only check whether the data is complete.")
     ] = False,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """List the data tasks of one source.
 
-    One scan lists those of other windows too that wait for theirs.
+    The same scan lists those of other windows that wait.
     """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.source import SourceStage
@@ -95,8 +95,9 @@ def source(
     stage = SourceStage(target, source, lambda: datetime.now(UTC), made)
     act = stage.is_ready if ready else stage.list_window
     result = act(asked_by, _requested_windows(waiting))
-    rows = "an unknown number of" if result.rows is None else f"{result.rows:,}"
-    found = f"{rows} rows in {result.tasks:,} tasks ({result.storage_calls} storage calls now)"
+    rows = "an unknown number of rows" if result.rows is None else counted(result.rows, "row")
+    calls = counted(result.storage_calls, "storage call")
+    found = f"{rows} in {counted(result.tasks, 'task')} ({calls} now)"
     if result.state == "waiting":
         state = f"waiting: {result.reason}"
     elif ready:
@@ -134,7 +135,7 @@ def submit(
         str,
         option(
             "--claim",
-            help="Whoever comes with the same text re-attaches.",
+            help="A call with the same text attaches to the same job.",
             callback=arguments.one_line,
         ),
     ],
@@ -144,14 +145,14 @@ def submit(
     again: Again = False,
     run: Annotated[
         str | None,
-        option("--run", help="Of a scheduler; it owns the job.", callback=arguments.one_line),
+        option("--run", help="A scheduler's run, which owns the job.", callback=arguments.one_line),
     ] = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Submit the job that trains the window.
 
-    It attaches to a job that runs already; before the window's turn it says what it waits for.
+    It attaches to a job that already runs; before the window's turn it says what it waits for.
     """
     from forebay.executors.stages.submit import submit_window
     from forebay.executors.stages.turn import PreviousRun
@@ -172,7 +173,7 @@ def evaluate(
 ) -> None:
     """Compare rows of the window, and measure its models.
 
-    The rows that were planned, served and trained have to agree.
+    The rows that were planned, served and trained must agree.
     """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.evaluate import evaluate_window
@@ -191,7 +192,7 @@ def publish(
 ) -> None:
     """Let the window's model serve.
 
-    Only if the pipeline says so and no later one serves.
+    Only if the pipeline says so and no later window's model serves.
     """
     from forebay.executors.stages.publish import publish_window
 

@@ -1,4 +1,4 @@
-"""`forebay status`: how the Airflow of this home stands."""
+"""`forebay status`: the state of this home's Airflow."""
 
 from __future__ import annotations
 

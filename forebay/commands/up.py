@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import LiveLine, working
 from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
 from forebay.commands.own_home import closed_home
 from forebay.errors import InfrastructureError, UsageError
@@ -39,14 +40,14 @@ def up(
 ) -> None:
     """Start Airflow and its database, or find them running.
 
-    They run until `forebay down`. Every pipeline below the configuration folder becomes a DAG,
-    and so does one that is added later.
+    They run until `forebay down`. Every pipeline in the configuration folder becomes a DAG,
+    and so does every one that is added later.
     """
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.secret_files import new_password as make_password
 
     if not config.is_dir():
-        raise UsageError(f"{config} is no folder: name the one with pipelines/ with --config")
+        raise UsageError(f"{config} is not a folder: give the one that has pipelines/ as --config")
     embedded = Embedded(closed_home(open_home()), [config], _deadline(component_deadline))
     before = embedded.state()
     was_running = before is not None and not before.over
@@ -57,7 +58,8 @@ def up(
     if new_password and not first:
         make_password(embedded.layout)
     try:
-        endpoint = embedded.start(progress=_tell)
+        with working("starting Airflow and its database") as line:
+            endpoint = embedded.start(progress=lambda part: _tell(line, part))
     except BaseException:
         if first:  # nobody has seen it: the next start shows a new one
             embedded.layout.passwords.unlink(missing_ok=True)
@@ -92,9 +94,9 @@ def _deadline(text: str | None) -> timedelta | None:
     return found
 
 
-def _tell(doing: str) -> None:
-    if doing:
-        note(f"starting: {doing}")
+def _tell(line: LiveLine, part: str) -> None:
+    if part:
+        line.doing(f"starting: {part}")
 
 
 def _refuse_unfit_machine(layout: Layout) -> None:
@@ -125,4 +127,4 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
             "(`forebay up --new-password` makes a new one)"
         )
     if is_terminal():
-        shown.line("`forebay status` shows how it stands, `forebay down` ends it")
+        shown.line("`forebay status` shows its state, `forebay down` stops it")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat
 
 _LAGS_SHOWN = 16
@@ -25,16 +26,16 @@ def why(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Say why a window is not done, and what to do next."""
-    from forebay.datatasks.window_range import parse_window_or_warm_start
-    from forebay.executors.arrow_start import start_arrow
-    from forebay.executors.stages.target import LineTarget
-    from forebay.executors.stages.why import why_window
+    with working(f"looking at window {window}"):
+        from forebay.datatasks.window_range import parse_window_or_warm_start
+        from forebay.executors.arrow_start import start_arrow
+        from forebay.executors.stages.target import LineTarget
+        from forebay.executors.stages.why import why_window
 
-    target = LineTarget.load(config, pipeline, line)
-    start_arrow(target.kinds)
-    found = why_window(
-        target.at(parse_window_or_warm_start(target.pipeline, window)), lambda: datetime.now(UTC)
-    )
+        target = LineTarget.load(config, pipeline, line)
+        start_arrow(target.kinds)
+        asked = target.at(parse_window_or_warm_start(target.pipeline, window))
+        found = why_window(asked, lambda: datetime.now(UTC))
     shown = Output(output)
     if shown.is_json:
         shown.json(found.model_dump())

@@ -61,7 +61,7 @@ class Backfill:
                     raise InfrastructureError(message) from error
             time.sleep(_WAIT_SECONDS)
         if found["is_paused"]:
-            self.say(f"airflow  DAG {self.dag_id} was paused: it goes on")
+            self.say(f"airflow  DAG {self.dag_id} was paused: it is resumed")
             self.api.pause(self.dag_id, False)  # noqa: FBT003 - named as in Airflow's API
 
     def create(self) -> None:
@@ -76,7 +76,7 @@ class Backfill:
         try:
             made = self.api.create_backfill(self.dag_id, first.start, last.start)
         except ConflictError:
-            self.say("airflow  a backfill of before goes on")
+            self.say("airflow  an earlier backfill continues")
             return
         missing = sum(window.key not in before for window in self.windows)
         self.say(f"airflow  backfill {made['id']}: {asked}; {missing} runs were missing")
@@ -102,7 +102,7 @@ class Backfill:
                 return
             if looked > deadline:
                 raise InfrastructureError(
-                    f"{len(views) - done} of {len(views)} windows are not done in time"
+                    f"{len(views) - done} of {len(views)} windows were not done in time"
                 )
             while time.monotonic() < looked + POLL_SECONDS:
                 self.between()

@@ -31,7 +31,7 @@ def build_once(
 ) -> tuple[T, bool]:
     """Build into an empty folder, or find there what was; and whether it was found.
 
-    The marker is written last, so what an interrupted run left is built anew.
+    The marker is written last, so what an interrupted run left is built again.
 
     Args:
         folder: whose content is this data's alone.

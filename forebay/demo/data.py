@@ -27,7 +27,7 @@ REVISION = 1
 
 @dataclass(frozen=True)
 class Built:
-    """What lies in the data folder: rows by source, and how many flights never arrived.
+    """What is in the data folder: rows by source, and how many flights never arrived.
 
     dataset_*: the same figures of the whole data set, of which the demo stores a part.
     """

@@ -21,7 +21,7 @@ class RunningJob:
 
 
 def unfinished_jobs(home: Home, pipeline: str) -> list[Path]:
-    """Folders of jobs that were submitted and have not come to an end."""
+    """Folders of jobs that were submitted and have not end."""
     return [job.folder.path for job in jobs_of(home, pipeline, unended=True)]
 
 

@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.1
 def require_nobody_left(home: Home, *, airflow: bool) -> None:
     """See that all processes of jobs have ended, and those of Airflow where it went down.
 
-    A broker that the demo started goes last, behind this.
+    A broker that the demo started goes last, after this.
 
     Raises:
         InfrastructureError: when one is still there after a few seconds.

@@ -53,7 +53,7 @@ class Shown:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show(self, views: Sequence[WindowView], footer: str, *, last: bool = False) -> None:
-        """Show the newest states. `last`: nothing comes behind it, so nothing is left out."""
+        """Show the newest states. `last`: nothing comes after it, so nothing is left out."""
         if self._live is not None:
             self._live.update(Group(_table(views, self._metric), Text(footer)), refresh=True)
             return

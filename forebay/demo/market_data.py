@@ -26,7 +26,7 @@ _LOG_US = _HOUR_US // 4  # a segment of the log holds what was published in a qu
 
 @dataclass(frozen=True)
 class Generated:
-    """What lies in the market's folder."""
+    """What is in the market's folder."""
 
     content: str
     events: int

@@ -64,7 +64,7 @@ class Settings:
 
     @property
     def folder(self) -> Path:
-        """Where the demo's own files lie."""
+        """Where the demo's own files are."""
         return self.home.root / "demo"
 
     @property
@@ -79,7 +79,7 @@ class Settings:
 
     @property
     def summary(self) -> Path:
-        """The run's summary; the report lies beside it."""
+        """The run's summary; the report is beside it."""
         return self.folder / "summary.json"
 
     @property

@@ -1,4 +1,4 @@
-"""What the demo plays: data, broker, windows, kills, a count of its own, reports."""
+"""What the demo does: data, broker, windows, kills, a count of its own, reports."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Demo:
         """
         started = time.monotonic()
         settings = self.settings
-        say(f"demo  {settings.words}; everything it keeps lies in {settings.home.root}")
+        say(f"demo  {settings.words}; everything it keeps is in {settings.home.root}")
         if settings.kill:
             self._forget_models()
         with self._phase("data"):
@@ -156,7 +156,9 @@ class Demo:
         lost, repeated = lost_and_repeated(summary, stored)
         struck = kills.struck if kills else []
         if kills and len(struck) < len(SCENES):
-            raise InfrastructureError(f"the windows were done before all kills: {struck}")
+            raise InfrastructureError(
+                f"the windows were done before all processes were killed: {struck}"
+            )
         return (f"{len(struck)} kills, " if kills else "") + (
             f"{lost} rows lost, {repeated} repeated (checked in the model)"
         )
@@ -165,7 +167,7 @@ class Demo:
         """Commands to type, the last lines but a few."""
         say(f"next  score a row: {score_command(summary['model'])}")
         broken = check_command(self.settings.folder / "broken")
-        say(f"next  see what is said about three mistakes: {broken}")
+        say(f"next  see what Forebay says about three mistakes: {broken}")
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Ctrl-C, `kill` and a closed terminal: each ends the demo in good order, at any time."""
+"""Ctrl-C, `kill` and a closed terminal: each ends the demo cleanly, at any time."""
 
 from __future__ import annotations
 

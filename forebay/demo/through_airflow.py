@@ -36,7 +36,7 @@ START_SECONDS = 240.0
 
 
 class ThroughAirflow:
-    """An embedded Airflow for as long as the demo goes on; one that ran before stays."""
+    """An embedded Airflow for as long as the demo runs; one that ran before stays."""
 
     def __init__(
         self, settings: Settings, config: Path, environ: Mapping[str, str], deadline: float
@@ -44,7 +44,7 @@ class ThroughAirflow:
         """Nothing is started yet.
 
         Args:
-            settings: where state lies.
+            settings: where state is.
             config: the folder with the YAML.
             environ: what Airflow's tasks get.
             deadline: of all windows, in monotonic seconds.
@@ -126,7 +126,7 @@ class ThroughAirflow:
     def stop(self) -> None:
         """End Airflow and all jobs that its tasks started."""
         if not self.ends_airflow:
-            say("airflow  it ran before this demo and goes on: `forebay down` ends it")
+            say("airflow  it ran before this demo and stays up: `forebay down` ends it")
         elif self._embedded.state() is not None:
-            say("airflow  going down")
+            say("airflow  stopping")
             self._embedded.stop()

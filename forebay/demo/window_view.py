@@ -40,7 +40,7 @@ class WindowView:
 
     @property
     def doing(self) -> str:
-        """Where the window stands, in one or two words."""
+        """The state of the window, in one or two words."""
         if self.run == "success":
             return "done"
         if self.run in {"", "queued"}:
@@ -104,7 +104,7 @@ def _sources(count: int) -> str:
 
 
 def _place(task: str) -> float:
-    """Where a task stands in the DAG: sources come right behind the timer."""
+    """Where a task is in the DAG: sources come right after the timer."""
     if task.startswith(_SOURCES):
         return 0.5
     return _TASKS.index(task) if task in _TASKS else len(_TASKS)

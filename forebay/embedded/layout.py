@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def state(self) -> Path:
-        """How the components stand, written by the keeper."""
+        """The state of the components, written by the keeper."""
         return self.root / "endpoint.json"
 
     @property

@@ -1,4 +1,4 @@
-"""Logs of bounded size, of processes that never open them anew."""
+"""Logs of bounded size, of processes that never reopen them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ComponentStatus(Message):
 class ClusterStatus(Message):
     """All components.
 
-    state: `lost` is written by nobody: the keeper died without a word.
+    state: `lost` is written by nobody: the keeper died silently.
     component_deadline_seconds: for so long a component may show no sign of life.
     doing: what a start waits for; empty once it is up.
     error: why it failed.

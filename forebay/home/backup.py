@@ -40,7 +40,7 @@ _ROUNDS_MAX = 20
 class BackedUp(NamedTuple):
     """names: how many the copy's database has. lost: why some of them are not in its store.
 
-    store_copied: False where the store is a bucket, which the copy goes on using.
+    store_copied: False where the store is a bucket, which the copy keeps using.
     """
 
     names: int
@@ -67,7 +67,7 @@ def back_up(home: Home, target: Path) -> BackedUp:
         )
     marker = read_marker(home)
     if marker is None:
-        raise UsageError(f"{home.root} is no home yet: there is nothing to copy")
+        raise UsageError(f"{home.root} is not a home yet: there is nothing to copy")
     root = store.root if isinstance(store, FolderStore) else None
     # A store that is copied from elsewhere stays the home's own: the copy is another home.
     copied_id = uuid.uuid4().hex if root and os.environ.get(STORE_NAME) else marker.id
@@ -137,9 +137,9 @@ def _page(table: Table, after: str, rows: Connection) -> list[Stored]:
 
 
 def _require_free(target: Path, homes: list[Path]) -> None:
-    """Refuse a target that is no new folder of its own."""
+    """Refuse a target that is not a new folder of its own."""
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise UsageError(f"{target} is there and not empty: name a new folder for the copy")
+        raise UsageError(f"{target} exists and is not empty: name a new folder for the copy")
     for root in homes:
         if target.resolve().is_relative_to(root.resolve()):
             raise UsageError(f"{target} is inside {root}: name a folder outside for the copy")

@@ -77,7 +77,7 @@ class Database(ABC):
 
         Raises:
             ConfigError: see `check`.
-            InfrastructureError: when it cannot be stored; nothing of it is then.
+            InfrastructureError: when it cannot be stored; then nothing of it is stored.
         """
 
     @abstractmethod
@@ -97,7 +97,7 @@ def database_of(home: Home) -> Database:
     """The database of a home; the same object at every call in a process.
 
     Raises:
-        ConfigError: when FOREBAY_DATABASE is no address of a database that is supported.
+        ConfigError: when FOREBAY_DATABASE is not an address of a database that is supported.
         MissingExtraError: when its driver is not installed.
     """
     address = "" if home.alone else os.environ.get(DATABASE_NAME, "")

@@ -54,7 +54,7 @@ class Garbage:
 def collect(home: Home, *, dry_run: bool = False) -> Garbage:
     """Remove what no row names, and what dead writers left.
 
-    Called again after a kill it goes on. With `dry_run` nothing is changed.
+    Called again after a kill it continues. With `dry_run` nothing is changed.
 
     Raises:
         ConfigError: when it is another home's store.
@@ -105,7 +105,7 @@ def require_unburied(connection: Connection, names: Sequence[str]) -> None:
     if buried is not None:
         raise InfrastructureError(
             f"{buried} was removed from the store before anything named it (forebay gc): "
-            "try again, it is stored anew"
+            "try again, it is stored again"
         )
 
 

@@ -1,6 +1,6 @@
 """Is a home whole? What its rows name is read from the store, and rows are compared with rows.
 
-Reads page by page, beside whatever runs: what is removed meanwhile is no fault.
+Reads page by page, beside whatever runs: what is removed meanwhile is not a fault.
 """
 
 from __future__ import annotations

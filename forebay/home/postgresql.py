@@ -62,7 +62,7 @@ _CONNECT_ARGUMENTS = {
     "connect_timeout": _CONNECT_SECONDS,
     "application_name": "forebay",
     "options": " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items()),
-    # A server that vanished without a word is noticed within half a minute.
+    # A server that vanished silently is noticed within half a minute.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -84,7 +84,7 @@ class PostgresDatabase(Database):
         """Nothing is opened yet.
 
         Raises:
-            ConfigError: when it is no address.
+            ConfigError: when it is not an address.
             MissingExtraError: when this interpreter lacks the driver.
         """
         self._home = home
@@ -225,7 +225,7 @@ class PostgresDatabase(Database):
         first = (str(error.orig).strip().splitlines() or [""])[0]
         if error.connection_invalidated or _code(error) is None:
             return InfrastructureError(
-                f"{self._place()} cannot be reached ({first}): look after the server, or correct "
+                f"{self._place()} cannot be reached ({first}): check the server, or correct "
                 f"{DATABASE_NAME}, and run again"
             )
         return InfrastructureError(f"{self._place()} refused: {first}")
@@ -258,7 +258,7 @@ def _engine_of(address: str) -> Engine:
     except (ArgumentError, ValueError):
         # Without the cause: it may quote the password.
         raise ConfigError(
-            f"{DATABASE_NAME} is no address such as postgresql://USER:PASSWORD@HOST/DATABASE. "
+            f"{DATABASE_NAME} is not an address such as postgresql://USER:PASSWORD@HOST/DATABASE. "
             "In the password, write @ as %40, : as %3A and / as %2F"
         ) from None
     event.listen(engine, "do_connect", _connect)

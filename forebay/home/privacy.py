@@ -44,7 +44,7 @@ def make_home(home: Home) -> None:
 
 
 def require_folder(home: Home) -> None:
-    """Refuse a home that is no folder, or is below what is none. Nothing is made.
+    """Refuse a home that is not a folder, or is below what is none. Nothing is made.
 
     Raises:
         ConfigError: with the way out.
@@ -56,7 +56,7 @@ def require_folder(home: Home) -> None:
     if there.is_symlink():
         target = f"{there} is a link to {there.readlink()}, which is not there"
         raise ConfigError(f"{target}: make that folder, {ways_out}")
-    raise ConfigError(f"{there} is no folder: move it away, {ways_out}")
+    raise ConfigError(f"{there} is not a folder: move it away, {ways_out}")
 
 
 def close_home(home: Home) -> str:
@@ -66,7 +66,7 @@ def close_home(home: Home) -> str:
         What was changed, for people; empty where nothing was.
 
     Raises:
-        ConfigError: when it belongs to somebody else, or is no folder.
+        ConfigError: when it belongs to somebody else, or is not a folder.
         InfrastructureError: when its file system keeps no modes.
     """
     make_home(home)

@@ -34,7 +34,7 @@ REQUESTS_AT_ONCE = 8
 CUT_OFF = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError)
 _MISSING = frozenset({"404", "NoSuchKey"})
 _WAYS_OUT = {
-    "NoSuchBucket": f"make the bucket, or correct {STORE_NAME}",
+    "NoSuchBucket": f"create the bucket, or correct {STORE_NAME}",
     "SlowDown": "it is overloaded, run again",
     "ServiceUnavailable": "it is overloaded, run again",
     "503": "it is overloaded, run again",
@@ -88,7 +88,7 @@ def calling(place: str) -> Iterator[None]:
     except (BotoCoreError, ResponseParserError, RetriesExceededError) as error:
         reason = getattr(error, "last_exception", error)
         raise InfrastructureError(
-            f"{place} cannot be reached ({reason}): look after the server or the network, or "
+            f"{place} cannot be reached ({reason}): check the server and the network, or "
             f"correct {STORE_NAME}, and run again"
         ) from error
 
@@ -97,7 +97,7 @@ def refused(place: str, code: str, reason: str) -> DataError | InfrastructureErr
     """The error of a request that the server answered with an error code."""
     if code in _MISSING:
         return missing(place)
-    way_out = _WAYS_OUT.get(code, "look after the server, and run again")
+    way_out = _WAYS_OUT.get(code, "check the server, and run again")
     if code in {"401", "403"} or any(word in code for word in ("Access", "Signature", "Token")):
         way_out = f"give this user the right to read, write, list and delete: {_CREDENTIALS}"
     return InfrastructureError(f"{place}: the server refused ({code}: {reason}): {way_out}")

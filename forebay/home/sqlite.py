@@ -243,7 +243,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
 def _way_out(reason: str) -> str:
     ways = {
         "is full": "free some space and run again",
-        "disk I/O": "look after the disk and run again",
+        "disk I/O": "check the disk and run again",
         "readonly": "make the file and its folder writable for this user",
         "unable to open": "make the folder readable and writable for this user",
         "malformed": "restore it from a backup",

@@ -82,7 +82,7 @@ class Store(ABC):
             source: holds files and folders, and no links.
 
         Raises:
-            DataError: when the source is no folder, or holds something else.
+            DataError: when the source is not a folder, or holds something else.
         """
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Store(ABC):
         A tree disappears whole; a process that dies meanwhile leaves a leftover.
 
         Raises:
-            DataError: when something is no name of a store; nothing is removed then.
+            DataError: when something is not a name in a store; nothing is removed then.
         """
 
 

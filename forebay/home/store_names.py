@@ -74,7 +74,7 @@ def require_name(name: str) -> str:
     *folders, leaf = name.split("/")
     plain = all(_PLAIN.fullmatch(part) for part in (*folders, leaf))
     if not plain or not folders or not ends_name(leaf) or any(map(ends_name, folders)):
-        raise DataError(f"{name!r} is no name of a store: the row that names it is damaged")
+        raise DataError(f"{name!r} is not a name in a store: the row that names it is damaged")
     return name
 
 

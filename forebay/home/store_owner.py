@@ -20,7 +20,7 @@ def own_store(home: Home) -> Store:
     """The store of a home, for who stores something there or removes what no row names.
 
     Raises:
-        ConfigError: when it is another home's, or when there is no home yet.
+        ConfigError: when it is another home's, or when there is not a home yet.
         InfrastructureError: when the store cannot be reached.
     """
     address = "" if home.alone else os.environ.get(STORE_NAME, "")
@@ -35,7 +35,7 @@ def _require_own(root: str, address: str) -> None:  # noqa: ARG001 - asked once 
     marker, store = read_marker(home), store_of(home)
     if marker is None:
         raise ConfigError(
-            f"{root} is no home yet, and {STORE_NAME} names a store that may be another home's: "
+            f"{root} is not a home yet, and {STORE_NAME} names a store that may be another home's: "
             f"correct {ENVIRONMENT_NAME}, or plan something first"
         )
     if store.owner() is None:

@@ -93,7 +93,7 @@ plans = Table(
     _number("planned_at"),
     UniqueConstraint("window_id", "generation"),
 )
-# Up to which generation a line has forgotten a window: it plans and trains it anew.
+# Up to which generation a line has forgotten a window: it plans and trains it again.
 forgotten = Table(
     "forgotten",
     METADATA,

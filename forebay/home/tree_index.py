@@ -49,12 +49,12 @@ def list_tree(source: Path) -> Listed:
     """What is below a folder.
 
     Raises:
-        DataError: when it is no folder, or holds what no store can keep.
+        DataError: when it is not a folder, or holds what no store can keep.
     """
     folders: list[str] = []
     files: list[str] = []
     if not source.is_dir():
-        raise DataError(f"{source} is no folder: nothing is stored")
+        raise DataError(f"{source} is not a folder: nothing is stored")
     _list(source, "", folders, files)
     return Listed(folders=tuple(folders), files=tuple(files))
 
@@ -82,7 +82,7 @@ def _list(folder: Path, prefix: str, folders: list[str], files: list[str]) -> No
     for entry in entries:
         path = prefix + entry.name
         if not _is_text(entry.name):
-            raise DataError(f"{entry.path!r} has a name that is no UTF-8: rename it")
+            raise DataError(f"{entry.path!r} has a name that is not UTF-8: rename it")
         if entry.is_dir(follow_symlinks=False):
             folders.append(path)
             _list(folder / entry.name, f"{path}/", folders, files)

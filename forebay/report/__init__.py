@@ -1,4 +1,4 @@
-"""What a run came to, for people: made from the summary alone.
+"""The results of a run, for people: made from the summary alone.
 
 May not know home, ledger or model line: whatever it shows is in that file.
 """

@@ -32,7 +32,7 @@ _STYLE: Any = {  # a mapping of names that matplotlib types one by one
     "grid.alpha": 0.4,
     "grid.color": FAINT,
     "hatch.linewidth": 0.6,
-    "text.parse_math": False,  # a name with two $ in it is no formula
+    "text.parse_math": False,  # a name with two $ in it is not a formula
     "svg.fonttype": "none",  # letters stay letters: small, sharp, searchable
     "svg.hashsalt": "forebay",  # the same summary gives the same page
 }

@@ -34,9 +34,9 @@ class Series:
 class WindowFacts:
     """One window: rows by feed and by source, dead letters, AUCs by paradigm.
 
-    not_known: rows that were not learnt, as their label was not known in time; of several labels,
-    those that did not say this one. event: AUCs of its
-    events, scored when they happened, and `judged` of `events` so far; `partial`: more will be.
+    not_known: rows that were not trained on, as their label was not known in time; of several
+    labels, those that did not say this one. event: AUCs of its events, scored when they happened,
+    and `judged` of `events` so far; `partial`: more will be.
     """
 
     window: str
@@ -153,15 +153,17 @@ def read_facts(path: Path) -> Facts:
     """Read a summary that `forebay run … --summary FILE` wrote.
 
     Raises:
-        UsageError: when the file is missing or is no such summary.
+        UsageError: when the file is missing or is not such a summary.
     """
     try:
         return facts_of(json.loads(path.read_text()))
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
+        raise UsageError(
+            f"{path}: no such file; for windows of a pipeline add --from and --to"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise UsageError(
-            f"{path} is no summary of `forebay run … --summary FILE` ({error!r})"
+            f"{path} is not a summary of `forebay run … --summary FILE` ({error!r})"
         ) from error
 
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, Self
 # progress. `waiting` is for others who are watched themselves, or for a call with a deadline.
 ActivityState = Literal["working", "computing", "waiting"]
 
-# So long CPU time stands for progress: what computes for longer without a mark turns in circles.
+# So long CPU time stands for progress: what computes for longer without a mark runs in circles.
 COMPUTING_SECONDS_MAX = 3600.0
 # CPU seconds per second; threads that only beat and poll stay far below.
 _COMPUTING_SHARE = 0.05

@@ -35,7 +35,7 @@ _WAYS_OUT = {
     errno.EACCES: ": make it accessible for this user",
     errno.EPERM: ": make it accessible for this user",
     errno.EROFS: ": make the file system writable, or use another one",
-    errno.EIO: ": look after the disk and run again",
+    errno.EIO: ": check the disk and run again",
     errno.ENOLCK: ": use a file system with locks",
     errno.ENOSYS: ": use a file system with locks",
 }

@@ -18,7 +18,7 @@ LOOK_SECONDS = 1.0
 GRACE_SECONDS = 2.0
 # A process has this long at least until its first sign of life: it imports its libraries.
 STARTING_SECONDS = 60.0
-# A look that comes so long after the one before begins anew: the watcher itself stood still, and
+# A look that comes so long after the one before starts over: the watcher itself stood still, and
 # with it maybe the whole machine.
 _PAUSE_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)
@@ -107,7 +107,9 @@ class HangGuard:
         self._next_at = now + LOOK_SECONDS
         reason = self._watch.reason(self._signs.read(), now)
         if reason is not None:
-            _LOG.warning("%s hangs: %s; it is killed after its stacks", self._name, reason)
+            _LOG.warning(
+                "%s hangs: %s; its stacks are written, then it is killed", self._name, reason
+            )
             self.reason = f"hung: {reason}"
             self._next_at = now + GRACE_SECONDS
             process.signal(signal.SIGUSR1)

@@ -16,7 +16,7 @@ LINE_BYTES_MAX = 1 << 16
 class LogTail:
     """One log file that a process appends to. It need not be there yet.
 
-    A file that became shorter was written anew: it is read from its beginning.
+    A file that became shorter was rewritten: it is read from its beginning.
     """
 
     def __init__(self, path: Path) -> None:

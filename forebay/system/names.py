@@ -1,6 +1,6 @@
 """Names from outside that become parts of paths: plain ones, or an error that names them.
 
-Whoever turns a pipeline, a line, a window or a job id into a path asks here first, and so does
+Code that turns a pipeline, a line, a window or a job id into a path asks here first, and so does
 whoever takes a name from a command line, a file's name or a key of YAML.
 """
 
@@ -11,11 +11,9 @@ import re
 from forebay.errors import UsageError
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,62}$"
-NAME_RULE = "a name is a letter and up to 62 letters, digits, _ or -"
-WINDOW_KEY_RULE = (
-    "no window is written so: 2026-03-01 is one, or 2026-03-01T07 where windows are hours"
-)
-ONE_LINE_RULE = "write one line of 1 to 1,000 characters that can be printed"
+NAME_RULE = "a name is a letter followed by up to 62 letters, digits, _ or -"
+WINDOW_KEY_RULE = "not a window: write 2026-03-01, or 2026-03-01T07 where windows are hours"
+ONE_LINE_RULE = "write one line of 1 to 1,000 printable characters"
 # A folder's name and part of environments: no separators of paths, no leading dot.
 JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=@-]{0,199}$"
 _WINDOW_KEY = re.compile(r"[0-9][0-9A-Za-z_-]{0,23}")

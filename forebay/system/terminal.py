@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TextIO
 
 # Control characters but for tab and newline, those that turn the direction of writing, and what
-# stands for a byte that is no text in the name of a file.
+# stands for a byte that is not text in the name of a file.
 _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -17,7 +17,7 @@ from forebay.system.locks import FileLock, is_held, locked
 # Beside the trees of a folder: whoever lists trees skips hidden names.
 UNFINISHED_NAME, _REMOVED_NAME, _LOCK_NAME = ".unfinished", ".removed", ".trees.lock"
 _LOCK_SECONDS = 120.0
-_LEFT_SECONDS = 0.1  # whoever only looks whether the lock is held has it for microseconds
+_LEFT_SECONDS = 0.1  # whoever only checks whether the lock is held has it for microseconds
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 

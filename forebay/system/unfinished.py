@@ -1,7 +1,7 @@
 """Files that are being written: each under a name of its own, which its writer has locked.
 
 The kernel drops a lock (flock) when its holder dies, however it dies: what nobody has locked is a
-leftover. Whoever removes one holds its lock meanwhile, and a writer looks whether what it has made
+leftover. Whoever removes one holds its lock meanwhile, and a writer checks whether what it has made
 is still there once it has locked it: nobody removes what another one writes.
 """
 

@@ -32,7 +32,7 @@ COLUMNS: dict[str, ColumnType] = {
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows that are published together. Their event times lie in the hour of `published`.
+    """Rows that are published together. Their event times are in the hour of `published`.
 
     published: record timestamp or commit time for unbounded kinds.
     """

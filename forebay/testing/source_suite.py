@@ -374,7 +374,7 @@ class DamageSuite(SourceBase):
     def damage(self, place: Path) -> None:
         """Damage the row range that holds hour 0, whose 40 rows were published as one batch.
 
-        As a bad disk does: what is written anew is other content than the planned one.
+        As a bad disk does: what is rewritten is other content than the planned one.
         """
 
     def _planned(
@@ -444,7 +444,7 @@ class ChangeSuite(SourceBase):
         source.close()
 
     def test_nobody_gets_past_content_that_was_not_looked_at_again(self, tmp_path: Path) -> None:
-        """A reader that dies behind the last row of a file leaves nothing to be looked at."""
+        """A reader that dies after the last row of a file leaves nothing to be looked at."""
         source, task = self._planned_first(tmp_path)
         done = Position(0, 0)
         chunks = source.open(task, None, [NUMBER], 7)

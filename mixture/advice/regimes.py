@@ -1,6 +1,6 @@
 """The table of measured regimes that advice is taken from, in the form that a benchmark writes.
 
-`regimes.json` beside this module holds one `RegimeTable`. Whoever measures anew writes the whole
+`regimes.json` beside this module holds one `RegimeTable`. A new measurement writes the whole
 file with `RegimeTable.model_dump_json(indent=1)`; nothing else is read.
 """
 
@@ -111,7 +111,7 @@ def read_table(path: Path) -> RegimeTable:
     try:
         return RegimeTable.model_validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:
-        raise DataError(f"{path} is no table of measured regimes: {error}") from error
+        raise DataError(f"{path} is not a table of measured regimes: {error}") from error
 
 
 def difference_of(one: MeasuredVariant, other: MeasuredVariant) -> tuple[float, float | None]:

@@ -1,4 +1,4 @@
-"""Rows that are decoded and yet cannot be learnt from: which ones, and why."""
+"""Rows that are decoded and yet cannot be trained on: which ones, and why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forebay.mixture.kernels.codes import NUMBER_MAX
 
 NO_ID = "the event has no id"
 KNOWN_BEFORE = "its label was known before the event"
-# A minibatch holds so many rows, however large each is: of 1,024 these are half a gigabyte.
+# A minibatch holds that many rows, however large each is: of 1,024 these are half a gigabyte.
 LIST_ITEMS_MAX = 65_536
 
 
@@ -80,7 +80,7 @@ def check_lists(found: BadRows, lists: Mapping[str, pa.Array]) -> None:
         for row in np.flatnonzero(lengths > LIST_ITEMS_MAX).tolist():
             reason = (
                 f"feature {name!r} has {lengths[row]:,} items, and at most {LIST_ITEMS_MAX:,} of "
-                "one row are learnt from"
+                "one row are used"
             )
             found.reasons.setdefault(row, reason)
 

@@ -39,7 +39,7 @@ Labels = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Encoded:
-    """A batch in the served schema, and which of its rows are not to be learnt.
+    """A batch in the served schema, and which of its rows are not to be trained on.
 
     null_label: rows without a label. bad: other rows that cannot be learnt, and why. not_known:
     rows whose label was not known yet when the run's window ended; None where all were.

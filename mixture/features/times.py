@@ -13,7 +13,7 @@ Seconds = npt.NDArray[np.float32]
 
 
 def instants(values: pa.Array) -> Ints:
-    """Timestamps as microseconds since 1970 UTC; the smallest int64 where there is none."""
+    """Timestamps as microseconds since 1970 UTC; the smallest int64 where there is no time."""
     known = null_as_null(values, ColumnType.TIMESTAMP)
     return np.asarray(known.fill_null(INT_NULL).to_numpy(zero_copy_only=False), np.int64)
 

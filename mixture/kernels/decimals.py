@@ -60,7 +60,7 @@ def write_decimal(value: int, target: int) -> int:
     """Write a number's text at an address with room for 24 bytes; where the text is, its length.
 
     Returns:
-        start * 32 + length; `start` bytes behind the address.
+        start * 32 + length; `start` bytes after the address.
     """
     size = unsigned(value)
     if value < 0:

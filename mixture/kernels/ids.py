@@ -174,7 +174,7 @@ def _vocabulary_ids(
 
 @kernel
 def _joined(views: int, plan: int, row: int, scratch: int, room: int) -> int:
-    """Write the texts of a row's columns with U+001F between them behind the first 24 bytes.
+    """Write the texts of a row's columns with U+001F between them after the first 24 bytes.
 
     Returns:
         How long they are together; only what fits into `room` bytes was written.

@@ -113,7 +113,7 @@ def _processor() -> str:
 def _build() -> bytes:
     """In a process of its own: numba takes 100 MB and seconds, and is needed once."""
     command = [sys.executable, "-m", _BUILDER]
-    _LOG.info("compiling the kernels, once for this machine and version: some seconds")
+    _LOG.info("compiling the kernels, once for this machine and version; it takes some seconds")
     try:
         with waiting():
             ran = subprocess.run(

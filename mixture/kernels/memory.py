@@ -1,6 +1,6 @@
 """Memory by address, for compiled kernels: what numba has no words for.
 
-An address is an int64, a place counts values from there. Nothing here looks whether the memory is
+An address is an int64, a place counts values from there. Nothing here checks whether the memory is
 anybody's: whoever calls a kernel has proved its lengths (`mixture/kernels/arrow_columns.py`).
 """
 

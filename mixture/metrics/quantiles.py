@@ -11,7 +11,7 @@ _FEW = (12.7063, 4.3027, 3.1825, 2.7765, 2.5706, 2.4470, 2.3647, 2.3061, 2.2622)
 
 
 def student_quantile(degrees: float) -> float:
-    """The quantile for so many degrees of freedom, 1 or more; below 10 for the whole number below.
+    """The quantile for degrees of freedom from 1 on; below 10 for the whole number below.
 
     From 10 on by the expansion in powers of 1/degrees (Abramowitz and Stegun 1964, 26.7.5).
     """

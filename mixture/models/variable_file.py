@@ -17,7 +17,7 @@ class VariableFile:
 
     Some are resettable: they count and watch, and the model is the same without them. A file need
     not hold those, may hold some that are not wanted any more, and one of an earlier version may
-    hold for all sources together what is now kept for each: every source goes on from that.
+    hold for all sources together what is now kept for each: every source continues from that.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ def _items(kind: ColumnType, value: object) -> list[object]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list")
+        raise ValueError(f"{value!r} is not a list")
     return [_value(kind, item) for item in value]
 
 
@@ -96,7 +96,7 @@ def _value(kind: ColumnType, value: object) -> object:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not text")
     return value
 
 
@@ -108,7 +108,7 @@ def _bool(value: object) -> str:
 
 def _int(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{value!r} does not fit into 64 bits")
     return value
@@ -116,7 +116,7 @@ def _int(value: object) -> int:
 
 def _float(value: object) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return float(value)
 
 

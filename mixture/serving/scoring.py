@@ -29,7 +29,7 @@ class ServedModel:
         places = [directory, directory / "saved_model"]
         found = next((place for place in places if (place / FEATURES).is_file()), None)
         if found is None:
-            raise UsageError(f"{directory} holds no exported model ({FEATURES} is not there)")
+            raise UsageError(f"{directory} holds no exported model ({FEATURES} is missing)")
         try:
             self.features = ServedFeatures.model_validate_json((found / FEATURES).read_text())
         except ValidationError as error:

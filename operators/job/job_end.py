@@ -45,7 +45,7 @@ def not_cancelled(job_id: str, reason: str) -> str:
     pipeline, line = line_of(job_id)
     of_line = "" if line == DEFAULT_LINE else f" --line {line}"
     return (
-        f"job {job_id} may go on, it could not be cancelled ({reason}): "
+        f"job {job_id} may still run, since it could not be cancelled ({reason}): "
         f"`forebay cancel {pipeline}{of_line}` ends it"
     )
 
@@ -77,7 +77,7 @@ def trained_summary(
     """What a finished window holds, by the model's own sums.
 
     Raises:
-        InfrastructureError: when the job ended well and the window is not there.
+        InfrastructureError: when the job succeeded and the window is not there.
     """
     chain = ModelChain(home, pipeline, line)
     link = chain.link(window, generation)

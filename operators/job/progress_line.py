@@ -14,9 +14,9 @@ _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
 def progress_line(status: JobStatus, progress: Progress | None, now: float) -> str:
-    """Where the job stands.
+    """How far the job is.
 
-    A trainer that stands still reports nothing, and what it reported of its speed is true no more.
+    A trainer that is stuck reports nothing, and the speed that it last reported no longer holds.
 
     Args:
         status: of the job.

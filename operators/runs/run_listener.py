@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The two tasks that own a job, by name: this is imported by components that run no task.
 _OWNERS = frozenset({"DataExecutorsOperator", "TrainingExecutorsOperator"})
-# The scheduler does nothing else meanwhile; what takes longer goes on in a thread.
+# The scheduler does nothing else meanwhile; what takes longer continues in a thread.
 _ANSWER_SECONDS = 5.0
 _THREAD_NAME = "forebay-failed"
 _SUPERVISOR_SECONDS = 4.0
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 def on_dag_run_failed(dag_run: DagRun) -> None:
     """End the jobs that this run still owns, and wake the windows that wait for it.
 
-    Runs of other DAGs are none of our business.
+    Runs of other DAGs are ignored.
     """
     dag = dag_run.dag
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):
@@ -53,7 +53,7 @@ def _after_failure(dag_id: str, run_id: str) -> None:
         end_jobs_of(dag_id, run_id)
     except (ForebayError, OSError) as error:
         _LOG.error(
-            "jobs of run %s of %s may go on (%s): `forebay cancel` ends a pipeline's job",
+            "jobs of run %s of %s may still run (%s): `forebay cancel` ends a pipeline's job",
             run_id,
             dag_id,
             error,
@@ -64,7 +64,7 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
     """Cancel what the run owns. Each job's end is certain then.
 
     Raises:
-        ConfigError: when nothing says where Forebay's state lies.
+        ConfigError: when nothing says where Forebay's state is.
         InfrastructureError: when a supervisor does not answer.
     """
     from forebay.executors.job.handle import JobHandle
@@ -81,7 +81,7 @@ def wake_waiting_windows(dag_id: str) -> None:
     """Windows that wait for the failed one see it at once, not at their next look.
 
     Raises:
-        ConfigError: when nothing says where Forebay's state lies.
+        ConfigError: when nothing says where Forebay's state is.
         InfrastructureError: when it cannot be stored.
     """
     from forebay.operators.runs.run_failures import note_failure

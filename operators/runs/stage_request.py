@@ -1,4 +1,4 @@
-"""What a task of a run is asked for: which window, in which pass, for the how-many-eth time."""
+"""What a task of a run is asked for: which window, in which pass, and how often before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StageRequest:
 
     clear_number: how often anything in the run was cleared. clear_count: how often this task was;
     a retry leaves both. reprocess: the run's conf asks to do a trained window again. since: an
-    instant at which the run was there already; None where Airflow tells none.
+    instant at which the run was there already; None where Airflow does not say.
     """
 
     dag_id: str
@@ -98,8 +98,8 @@ def window_of(run: Any, grid: WindowGrid) -> Window:  # noqa: ANN401 - Airflow h
     """
     if run.logical_date is None or run.data_interval_start is None:
         raise UsageError(
-            "this run has no logical date, so it stands for no window: trigger it with one "
-            "(any instant of the window will do)"
+            "this run has no logical date, so it belongs to no window: trigger it with one (any "
+            "time within the window)"
         )
     start, end = run.data_interval_start, run.data_interval_end
     window = grid.at(start)
@@ -122,7 +122,7 @@ def reprocess_of(conf: Mapping[str, Any] | None) -> bool:
     value = given.pop(REPROCESS, False)
     if given:
         unknown = ", ".join(map(repr, sorted(given)))
-        raise UsageError(f'unknown conf key {unknown}: a run knows {{"{REPROCESS}": true}} only')
+        raise UsageError(f'unknown conf key {unknown}: a run accepts {{"{REPROCESS}": true}} only')
     if not isinstance(value, bool):
         raise UsageError(f"conf {REPROCESS} is {value!r}: write true or false")
     return value

@@ -60,7 +60,7 @@ def _left_by(task_id: str, context: Context) -> dict[str, Any]:
     left = context["ti"].xcom_pull(task_ids=task_id, default=None)
     if not isinstance(left, dict):
         raise UsageError(
-            f"the task {task_id} of this run left nothing to go on with: clear it with what "
-            "follows, or the whole run"
+            f"the task {task_id} of this run left no result: clear it and its downstream tasks, "
+            "or the whole run"
         )
     return left

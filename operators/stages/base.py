@@ -101,7 +101,7 @@ class StageOperator(BaseOperator):
 
     @property
     def home(self) -> Home:
-        """Where state lies."""
+        """Where state is."""
         return home()
 
     def command(self, request: StageRequest, *options: str) -> StageCommand:
@@ -158,7 +158,7 @@ class StageOperator(BaseOperator):
             self.refuse_killed()
 
     def refuse_killed(self) -> None:
-        """Go no further once the task has to end.
+        """Stop here once the task has to end.
 
         Raises:
             InfrastructureError: when it has.

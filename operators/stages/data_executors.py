@@ -47,7 +47,7 @@ class DataExecutorsOperator(JobOperator):
         return self._start(request, TurnWait(deadline=time.time() + self.turn_wait_seconds))
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Look whether it is the window's turn now."""
+        """Check whether it is the window's turn now."""
         with failing_as_airflow():
             wait = _Carried.model_validate(carried).wait.woken(event)
             return self._start(self.request(context), wait)
@@ -63,7 +63,7 @@ class DataExecutorsOperator(JobOperator):
         return self._hand_over(request, result)
 
     def _await_registered(self, handle: JobHandle) -> None:
-        """Wait until the data executors serve, or the job has come to its end already.
+        """Wait until the data executors serve, or the job has already ended.
 
         Raises:
             ForebayError: when the job failed.
@@ -76,7 +76,8 @@ class DataExecutorsOperator(JobOperator):
                 status.state == "running"
                 and executors_registered(handle.folder.path, self.executors)
             ):
-                self.log.info("%d data executors serve", self.executors)
+                serve = "executor serves" if self.executors == 1 else "executors serve"
+                self.log.info("%d data %s", self.executors, serve)
                 return
             raise_for_end(status, self.logs(handle))
             self.pause(_POLL_SECONDS)

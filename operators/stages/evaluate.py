@@ -30,7 +30,7 @@ class EvaluateOperator(StageOperator):
             self.log.warning("pipeline %s: %s", self.pipeline, warning)
         for source, rows in result.label_not_known.items():
             self.log.info(
-                "window %s: %s: %d rows not learnt, their label was not known in time",
+                "window %s: %s: %d rows not trained on, their label was not known in time",
                 result.window,
                 source,
                 rows,
@@ -38,7 +38,7 @@ class EvaluateOperator(StageOperator):
         for label, sources in result.labels_not_known.items():
             for source, rows in sources.items():
                 self.log.info(
-                    "window %s: %s: %d rows not learnt for label %s, null or not known in time",
+                    "window %s: %s: %d rows not trained on for label %s, null or not known in time",
                     result.window,
                     source,
                     rows,

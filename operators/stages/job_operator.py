@@ -146,7 +146,7 @@ class JobOperator(StageOperator):
         self, request: StageRequest, previous: PreviousWindow, wait: TurnWait, carried: Message
     ) -> NoReturn:
         seconds = min(wait.next_look, max(0.0, wait.seconds_left))
-        # While the window before has a turn to come, a line that is free is no news: each of ten
+        # While the window before has a turn to come, a free line is not news: each of ten
         # waiting windows would be woken by every job that ends.
         active = previous.state is PreviousRun.ACTIVE
         trigger = TurnTrigger(

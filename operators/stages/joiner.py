@@ -52,13 +52,14 @@ class JoinerOperator(StageOperator):
         told = context["ti"].xcom_pull(task_ids=self.sources[name], default=None)
         if told is None:
             raise InfrastructureError(
-                f"source {name} left no answer for window {request.window.key}: "
-                f"clear the task {self.sources[name]} and what follows"
+                f"source {name} left no result for window {request.window.key}: "
+                f"clear the task {self.sources[name]} and its downstream tasks"
             )
         result = SourceResult.model_validate(told)
         if result.window != request.window.key or result.state != "listed":
             raise InfrastructureError(
                 f"source {name} answered for window {result.window} ({result.state}) and not for "
-                f"{request.window.key}: clear the task {self.sources[name]} and what follows"
+                f"{request.window.key}: clear the task {self.sources[name]} and its downstream "
+                "tasks"
             )
         return result

@@ -117,5 +117,5 @@ class SourceOperator(StageOperator):
                 break
             kept.append(one)
         if kept:
-            self.log.info("%d other windows are asked for: one scan serves all", len(kept))
+            self.log.info("%d other windows wait for a plan too: one scan serves all", len(kept))
         return json.dumps(kept) if kept else ""

@@ -18,13 +18,12 @@ from forebay.operators.triggers.window_over import WindowOverTrigger
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-AGAIN = (
-    f"to do it again, clear this run, or trigger it with the conf {json.dumps({REPROCESS: True})}"
-)
+_CONF = json.dumps({REPROCESS: True})
+AGAIN = f"to train it again, clear this run, or trigger it with the conf {_CONF}"
 
 
 class TimerOperator(StageOperator):
-    """Waits for the end of the window and looks whether it was trained already.
+    """Waits for the end of the window and checks whether it was trained already.
 
     A window that is trained leaves nothing to do: the tasks after it are skipped, and the run ends
     green in seconds. A clear of the timer, or the conf `{"reprocess": true}`, asks for it again.

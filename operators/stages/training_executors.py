@@ -49,7 +49,7 @@ class TrainingExecutorsOperator(JobOperator):
 
     A retry attaches again, with a higher epoch; so does another run of the same window, and then
     both follow the one job to its end, while only the newest owner can end it. A job that was
-    lost, or that broke for reasons another attempt may cure, is submitted again and goes on from
+    lost, or that broke for reasons another attempt may cure, is submitted again and continues from
     its newest checkpoint. Cleared alone, without data_executors, the task trains the same data
     tasks as a new generation.
 
@@ -77,7 +77,10 @@ class TrainingExecutorsOperator(JobOperator):
             deadline=now + self.train_seconds,
         )
         if alone:
-            self.log.info("window %s: cleared alone, so it trains again", request.window.key)
+            self.log.info(
+                "window %s: this task alone was cleared, so the window is trained again",
+                request.window.key,
+            )
             return self._submit_and_follow(request, attempt)
         if not left.job_id:
             return self._summary(request, left.generation, None)
@@ -93,7 +96,7 @@ class TrainingExecutorsOperator(JobOperator):
         return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Look whether the line is free now."""
+        """Check whether the line is free now."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
             update = {"wait": attempt.wait.woken(event)}
@@ -126,7 +129,7 @@ class TrainingExecutorsOperator(JobOperator):
             "job_id": result.job_id,
             "epoch": result.epoch,
             "generation": result.generation,
-            # The wait for the line was no training.
+            # The wait for the line was not training.
             "deadline": time.time() + self.train_seconds,
         }
         return self._follow(request, attempt.model_copy(update=update), self._handle)
@@ -172,7 +175,7 @@ class TrainingExecutorsOperator(JobOperator):
             )
         self.refuse_killed()
         self.log.info(
-            "window %s: job %s was %s: it is submitted again and goes on from its checkpoint",
+            "window %s: job %s was %s: it is submitted again and continues from its checkpoint",
             request.window.key,
             status.job_id,
             status.state,

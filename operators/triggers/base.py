@@ -14,12 +14,12 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 # An event sooner than this after the defer meets the executor's report of the first half of the
 # task, which a busy scheduler then takes for the end of the second, and fails it (Airflow 3.3).
 QUIET_SECONDS = 15.0
-# Airflow's own limit of a deferral ends it without a word: ours comes this much earlier.
+# Airflow's own limit of a deferral ends it silently: ours comes this much earlier.
 _MARGIN = timedelta(minutes=10)
 
 
 def defer_timeout(seconds: float) -> timedelta:
-    """Airflow's limit for a deferral that ends by itself after so many seconds."""
+    """Airflow's limit for a deferral that ends by itself after that many seconds."""
     return timedelta(seconds=max(0.0, seconds)) + _MARGIN
 
 

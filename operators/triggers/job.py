@@ -20,7 +20,7 @@ from forebay.operators.triggers.poll import News, PolledTrigger
 from forebay.system.locks import is_held
 from forebay.system.redaction import redacted
 
-# Airflow ends a trigger's `on_kill` without a word after 30 s.
+# Airflow ends a trigger's `on_kill` silently after 30 s.
 _KILL_SECONDS = 28.0
 
 

@@ -115,7 +115,7 @@ class Watch:
         return not self._loop.is_closed()
 
     async def next(self, seconds: float) -> News | None:
-        """What comes within so many seconds."""
+        """What comes within that many seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._told.wait(), seconds)
         self._told.clear()

@@ -14,7 +14,7 @@ from forebay.operators.turn.wait import CHANGED
 
 
 class TurnTrigger(PolledTrigger[Turn, TurnSnapshot]):
-    """Watches the model line: the window before is trained anew, and the line is free.
+    """Watches the model line: the window before is trained again, and the line is free.
 
     A run of the DAG that failed is worth a look too.
 

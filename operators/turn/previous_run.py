@@ -80,7 +80,7 @@ class TurnObserver:
     _last: PreviousWindow | None = field(default=None, init=False)
 
     def look(self) -> PreviousWindow:
-        """How the window before stands; the same object as long as nothing changes."""
+        """The state of the window before; the same object as long as nothing changes."""
         found = self._previous()
         if self._last is None or found != self._last:
             self._last = replace(found, earlier=self._earlier(found))

@@ -25,7 +25,7 @@ class Turn(NamedTuple):
 
 
 class TurnSnapshot(Message):
-    """A glance for whoever waits: a change here makes it worth deciding anew.
+    """A glance for whoever waits: a change here makes it worth deciding again.
 
     held: whether a job trains the line. links: generations in which the window before is trained.
     failed_at: when a run of the DAG failed last, as `time.time` counts; 0 when none did.

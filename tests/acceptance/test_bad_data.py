@@ -170,7 +170,7 @@ def test_a_hole_in_the_log_is_red(project: Project) -> None:
     segments[5].unlink()
     done = failed(project)
     assert done.returncode == 3
-    assert "hole" in done.stderr or "missing" in done.stderr
+    assert "has a gap" in done.stderr or "missing" in done.stderr
 
 
 def test_nothing_where_data_should_be_is_not_green(project: Project) -> None:

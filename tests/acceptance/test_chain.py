@@ -84,7 +84,7 @@ def test_a_forget_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -> N
     assert models(project, "b") == before == {(FIRST, 1): "current, serves"}
     assert models(project) == {(FIRST, 1): "forgotten (the next run trains it again), serves"}
     report = ("report", "ads", "--from", FIRST, "--to", FIRST)
-    assert f"windows that are forgotten: {FIRST}" in project.forebay(*report).stdout
+    assert f"forgotten windows: {FIRST}" in project.forebay(*report).stdout
     assert "forgotten" not in project.forebay(*report, "--line", "b").stdout
     assert project.run(FIRST, FIRST)["trained_windows"] == [FIRST]
     assert models(project) == {(FIRST, 1): "replaced", (FIRST, 2): "current, serves"}
@@ -253,7 +253,7 @@ def test_rows_that_no_paradigm_takes_are_seen_and_not_learnt(tmp_path: Path) -> 
         assert window["sources"]["history"]["learnt_rows"] == {"stream": 0}
         assert window["sources"]["clicks"]["learnt_rows"] == {"stream": ROWS}
     assert alone["seen"]["history"]["rows"] == 2 * ROWS
-    told = f"source history: {2 * ROWS:,} rows that no paradigm learns from"
+    told = f"source history: {2 * ROWS:,} rows that no paradigm trains on"
     assert told in alone["notes"]
 
 

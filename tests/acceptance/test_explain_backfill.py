@@ -103,7 +103,7 @@ def test_a_checkpoint_that_is_not_kept(trained: Project) -> None:
     command = ("run", "ads", "--from", "2026-03-03", "--to", "2026-03-03", "--reprocess")
     ended = trained.forebay(*command, "--summary", str(summary), check=False)
     assert ended.returncode == 1
-    assert "2026-03-02 cannot be built on any more" in ended.stderr
+    assert "2026-03-02 can no longer be built on" in ended.stderr
 
 
 def test_a_warm_start_and_a_gap(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_windows_that_have_to_wait(tmp_path: Path) -> None:
     assert does(cost) == {"2026-03-01": "train", "2026-03-02": "wait"}
     reason = cost["windows"][1]["reason"]
     assert "source 'history' is not complete for 2026-03-01" in reason
-    assert "a run waits 10m, then it goes on without these rows" in reason
+    assert "a run waits 10m, then it continues without these rows" in reason
     assert cost["rows"] == {"history": ROWS, "clicks": ROWS}
     text = project.forebay("explain", "ads", "--from", "2026-03-01", "--to", "2026-03-02").stdout
     assert "waiting  2026-03-02: not counted above" in text

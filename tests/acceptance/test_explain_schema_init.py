@@ -244,7 +244,7 @@ def test_a_source_out_of_a_parquet_file(
     assert printed("check")[0] == "1 source, 0 pipelines: no problems\n"
     assert printed("check", "--connect")[0] == "1 source, 0 pipelines: no problems\n"
     _, err = printed("init", ".", "--from", "parquet://data/orders 2026.parquet", code=1)
-    assert "is there already: choose another --name" in err
+    assert "exists already: choose another --name" in err
 
 
 def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
@@ -272,7 +272,7 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
         ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
         ("parquet://{}/typeless.parquet", 1, "no column has a type"),
         ("parquet://{}/empty", 1, "holds no *.parquet file"),
-        ("parquet://{}/broken.parquet", 3, "is no Parquet file"),
+        ("parquet://{}/broken.parquet", 3, "is not a Parquet file"),
     ]:
         shop = tmp_path / "shop"
         _, err = printed("init", str(shop), "--from", origin.format(tmp_path), code=code)

@@ -64,7 +64,7 @@ def test_why_says_how_far_behind_each_partition_is(project: Project) -> None:
     ends = independent.kafka_ends(project.topic.bootstrap, project.topic.name)
     told = project.forebay("why", "ads", WINDOW).stdout
     for partition in (0, 1):
-        count = f"{ends[partition]:,} messages after what is sealed, the oldest "
+        count = f"{ends[partition]:,} messages after the sealed position, the oldest "
         assert f"clicks, partition {partition}: {count}" in told
     why = json.loads(project.forebay("why", "ads", WINDOW, "--output", "json").stdout)
     assert [(each["partition"], each["count"]) for each in why["lags"]] == [

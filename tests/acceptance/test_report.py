@@ -54,13 +54,14 @@ def test_another_file_is_refused_in_one_line(tmp_path: Path, content: str) -> No
     assert ended.returncode == 1
     assert ended.stdout == ""
     (line,) = ended.stderr.splitlines()
-    assert line.startswith(f"error: {path} is no summary of `forebay run")
+    assert line.startswith(f"error: {path} is not a summary of `forebay run")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ended = forebay("report", str(tmp_path / "gone.json"))
     assert ended.returncode == 1
-    assert ended.stderr == f"error: {tmp_path / 'gone.json'}: no such file\n"
+    way_out = "for windows of a pipeline add --from and --to"
+    assert ended.stderr == f"error: {tmp_path / 'gone.json'}: no such file; {way_out}\n"
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_a_report_of_all_windows_is_what_it_was(trained: tuple[Project, dict[str
     ]
     assert after["rows_agree"]
     (note,) = after["notes"]
-    assert note.startswith("windows whose scores are not kept any more (job.windows_kept): 2")
+    assert note.startswith("windows whose scores are no longer kept (job.windows_kept): 2")
     stages = project.forebay("stage", "evaluate", "ads", DAYS[1])
     assert json.loads(stages.stdout)["rows"]["history"] > 0
 

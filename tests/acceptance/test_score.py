@@ -166,8 +166,8 @@ def test_score_prints_a_table_for_one_row(model: Path, capsys: pytest.CaptureFix
     ("row", "message"),
     [
         ({"usr": "x"}, "row 1: the model reads no column 'usr' (did you mean 'user'?)"),
-        ({"age": 1.5}, "column 'age' (int): 1.5 is no whole number"),
-        ({"tags": "a"}, "column 'tags' (list<string>): 'a' is no list"),
+        ({"age": 1.5}, "column 'age' (int): 1.5 is not a whole number"),
+        ({"tags": "a"}, "column 'tags' (list<string>): 'a' is not a list"),
         ({"at": "noon"}, "column 'at' (timestamp): a time is written"),
         ({"mobile": "true"}, "column 'mobile' (bool): 'true' is neither true nor false"),
     ],
@@ -191,7 +191,7 @@ def test_wrong_calls_say_what_to_do(
         ([str(tmp_path), "--row", "{}"], "holds no exported model"),
         ([str(model)], "give either --row JSON or --rows FILE"),
         ([str(model), "--row", "[1]"], "--row: a row is a JSON object, not list"),
-        ([str(model), "--row", "{"], "--row: no JSON"),
+        ([str(model), "--row", "{"], "--row: not JSON"),
         ([str(model), "--rows", str(tmp_path / "no")], "there is no file"),
     ):
         assert run(["score", *arguments]) == 1

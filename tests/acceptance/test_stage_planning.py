@@ -198,7 +198,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     assert stage.source("2026-03-01", "history", "r#0", "--ready").state == "listed"
     for name in ("history", "clicks"):
         assert stage.source("2026-03-01", name, "r#0").rows == 500
-    assert "500 rows in 2 tasks (1 storage calls now)" in stage.errors
+    assert "500 rows in 2 tasks (1 storage call now)" in stage.errors
     assert stage.sink("2026-03-01", "r#0").rows == {"history": 500, "clicks": 500}
     assert "generation 1 is recorded" in stage.errors
     assert not stage.sink("2026-03-01", "r#0", "--again").recorded
@@ -210,7 +210,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     ("arguments", "message"),
     [
         (("timer", "ads", "2026-02-01"), "before the dataset's start"),
-        (("timer", "ads", "2026-03-01T00"), "no window of size 1d"),
+        (("timer", "ads", "2026-03-01T00"), "not a window of size 1d"),
         (("timer", "adz", "2026-03-01"), "did you mean ads?"),
         (("source", "ads", "2026-03-01", "history"), "Missing option '--asked-by'"),
         (("source", "ads", "2026-03-01", "views", "--asked-by", "r#0"), "no source 'views'"),

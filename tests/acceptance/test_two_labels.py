@@ -108,7 +108,10 @@ def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path
     why = project.forebay("why", "ads", "2026-03-03").stdout
     assert "sale:mixture+head" in why
     rows = unsaid(project, 2)
-    assert f"not learnt for label sale, null or not known in time: history {rows:,} of 3,000" in why
+    assert (
+        f"not trained on for label sale, null or not known in time: history {rows:,} of 3,000"
+        in why
+    )
     assert f"label sale  window 2026-03-03  label not known {rows}" in shown
     assert f"<td>2026-03-03</td><td>{rows:,}</td>" in page
     stage = json.loads(

@@ -78,7 +78,7 @@ def test_through_airflow_and_what_later_calls_reuse(home: Path) -> None:
     scored = type_in(next_command(first, "score a row"))
     assert scored.returncode == 0, scored.stderr
     assert re.fullmatch(r"\s*score\s+memory\n0\.\d+\s+0\.\d+\s*", scored.stdout), scored.stdout
-    broken = type_in(next_command(first, "see what is said"))
+    broken = type_in(next_command(first, "see what Forebay says"))
     assert broken.returncode == 1
     assert all(re.search(r"\.yaml:\d+:\d+: ", line) for line in broken.stdout.splitlines())
     second = play(home)

@@ -168,7 +168,7 @@ def test_a_copy_that_is_cut_off_is_no_home(home: Home, target: Path) -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     require_refused(target)
-    with pytest.raises(UsageError, match="is there and not empty"):
+    with pytest.raises(UsageError, match="exists and is not empty"):
         back_up(home, target)
 
 
@@ -206,16 +206,16 @@ def test_a_folder_inside_the_home_is_refused(
 def test_a_folder_that_is_used_is_refused(home: Home, target: Path) -> None:
     target.mkdir(parents=True)
     (target / "letter.txt").touch()
-    with pytest.raises(UsageError, match=f"{target} is there and not empty"):
+    with pytest.raises(UsageError, match=f"{target} exists and is not empty"):
         back_up(home, target)
-    with pytest.raises(UsageError, match="is there and not empty"):
+    with pytest.raises(UsageError, match="exists and is not empty"):
         back_up(home, target / "letter.txt")
     (target / "letter.txt").unlink()
     assert back_up(home, target).names == 3
 
 
 def test_what_is_no_home_is_refused(tmp_path: Path, target: Path) -> None:
-    with pytest.raises(UsageError, match="is no home yet: there is nothing to copy"):
+    with pytest.raises(UsageError, match="is not a home yet: there is nothing to copy"):
         back_up(Home(tmp_path / "nothing"), target)
     assert not target.exists()
 

@@ -194,7 +194,7 @@ def test_what_serves(ledger: Ledger, chain: ModelChain) -> None:
     assert chain.publish(newest(chain, FIRST), NOW)
     plan_empty(ledger, SECOND, 2)
     chain.record(link(SECOND, generation=2, parent=(FIRST, 1)))
-    assert "trained anew, as generation 2" in unfit(chain, SECOND, 1)
+    assert "trained again, as generation 2" in unfit(chain, SECOND, 1)
     assert "is stale" in unfit(chain, THIRD)
     pointer = chain.published()
     assert pointer is not None

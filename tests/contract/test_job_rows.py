@@ -214,7 +214,7 @@ class JobSuite:
     def test_another_request_is_refused_while_it_runs(self, home: Home) -> None:
         submit_it(str(home.root))
         other = request(home, "j1", {DAY: 2})
-        with pytest.raises(InfrastructureError, match="runs already, with another request"):
+        with pytest.raises(InfrastructureError, match="is already running with another request"):
             submit(home, other, LONE)
         with pytest.raises(UsageError, match="job j1 trains line 'main' of pipeline 'ads'"):
             submit(home, request(home, "j1", {DAY: 1}, line="trial"), LONE)

@@ -327,7 +327,7 @@ def test_training_goes_on_while_the_store_is_away(
             one.tried()
     warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert len(warnings) == 1
-    assert "the store is away. Training goes on" in warnings[0].getMessage()
+    assert "the store is away. Training continues" in warnings[0].getMessage()
     assert one.chain.seal(KEY, 1) is None
     one.learn(9)
     one.seal()

@@ -160,9 +160,9 @@ class StoreSuite(ABC):
 
     def test_what_is_no_tree_is_refused(self, store: Store, tmp_path: Path) -> None:
         source = make_tree(tmp_path / "source")
-        with pytest.raises(DataError, match=r"plan\.pb is no folder"):
+        with pytest.raises(DataError, match=r"plan\.pb is not a folder"):
             store.put_tree("f", "x", source / "plan.pb")
-        with pytest.raises(DataError, match="missing is no folder"):
+        with pytest.raises(DataError, match="missing is not a folder"):
             store.put_tree("f", "x", tmp_path / "missing")
         (source / "zz").symlink_to("plan.pb")
         with pytest.raises(DataError, match="zz is neither a file nor a folder"):
@@ -231,9 +231,9 @@ class StoreSuite(ABC):
     )
     def test_what_is_no_name_is_refused(self, store: Store, name: str) -> None:
         kept = store.put("f", "kept", b"kept")
-        with pytest.raises(DataError, match="is no name of a store"):
+        with pytest.raises(DataError, match="is not a name in a store"):
             store.remove([kept.name, name])
-        with pytest.raises(DataError, match="is no name of a store"):
+        with pytest.raises(DataError, match="is not a name in a store"):
             store.path(NEVER.model_copy(update={"name": name}))
         assert list(store.names()) == [kept.name]
 

@@ -57,7 +57,7 @@ def require_whole(home: Home) -> None:
 
 
 def test_a_misspelled_home_removes_nothing(home: Home, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"typo is no home yet, .* correct FOREBAY_HOME"):
+    with pytest.raises(ConfigError, match=r"typo is not a home yet, .* correct FOREBAY_HOME"):
         collect(Home(tmp_path / "typo"))
     require_whole(home)
 

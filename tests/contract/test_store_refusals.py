@@ -31,8 +31,8 @@ class TestS3Refuses:
         [
             (403, "AccessDenied", "AWS_ACCESS_KEY_ID"),
             (403, "SignatureDoesNotMatch", "AWS_ACCESS_KEY_ID"),
-            (404, "NoSuchBucket", "make the bucket, or correct FOREBAY_STORE"),
-            (500, "InternalError", "look after the server"),
+            (404, "NoSuchBucket", "create the bucket, or correct FOREBAY_STORE"),
+            (500, "InternalError", "check the server"),
             (503, "SlowDown", "overloaded, run again"),
             (507, "XMinioStorageFull", "free some space and run again"),
             (400, "QuotaExceeded", "free some space"),
@@ -54,7 +54,7 @@ class TestS3Refuses:
     ) -> None:
         with refusing_server(200, "", b"<html>Welcome") as endpoint:
             monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
-            with pytest.raises(InfrastructureError, match=r"refused .*look after the server"):
+            with pytest.raises(InfrastructureError, match=r"refused .*check the server"):
                 list(store_of(Home(tmp_path)).names())
 
     def test_a_server_that_is_not_there_is_named(

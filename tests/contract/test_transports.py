@@ -167,7 +167,7 @@ def test_an_epoch_is_served_once_to_one_caller(bench: Bench) -> None:
     for epoch in (EPOCH, EPOCH + 1, -1):
         other = bench.stream(epoch)
         other.grant(1)
-        with pytest.raises(InfrastructureError, match=rf"epoch {epoch} is not to be had"):
+        with pytest.raises(InfrastructureError, match=rf"epoch {epoch} is not available"):
             other.receive()
         other.close()
     bench.script.frames.append(rows_of(batch_of_lists(10)))

@@ -357,7 +357,7 @@ def test_one_model_line_is_trained_by_one_job(jobs: ToyJobs) -> None:
 
 def test_another_request_under_the_same_id_is_refused(jobs: ToyJobs) -> None:
     jobs.submit()
-    with pytest.raises(InfrastructureError, match="runs already, with another request"):
+    with pytest.raises(InfrastructureError, match="is already running with another request"):
         jobs.submit(roles={"data": {"count": 2}})
 
 

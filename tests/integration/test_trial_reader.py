@@ -1,4 +1,5 @@
-"""The child that reads a suspected task: what it answers, its death, and what follows of it."""
+"""The child that reads a suspected task: what it answers, its death, and what follows of "
+"it."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ from support.strangers import (
     words_of,
 )
 
-NO_TOKEN = "this socket wants its process's token"
-NO_CALLER = "this is no caller of a data executor"
-OTHER_COLUMNS = "other columns are served than this caller expects"
+NO_TOKEN = "this socket requires the token of its process"
+NO_CALLER = "this is not a caller of a data executor"
+OTHER_COLUMNS = "the columns served are not those that this caller expects"
 GROWTH_MAX = 16 << 20
 
 

@@ -20,7 +20,7 @@ SLOWER_MAX, SECONDS_MORE = 4, 5
 EVERYWHERE = {"half-open": "held", "garbage": "closed"}
 OF_GRPC = {"silent": "UNAUTHENTICATED", "token": "UNAUTHENTICATED"} | EVERYWHERE
 # To a caller who speaks HTTP/2 the socket of packed frames is no server at all.
-OF_FRAMES = {"token": "this socket wants its process's token"} | EVERYWHERE
+OF_FRAMES = {"token": "this socket requires the token of its process"} | EVERYWHERE
 
 
 def seconds_between(case: KillCase, first: float, last: float, run: subprocess.Popen[str]) -> float:

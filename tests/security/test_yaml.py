@@ -113,7 +113,7 @@ def test_a_vocabulary_of_many_values_is_quick(project: Project) -> None:
     project.write_pipeline()
     with quickly("a vocabulary with a value that is there twice"):
         (problem,) = load_project(config).problems
-    assert "'value0' stands in the vocabulary twice" in problem.message
+    assert "'value0' is in the vocabulary twice" in problem.message
     features["user"]["values"] = [[]] * 40_000
     project.write_pipeline()
     with quickly("a vocabulary of lists", 2 * SECONDS_MAX):

@@ -26,9 +26,14 @@ _WIDE = {"W", "F"}
 
 @dataclass
 class Capture:
-    """What a command wrote. chunks: seconds since its start, and text."""
+    """What a command wrote.
+
+    chunks: seconds since its start, and text. starved: beside each chunk, and at the end, the
+    seconds that its threads had waited for a processor by then.
+    """
 
     chunks: list[tuple[float, str]] = field(default_factory=list)
+    starved: list[float] = field(default_factory=list)
     exit_code: int = 0
     seconds: float = 0.0
 
@@ -62,6 +67,36 @@ class Capture:
         """Seconds between what was written, from the start to the end."""
         times = [0.0, *(at for at, _ in self.chunks), self.seconds]
         return [after - before for before, after in pairwise(times)]
+
+    @property
+    def own_silences(self) -> list[float]:
+        """Silences less the time in which others had the processors that the command asked for."""
+        starved = [after - before for before, after in pairwise([0.0, *self.starved])]
+        return [silent - away for silent, away in zip(self.silences, starved, strict=True)]
+
+
+class _Starved:
+    """Seconds that threads of a process were ready to run and did not: schedstat of Linux."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path(f"/proc/{pid}/task")
+        self._of_thread: dict[Path, int] = {}
+
+    def seconds(self) -> float:
+        """Of all threads that were ever seen; call it often, a thread that has ended says none."""
+        for thread in self._threads():
+            try:
+                _, waited, _ = (thread / "schedstat").read_text().split()
+            except (OSError, ValueError):
+                continue  # it ended meanwhile
+            self._of_thread[thread] = int(waited)
+        return sum(self._of_thread.values()) / 1e9
+
+    def _threads(self) -> list[Path]:
+        try:
+            return list(self._folder.iterdir())
+        except OSError:
+            return []
 
 
 def width(line: str) -> int:
@@ -108,13 +143,14 @@ def in_terminal(
         preexec_fn=_take_terminal,  # noqa: PLW1509 - no threads here
     )
     os.close(theirs)
-    seen, typed = Capture(), False
+    seen, typed, starved = Capture(), False, _Starved(process.pid)
     try:
         while True:
             left = started + seconds - time.monotonic()
             if left <= 0:
                 raise AssertionError(f"{command} has not ended after {seconds} s:\n{seen.text}")
-            ready, _, _ = select.select([ours], [], [], min(left, 1.0))
+            ready, _, _ = select.select([ours], [], [], min(left, 0.1))
+            waited = starved.seconds()
             if not ready:
                 continue
             try:
@@ -124,11 +160,13 @@ def in_terminal(
             if not data:
                 break
             seen.chunks.append((time.monotonic() - started, data.decode(errors="replace")))
+            seen.starved.append(waited)
             if not typed and interrupt(seen.text):
                 os.write(ours, b"\x03")
                 typed = True
         seen.exit_code = process.wait(timeout=30)
         seen.seconds = time.monotonic() - started
+        seen.starved.append(starved.seconds())
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -60,7 +60,8 @@ class Finding:
 class Readiness:
     """Whether all rows of a span are there, and the sentence that says why not.
 
-    not_before: while it lies ahead, the span is not over: waiting spends nothing of `ready.wait`.
+    not_before: while it is in the future, the span is not over: waiting costs nothing of
+    `ready.wait`.
     """
 
     ready: bool
@@ -83,7 +84,7 @@ def ended(span: Interval, delay: timedelta = timedelta(0)) -> Readiness:
 
 @dataclass(frozen=True)
 class Description:
-    """What lies there: column name to type text, partitions, newest row's time, or why nothing."""
+    """What is stored: column name to type text, partitions, newest row's time, or why nothing."""
 
     columns: dict[str, str]
     partitions: list[str] = field(default_factory=list)
@@ -123,7 +124,7 @@ class Scan:
 class Source(SourceKind, ABC):
     """One declared source, opened.
 
-    Opened anew by every process and thread that needs it, and closed by whoever opened it: an
+    Opened by every process and thread that needs it, and closed by whoever opened it: an
     object is used by one thread at a time, and no state may be kept from one to the next. What
     planning has to hand over to reading is written into the tasks.
 
@@ -163,8 +164,7 @@ class Source(SourceKind, ABC):
         """Look at the storage: its columns, partitions and newest row.
 
         Called by `forebay preview` and `forebay check --connect`, never while a window is planned
-        or read. An empty or missing
-        place is an answer and no error: `empty_reason` says why it is empty.
+        or read. An empty or missing place is an answer, not an error: `empty_reason` says why.
         """
 
     @abstractmethod
@@ -208,7 +208,7 @@ class Source(SourceKind, ABC):
         """What `scan` would plan for these spans, for a comparison with earlier plans.
 
         A kind may leave out what only planning needs: the rest of the storage, and what is wrong
-        with it. Nothing is there any more: then the spans have no tasks.
+        with it. Where nothing is there any more, the spans have no tasks.
         """
         return self.scan(spans)
 
@@ -257,7 +257,7 @@ class Source(SourceKind, ABC):
     def before(self, task: DataTask, position: Position) -> DataTask:
         """The task without what comes from `position` on: the first or the end of one of its units.
 
-        Called in data executors and their children. What reads it must not decode anything behind.
+        Called in data executors and their children. It must not decode anything after it.
         """
         ranges = task.ranges[: position.part]
         if position.row:
@@ -275,7 +275,7 @@ class Source(SourceKind, ABC):
         return {"file": task.ranges[position.part].path, "row": position.row}
 
     def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
-        """Tell the storage that all rows before these positions are trained for good.
+        """Tell the storage that all rows before these positions are trained on for good.
 
         Called in the job's driver, in a thread of its own and never for a bounded kind, after a
         checkpoint was sealed; may repeat, and skips seals that a newer one has overtaken. An error

@@ -1,7 +1,7 @@
 """Borders of windows in a stream: the offset at which one window ends and the next begins.
 
-A stream's records arrive in their order of offsets and carry times in nearly that order. What lies
-between two offsets never changes; what lies between two times does, while late records arrive. So
+A stream's records arrive in their order of offsets and carry times in nearly that order. What is
+between two offsets never changes; what is between two times does, while late records arrive. So
 each border is decided once, and every plan uses it: no record is in two windows, and none is in
 neither.
 """
@@ -30,7 +30,7 @@ Offsets = Mapping[Border, int]
 class Borders(ABC):
     """The borders of one source.
 
-    `topic` changes when the storage is made anew, and its offsets begin again.
+    `topic` changes when the storage is recreated, and its offsets begin again.
     """
 
     @abstractmethod
@@ -102,7 +102,7 @@ def made_anew(place: str, what: str) -> DataError:
         what: how that is seen.
     """
     return DataError(
-        f"{place}: {what}: it was truncated or made anew. Declare it as a new source, under "
+        f"{place}: {what}: it was truncated or recreated. Declare it as a new source, under "
         "another name, with `starts`"
     )
 
@@ -110,7 +110,7 @@ def made_anew(place: str, what: str) -> DataError:
 def in_order(decided: Offsets, proposed: Offsets) -> dict[Border, int]:
     """What is proposed, moved so that in each partition offsets rise with the instants.
 
-    Earlier instants come first: a later one is moved behind them, and before what is decided.
+    Earlier instants come first: a later one is moved after them, and before what is decided.
 
     Args:
         decided: borders of the same partitions, in order already; at least the nearest ones.

@@ -21,9 +21,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RowRanges:
-    """Row ranges of files, one array for each property; a range lies in one span.
+    """Row ranges of files, one array for each property; a range is in one span.
 
-    file: index in the sorted list of paths. rows: rows of the range that lie in the span.
+    file: index in the sorted list of paths. rows: rows of the range that are in the span.
     hour: whole hours from the span's start to the range's first time.
     """
 
@@ -81,7 +81,7 @@ def to_tasks(
         ranges: in any order.
         paths: text of each file index; ascending.
         partitions: partition of each file index; files of different ones share no task.
-        bundle_hours: small files whose hours lie within so many hours may share a task, in the
+        bundle_hours: small files whose hours are within that many hours may share a task, in the
             order of their hours.
         versions: what planning saw of each file index; reading compares it.
     """

@@ -96,12 +96,12 @@ def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
     try:
         names = schema.names
     except UnicodeDecodeError as error:
-        return f"the name of a column is no UTF-8 text: {error}"
+        return f"the name of a column is not UTF-8: {error}"
     if name not in names:
         guess = nearest(name, names)
         way_out = f"did you mean {guess!r}?" if guess else f"it has {_some(names)}"
         return f"there is no column {name!r}: {way_out}"
-    return f"column {name!r} stands there twice"
+    return f"column {name!r} is there twice"
 
 
 def column_findings(
@@ -192,7 +192,7 @@ def _to_instants(array: pa.Array) -> pa.Array:
         return as_utc(array)
     if pat.is_date(array.type):
         array = array.cast(pa.timestamp("us"))
-    if array.type.unit == "ns":  # rounding to microseconds is no loss that anybody trains on
+    if array.type.unit == "ns":  # rounding to microseconds is not a loss that anybody trains on
         return array.cast(pa.timestamp("us", tz=array.type.tz), safe=False).cast(target)
     return array.cast(target)
 

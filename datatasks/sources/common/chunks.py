@@ -32,8 +32,8 @@ class Stored:
 
     batch: stored columns, at least the asked ones.
     rows: row number of each row inside its file; row_ids and hours: as in `Chunk`.
-    end: the position behind these rows (and behind rows that were cut away after them).
-    locate: where a row number lies, for dead letters and error texts.
+    end: the position after these rows (and after rows that were cut away after them).
+    locate: where a row is, for dead letters and error texts.
     bad: rows (index in the batch) that are bad already, and why.
     outside, published: as in `Chunk`.
     """
@@ -97,7 +97,7 @@ def bad_texts(
         kind = declared[name]  # of thousands of columns a hash of each would be felt
         if kind is ColumnType.STRING or kind is ColumnType.LIST_STRING:
             for row in _invalid(batch.column(name)):
-                found[row] = f"column {name!r} as {declared[name].value}: it is no UTF-8 text"
+                found[row] = f"column {name!r} as {declared[name].value}: it is not UTF-8 text"
     return found
 
 

@@ -18,7 +18,7 @@ class RowsDeletedError(DataError):
     """
 
     def __init__(self, reasons: Mapping[Interval, str]) -> None:
-        """The message is about the first span, and leads behind the last."""
+        """The message is about the first span, and leads after the last."""
         self.reasons = reasons
         super().__init__(f"{next(iter(reasons.values()))}. {ways_out(reasons)}")
 
@@ -28,6 +28,7 @@ def ways_out(spans: Iterable[Interval]) -> str:
     behind: datetime = max(span.end for span in spans)
     return (
         "Planning again finds none of them. A model line that has trained nothing yet may begin "
-        "at a later window (run a later window, --line NAME for a new line); any line goes on "
-        f"without these rows once the source declares `starts: {behind:{MINUTE}}` or later"
+        "at a later window (run a later window, --line NAME for a new line); any line "
+        f"continues without these rows once the source declares `starts: {behind:{MINUTE}}` or "
+        "later"
     )

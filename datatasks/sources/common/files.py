@@ -141,7 +141,7 @@ class Files:
         return f"{self.folder}/{relative}" if relative else self.folder
 
     def exists(self, relative: str) -> bool:
-        """Whether something lies at a relative path."""
+        """Whether there is something at a relative path."""
         self.calls += 1
         with answering(self.full(relative)):
             if self._fs is None:
@@ -215,7 +215,7 @@ class Files:
             return f"{self.folder} is empty" if there else f"{self.folder} does not exist"
         shown = ", ".join(listing.paths.slice(0, _SHOWN).to_pylist())
         more = f" and {len(listing) - _SHOWN} more" if len(listing) > _SHOWN else ""
-        return f"below {self.folder} lie {shown}{more}"
+        return f"{self.folder} contains {shown}{more}"
 
     def _locals(self, folder: str, *, hidden: bool) -> Iterator[_Row]:
         for entry in files_below(folder, is_hidden):
@@ -229,10 +229,10 @@ class Files:
             info = entry.stat()
         except FileNotFoundError:
             if entry.is_symlink():
-                raise DataError(f"{entry.path} is a link to nothing: remove it") from None
+                raise DataError(f"{entry.path} is a broken link: remove it") from None
             return None  # renamed or removed since the folder was read
         if not stat.S_ISREG(info.st_mode):  # to open a pipe would wait for ever
-            raise DataError(f"{entry.path} is no file (a pipe, socket or device): move it away")
+            raise DataError(f"{entry.path} is not a file (a pipe, socket or device): move it away")
         relative, version = entry.path[len(self.folder) :].lstrip("/"), _local_version(info)
         if not _is_utf8(relative):
             raise DataError(f"{entry.path!a}: its name is not UTF-8: rename it")

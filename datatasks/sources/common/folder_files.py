@@ -12,14 +12,14 @@ _Inode = tuple[int, int]
 
 
 class _Folder(NamedTuple):
-    """A folder, and what is in it and is no folder."""
+    """A folder, and what is in it that is not a folder."""
 
     path: str
     files: list[os.DirEntry[str]]
 
 
 def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.DirEntry[str]]:
-    """All that is no folder; nothing where the folder is gone.
+    """Everything but folders; nothing where the folder is gone.
 
     Real folders come before links to folders, so that names never depend on the order on disk. A
     link to a folder that has another name too brings its files once more, under that name. One

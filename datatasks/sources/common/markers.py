@@ -47,14 +47,14 @@ class Markers:
     """
 
     def __init__(self, files: Files, pattern: TimePattern | None, marker: str) -> None:
-        """Look at nothing yet. Without a pattern the marker lies in the source's folder."""
+        """Look at nothing yet. Without a pattern the marker is in the source's folder."""
         self._files = files
         self._pattern = pattern
         self._marker = marker
         self._there: dict[str, bool] = {}
 
     def lacking(self, span: Interval) -> str | None:
-        """A folder of the span that lacks the marker; None when all have it."""
+        """A folder of the span without the marker; None when all have it."""
         if self._pattern is None:
             return None if self._is_marked("") else ""
         folders = self._pattern.folders(span.start, span.end)

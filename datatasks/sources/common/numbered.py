@@ -47,7 +47,7 @@ def numbered_ranges(numbers: Ints, times: Times, spans: Spans) -> RowRanges:
 
 
 def slices(task: DataTask, position: Position | None, rows_max: int) -> Iterator[Slice]:
-    """The rows of a task from a position on, at most so many at a time."""
+    """The rows of a task from a position on, at most that many at a time."""
     start = position or Position(0, 0)
     for part in range(start.part, len(task.ranges)):
         row_range = task.ranges[part]

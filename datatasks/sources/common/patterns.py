@@ -58,7 +58,7 @@ def require_regex(pattern: str, regex: str) -> None:
         with warnings.catch_warnings(action="ignore"):  # of what other versions of `re` may mean
             re.compile(regex)
     except re.error as error:
-        raise ValueError(f"{shown(pattern)} is no pattern of paths: {error}") from error
+        raise ValueError(f"{shown(pattern)} is not a path pattern: {error}") from error
 
 
 def _glob_token(pattern: str, index: int) -> tuple[str, int]:
@@ -127,7 +127,8 @@ def time_pattern(text: str) -> TimePattern:
             regex += piece
     if not {"Y", "m", "d"} <= seen:
         raise ValueError(
-            f"{shown(text)} names no whole date: use {{date}}, or {{year}}, {{month}}, {{day}}"
+            f"{shown(text)} does not name a whole date: use {{date}}, or {{year}}, {{month}}, "
+            f"{{day}}"
         )
     require_regex(text, regex)
     folder = form.rpartition("/")[0]

@@ -68,7 +68,7 @@ def read_around(
 
 
 def _dead_row(task: DataTask, poison: Poison, start: Position, counted: int) -> DeadRow:
-    """What is left of a poison from `start` on, where so many rows are counted before it."""
+    """What is left of a poison from `start` on, where that many rows are counted before it."""
     unit = poison.unit
     location = dict(unit.location)
     if task.rows is None:

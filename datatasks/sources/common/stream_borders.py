@@ -31,7 +31,7 @@ class StreamBorders:
 
         Args:
             borders: what is decided already, and where the rest is.
-            topic: changes when the stream is made anew.
+            topic: changes when the stream is recreated.
             partitions: that it has now.
             spans: of the windows that are planned.
             words: the stream in error texts.
@@ -107,7 +107,7 @@ class StreamBorders:
     ) -> None:
         """Raise when rows of a span were deleted, or may have been.
 
-        A span that begins at a decided border has lost what lies between it and the first stored
+        A span that begins at a decided border has lost what is between it and the first stored
         record. Without one, the first stored record being the span's first, records before it are
         gone, and nobody can tell any more whether some of them lay in the span.
 
@@ -146,7 +146,7 @@ class StreamBorders:
     def _of_others(self, span: Interval, until: datetime) -> str:
         return (
             f"{self._words}: windows up to {until:{MINUTE}} were planned from another one (it was "
-            f"made anew, or another one was declared), and rows of {_span_text(span)} may be gone "
+            f"recreated, or another one was declared), and rows of {_span_text(span)} may be gone "
             f"with it; if this one has them, declare `starts: {until:{MINUTE}}`"
         )
 

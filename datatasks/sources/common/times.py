@@ -41,7 +41,7 @@ def times_of(array: pa.Array) -> Times:
     It may be the memory of the array itself, which nobody writes to.
 
     Raises:
-        pyarrow.ArrowInvalid: for a text that is no time.
+        pyarrow.ArrowInvalid: for a text that is not a time.
     """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -63,7 +63,7 @@ def as_utc(array: pa.Array) -> pa.Array:
     """Texts as instants: with a zone as written, without one in UTC.
 
     Raises:
-        pyarrow.ArrowInvalid: for a text that is no time.
+        pyarrow.ArrowInvalid: for a text that is not a time.
     """
     return utc_texts(array).cast(pa.timestamp("us", tz="UTC"))
 
@@ -112,15 +112,15 @@ class Spans:
 
 
 def hours_of(times: Times, start: int, end: int) -> npt.NDArray[np.int32]:
-    """As `hours_within`, where rows of a stream may have any time: 0 for those behind the span.
+    """As `hours_within`, where rows of a stream may have any time: 0 for those after the span.
 
-    Where they lie, and not their time, says when they came.
+    Where they are, and not their time, says when they came.
     """
     return np.where(times >= end, 0, hours_within(times, start, end)).astype(np.int32)
 
 
 def outside(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
-    """-1 for times before [start, end), 1 for those behind it; None where all are in it."""
+    """-1 for times before [start, end), 1 for those after it; None where all are in it."""
     found = (times >= end).astype(np.int8) - (times < start).astype(np.int8)
     return found if found.any() else None
 

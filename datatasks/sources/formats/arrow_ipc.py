@@ -160,7 +160,7 @@ class ArrowDecoder(Decoder):
         except MemoryError:
             return OUT_OF_MEMORY
         except _ERRORS as error:
-            return f"no Arrow IPC stream: {error}"
+            return f"not an Arrow IPC stream: {error}"
 
     def _opened(self, value: bytes) -> _Read | str:
         schema = _schema_of(value)

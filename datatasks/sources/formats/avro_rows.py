@@ -54,11 +54,11 @@ class AvroReader(RowReader):
         try:
             found = fastavro.schemaless_reader(file, self._schema.plain, None)
         except _FAULTS as error:
-            raise ValueError(f"no record of its schema: {_said(error)}") from None
+            raise ValueError(f"not a record of its schema: {_said(error)}") from None
         left = len(payload) - file.tell()
         if left:
-            more = f"{left:,} bytes are left behind it" if left > 0 else "it ends too early"
-            raise ValueError(f"no record of its schema: {more}")
+            more = f"{left:,} bytes are left after it" if left > 0 else "it ends too early"
+            raise ValueError(f"not a record of its schema: {more}")
         return found
 
     def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:

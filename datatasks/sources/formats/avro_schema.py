@@ -62,9 +62,9 @@ class AvroSchema:
             parsed = fastavro.parse_schema(stored)
             self.plain = fastavro.parse_schema(_without_logical_types(stored))
         except (fastavro.schema.SchemaParseException, *_NO_SCHEMA) as error:
-            raise SchemaError(f"it is no Avro schema: {error}") from None
+            raise SchemaError(f"it is not an Avro schema: {error}") from None
         if not isinstance(parsed, dict) or parsed.get("type") not in _RECORDS:
-            raise SchemaError("a row is a record, and this type is none")
+            raise SchemaError("a row is a record, and this type is not")
         self._named: dict[str, Node] = {}
         self.fields: dict[str, Node] = {each["name"]: each["type"] for each in parsed["fields"]}
         self._name_all(parsed)
@@ -100,7 +100,9 @@ class AvroSchema:
     def _cost(self, node: Node, above: tuple[int, ...]) -> Cost:
         name, node = self.kind(node)
         if id(node) in above and isinstance(node, dict | list):
-            raise SchemaError(f"the type {self.shown(node)} is inside of itself, which is not read")
+            raise SchemaError(
+                f"the type {self.shown(node)} contains itself, which is not supported"
+            )
         if len(above) > _NESTING_MAX:
             raise SchemaError(f"types are nested more than {_NESTING_MAX} deep")
         above = (*above, id(node))

@@ -22,7 +22,7 @@ from forebay.datatasks.sources.common.option_types import MESSAGE_BYTES_MAX, MES
 
 REASON_MAX = 200
 NO_VALUE = "the message has no value"
-OUT_OF_MEMORY = "there was not enough memory to decode it"
+OUT_OF_MEMORY = "there is not enough memory to decode it"
 
 
 class MessageLimits(NamedTuple):
@@ -40,7 +40,7 @@ class MessageLimits(NamedTuple):
         return ""
 
     def stored_refusal(self, size: int) -> str:
-        """Why a message of so many stored bytes is not looked at."""
+        """Why a message of that many stored bytes is not looked at."""
         if size > self.bytes:
             return f"it has {size:,} bytes, and message_bytes_max is {self.bytes:,}"
         return ""
@@ -56,7 +56,7 @@ class Decoded:
     batch: the asked columns, the rows of bad rows included (they hold nulls).
     messages: int64[N], which message each row came from; ascending.
     rows: int64[N], the row's number inside its message.
-    end: message and row behind all of it: where the next ones begin.
+    end: message and row after all of it: where the next ones begin.
     bad_messages: message to reason: nothing of it could be read.
     bad_rows: index in `batch` to reason.
     """
@@ -90,7 +90,7 @@ class Decoder(ABC):
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         """Decode messages, in one piece or, where they take much, in several.
 
-        The last piece ends behind the last message. None stands for a message without a value (a
+        The last piece ends after the last message. None stands for a message without a value (a
         tombstone).
         """
 

@@ -101,7 +101,7 @@ class Table:
         return struct.unpack_from(f"<{each * min(len(found) // (8 * each), most)}q", found)
 
     def structs(self, number: int, size: int) -> memoryview:
-        """A vector of structs of so many bytes, one after the other; not a copy."""
+        """A vector of structs of that many bytes, one after the other; not a copy."""
         at = self.field(number)
         if not at:
             return memoryview(b"")
@@ -222,7 +222,7 @@ class Blocks:
         """
         offset, metadata, _ = _BLOCK.unpack_from(self._places, number * _BLOCK.size)
         if offset < 0 or metadata < 0:
-            raise MetadataError("a place in it is negative")
+            raise MetadataError("an offset in it is negative")
         return frame_at(self._data, _length_at(self._data, offset)[0], offset + metadata)
 
 
@@ -233,7 +233,7 @@ def frame_at(data: memoryview, metadata: int, body: int) -> Frame:
     header = message.table(2)
     length = message.long(3)
     if header is None or length < 0 or body + length > len(data):
-        raise MetadataError("a part of it is not there")
+        raise MetadataError("a part of it is missing")
     version, kind = message.short(0), message.byte(1)
     if message.field(4):
         _Texts(message).add_pairs(message, 4)

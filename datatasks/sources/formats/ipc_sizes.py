@@ -18,7 +18,7 @@ from forebay.datatasks.sources.formats.ipc_metadata import (
     i64,
 )
 
-# What a value takes at most in a declared type that is no text, and a column of a batch as objects
+# What a value takes at most in a declared type that is not text, and a column of a batch as objects
 # of Arrow.
 _VALUE_BYTES, _NODE_BYTES = 8, 512
 
@@ -63,7 +63,7 @@ class StreamLayout:
                     _empty_batch(values)
 
     def size(self, data: Data, frames: Iterable[Frame], bytes_max: int) -> Size:
-        """Of some messages of these bytes, behind the one with the schema.
+        """Of some messages of these bytes, after the one with the schema.
 
         Beyond `bytes_max` nothing more is looked at.
 
@@ -80,7 +80,7 @@ class StreamLayout:
             elif frame.kind == DICTIONARY:
                 taken += dictionaries.add(data, frame.body, frame.header)
             else:
-                raise MetadataError("there is a message in it that holds no rows")
+                raise MetadataError("it has a message that holds no rows")
             if taken > bytes_max:
                 break
         return Size(rows, taken)
@@ -122,7 +122,7 @@ _ALL = 2**31
 
 
 class _Dictionaries:
-    """Dictionaries of one stream. Those that come in parts are joined anew for each batch."""
+    """Dictionaries of one stream. Those that come in parts are joined again for each batch."""
 
     def __init__(self) -> None:
         self._bytes: dict[int, int] = {}

@@ -129,7 +129,7 @@ class JsonDecoder(Decoder):
             return None
 
     def _fast_batch(self, rows: _Rows, bad: dict[int, str]) -> pa.RecordBatch:
-        """Those rows; the ones with a text that is no time are taken out of them, and are bad."""
+        """Those rows; the ones with a text that is not a time are taken out, and are bad."""
         objects = list(rows.values())
         arrays: list[pa.Array] = []
         odd: dict[int, str] = {}

@@ -33,13 +33,13 @@ def refusal(value: bytes, limits: MessageLimits) -> str:
 
 
 def json_object(value: bytes) -> dict[str, Any]:
-    """One JSON object, and nothing behind it; ValueError otherwise."""
+    """One JSON object, and nothing after it; ValueError otherwise."""
     try:
         found = json.loads(value.decode(), strict=False)
     except UnicodeDecodeError as error:
-        raise ValueError(f"no UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise ValueError(f"not UTF-8 text: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON: {error}") from None
+        raise ValueError(f"not JSON: {error}") from None
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     if not isinstance(found, dict):
@@ -83,7 +83,7 @@ def _is_number(value: object) -> bool:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    value.encode()  # half of a surrogate pair is no text
+    value.encode()  # half of a surrogate pair is not text
     return value
 
 

@@ -60,7 +60,7 @@ class ProtobufReader(RowReader):
         try:
             found = self._parse(payload[len(prefix) :])
         except DecodeError as error:
-            raise ValueError(f"no message of its type: {error}") from None
+            raise ValueError(f"not a message of its type: {error}") from None
         for name in self._instants:
             _require_instant(name, getattr(found, name))
         for each in UnknownFieldSet(found):

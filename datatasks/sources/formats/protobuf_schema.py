@@ -87,7 +87,7 @@ class MessageType:
         wanted = self._wire_types.get(number, wire_type)
         if wanted == wire_type:
             return ""
-        return f"field {self._names[number]!r} has wire type {wire_type}, and its own is {wanted}"
+        return f"field {self._names[number]!r} has wire type {wire_type}instead of {wanted}"
 
 
 def shown(field: FieldDescriptor) -> str:
@@ -123,7 +123,9 @@ def _found(content: bytes, name: str) -> Descriptor:
         for file in files:
             pool.Add(file)
     except (DecodeError, TypeError) as error:
-        raise SchemaError(f"it is no descriptor set (protoc --include_imports): {error}") from None
+        raise SchemaError(
+            f"it is not a descriptor set (protoc --include_imports): {error}"
+        ) from None
     names = [
         f"{file.package}.{each.name}".lstrip(".") for file in files for each in file.message_type
     ]

@@ -1,7 +1,7 @@
 """Stored types whose values Arrow does not check, so that nobody may compute with a stranger's.
 
 Arrow 26 takes the null slots of views unseen, and a cast adds up the lengths in them: a negative
-one makes it write behind what it allocated.
+one makes it write past what it allocated.
 """
 
 from __future__ import annotations

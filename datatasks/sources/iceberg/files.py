@@ -39,7 +39,7 @@ class DataFile:
 
 
 def event_time_filter(table: Any, column: str, spans: Spans) -> Any:  # noqa: ANN401
-    """Rows that may lie in the spans: with the spans' hull, or without any time.
+    """Rows that may be in the spans: with the spans' hull, or without any time.
 
     Everything, where the column is no Iceberg timestamp.
     """

@@ -179,7 +179,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         return self._row_groups.units(task, position)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """See `Source.location`; rows that pyiceberg merged lie in no row group of their own."""
+        """See `Source.location`; rows that pyiceberg merged are in no row group of their own."""
         if task.partition.startswith(_MERGED):
             return super().location(task, position)
         with self._lock:

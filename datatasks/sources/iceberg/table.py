@@ -135,7 +135,7 @@ class IcebergTable:
             raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
 
     def exists(self, relative: str) -> bool:
-        """Whether a file lies there."""
+        """Whether there is such a file."""
         self.calls += 1
         return bool(self.load(fresh=False).io.new_input(self.full(relative)).exists())
 

@@ -1,4 +1,4 @@
 """Source kind `kafka`: one topic, read in whole record batches; a producer helper beside it.
 
-May not know another kind; what a message holds is its format's to know.
+May not know another kind; what a message holds, its format knows.
 """

@@ -53,7 +53,7 @@ class TopicBorders(StreamBorders):
         names = [str(partition) for partition in topic.partitions]
         super().__init__(borders, topic.topic_id, names, spans, f"topic {topic.name}")
         self.topic = topic
-        # After what is decided, which lies before these; what arrives later is in a later window.
+        # After what is decided, which is before these; what arrives later is in a later window.
         self.ends = cluster.stable_ends(topic)
         self.firsts = cluster.first_offsets(topic)
         self._at = {instant: cluster.offsets_at(topic, _ms(instant)) for instant in self.instants}

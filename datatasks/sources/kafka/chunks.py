@@ -47,7 +47,7 @@ class Group:
     refused: list[tuple[Run, str]] = field(default_factory=list)
 
     def position(self, message: int, row: int) -> Position:
-        """Where a row of a message is; behind the last message, where the group ends."""
+        """Where a row of a message is; after the last message, where the group ends."""
         if message < len(self.offsets):
             return Position(self.offsets[message], row)
         return Position(self.runs[-1].end, 0)
@@ -196,7 +196,7 @@ def _text_of(value: bytes | None) -> str | None:
 def _pieces(
     whole: Chunk, runs: Runs, begin: int, dead: list[DeadRow], chunk_rows: int
 ) -> Iterator[Chunk]:
-    """Cut a chunk; each piece takes the dead rows and the offsets that lie before its end.
+    """Cut a chunk; each piece takes the dead rows and the offsets that are before its end.
 
     begin: the offset where the chunk before ended.
     """

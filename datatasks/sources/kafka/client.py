@@ -46,7 +46,7 @@ class OffsetAt:
 
 @dataclass(frozen=True)
 class PartitionEnd:
-    """The offset behind a partition's last record, and the newest leader epoch; -1: unknown."""
+    """The offset after a partition's last record, and the newest leader epoch; -1: unknown."""
 
     offset: int
     leader_epoch: int
@@ -124,7 +124,7 @@ def new_client(
         if name not in known:
             guess = nearest(name, known)
             hint = f": did you mean {guess}?" if guess else ""
-            raise ConfigError(f"options.client.{name} is no option of the Kafka client{hint}")
+            raise ConfigError(f"options.client.{name} is not an option of the Kafka client{hint}")
     options = {
         "client_id": "forebay",
         "bootstrap_timeout_ms": int(CONNECT_SECONDS * 1000),
@@ -316,7 +316,7 @@ class Cluster:
         deadline = time.monotonic() + self._call_seconds
         while not self.call("describing a topic", lambda admin: _led(admin, name)):
             if time.monotonic() > deadline:
-                raise InfrastructureError(f"topic {name} at {self.bootstrap} gets no leader")
+                raise InfrastructureError(f"topic {name} at {self.bootstrap} has no leader")
             time.sleep(_LEADER_SECONDS)
 
     def delete_topic(self, name: str) -> None:
@@ -332,7 +332,7 @@ class Cluster:
                 self.bootstrap,
                 self._client,
                 request_timeout_ms=int(CONNECT_SECONDS * 1000),
-                # A broker that starts listens before it serves: that is no answer yet.
+                # A broker that starts listens before it serves: that is not an answer yet.
                 bootstrap_timeout_ms=int(max(left, 1.0) * 1000),
             )
         return self._admin

@@ -1,4 +1,4 @@
-"""Decompresses Kafka record batches with pyarrow's codecs: no further library has to be there.
+"""Decompresses Kafka record batches with pyarrow's codecs: no further library is needed.
 
 A few kilobytes may stand for gigabytes, so nothing is decompressed further than to a limit.
 """
@@ -66,7 +66,7 @@ class _Buffers:
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """At most that many bytes; none at the end."""
         found: bytes = self._stream.read_buffer(size).to_pybytes()
         return found
 

@@ -1,6 +1,6 @@
 """Reads stretches of partitions with confluent-kafka, which is librdkafka in C.
 
-It passes over markers and aborted messages without a word, so that nobody could tell them from lost
+It passes over markers and aborted messages silently, so that nobody could tell them from lost
 ones. So holes between offsets are read by kafka-python, which says what they are; where there are
 many, as in a topic with transactions, it reads the rest of the stretch too.
 """
@@ -99,8 +99,8 @@ class _Reading:
                 break
             if time.monotonic() - heard > self._access.fetch_seconds:
                 raise InfrastructureError(
-                    f"Kafka at {self._access.bootstrap}: {self._stretch.path} gave no record at "
-                    f"offset {self._position} (of {self._stretch.end}) for "
+                    f"Kafka at {self._access.bootstrap}: {self._stretch.path} returned no record "
+                    f"at offset {self._position} (of {self._stretch.end}) for "
                     f"{self._access.fetch_seconds:g} s: the broker is down, or compaction left "
                     "nothing there"
                 )
@@ -108,7 +108,7 @@ class _Reading:
             yield from self._explained(self._stretch.end)
 
     def _consumed(self) -> tuple[list[Any], bool]:
-        """The next messages of the stretch, and whether the partition ends behind them."""
+        """The next messages of the stretch, and whether the partition ends after them."""
         if self._consumer is None:
             self._consumer = self._connected()
         found = []

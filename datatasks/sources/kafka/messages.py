@@ -1,4 +1,4 @@
-"""Messages of a record batch that lie in a stretch, and what the offsets between them are."""
+"""Messages of a record batch in a stretch, and what the offsets between them are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Messages(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind them."""
+        """The offset after them."""
         return self.runs[-1].end
 
 

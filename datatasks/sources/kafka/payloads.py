@@ -107,4 +107,4 @@ def _set_field(message: Any, name: str, value: Any) -> None:  # noqa: ANN401
 def _iso(value: object) -> str:
     if isinstance(value, datetime | date):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -67,7 +67,7 @@ def read_messages(access: Access, stretch: Stretch) -> Iterator[Messages]:
 
 
 class Reader:
-    """Reads one stretch after the other. Its consumer is made anew when the connection is lost."""
+    """Reads one stretch after the other. Its consumer is recreated when the connection is lost."""
 
     def __init__(self, access: Access, fetch_bytes: int = _FETCH_BYTES) -> None:
         """Nothing is connected yet. fetch_bytes: what is asked for at a time, or one batch."""
@@ -180,7 +180,8 @@ class _Reading:
     def _give_up_when_silent(self, reason: str) -> None:
         if time.monotonic() - self._heard > self._access.fetch_seconds:
             raise InfrastructureError(
-                f"Kafka at {self._access.bootstrap}: {self._stretch.path} gave no record at offset "
+                f"Kafka at {self._access.bootstrap}: {self._stretch.path} returned no record at "
+                "offset "
                 f"{self.position} (of {self._stretch.end}) for {self._access.fetch_seconds:g} s: "
                 f"{reason}"
             )
@@ -190,8 +191,8 @@ def deleted_records(stretch: Stretch, error: object) -> DataError:
     """The error of a stretch whose first records are gone."""
     return DataError(
         f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
-        f"{stretch.end} were planned, and records of them are deleted (retention, or a "
-        f"truncated log): {error}. Forget the window, and declare `starts` behind it in the source"
+        f"{stretch.end} were planned, and some of their records were deleted (retention, or a "
+        f"truncated log): {error}. Forget the window, and declare `starts` after it in the source"
     )
 
 

@@ -4,7 +4,7 @@ kafka-python builds two objects and calls seven functions per message. Its fetch
 class `PartitionRecords` through the instance, so a subclass set there can hand out batches. That
 is private API of kafka-python 3.0 (pinned in pyproject.toml), and a test compares it with the stock
 path on a real broker. The stock path cannot stand in for it: it passes over markers and aborted
-messages without a word, so that nobody could tell them from lost ones.
+messages silently, so that nobody could tell them from lost ones.
 
 What comes from the broker is small; decompressed it may be large. So the consumer hands out batches
 as they are stored, and each is decompressed when it is its turn.
@@ -52,8 +52,8 @@ class StoredBatch(NamedTuple):
     """A record batch as the broker has it.
 
     offset: the last one that it stands for; the fetcher compares it with the position to skip what
-        lies behind.
-    read: its messages, where they take no more than so many bytes.
+        comes after.
+    read: its messages, where they take no more than that many bytes.
     """
 
     offset: int
@@ -124,7 +124,9 @@ def _next_batch(topic_partition: Any, records: Any) -> Any:  # noqa: ANN401
     try:
         return records.next_batch()
     except struct.error as error:
-        raise CorruptRecordError(f"a record batch of {topic_partition} is cut: {error}") from error
+        raise CorruptRecordError(
+            f"a record batch of {topic_partition} is truncated: {error}"
+        ) from error
 
 
 def _old_format(batch: Any, _bytes_max: int) -> MessageBatch:  # noqa: ANN401
@@ -134,8 +136,8 @@ def _old_format(batch: Any, _bytes_max: int) -> MessageBatch:  # noqa: ANN401
     its last one, and how many there are before it is not known: they count from the batch before.
     """
     refusal = (
-        f"its record batch has format {batch.magic}, of before Kafka 0.11, which is not read: copy "
-        "the topic with a producer of a later version"
+        f"its record batch has format {batch.magic}, from before Kafka 0.11, which is not "
+        "supported: copy the topic with a newer producer"
     )
     return MessageBatch(0, batch.base_offset, [], [], [], RECORDS, -1, refusal)
 
@@ -184,7 +186,7 @@ def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
         return _refused(batch, f"cannot be parsed: {error}")
     if position == len(records) and _rise(found):
         return found
-    return _refused(batch, "has bytes behind its last record, or offsets that do not rise")
+    return _refused(batch, "has bytes after its last record, or offsets that do not rise")
 
 
 def _rise(found: MessageBatch) -> bool:
@@ -208,7 +210,7 @@ def _walk(batch: Any, body: bytes) -> tuple[MessageBatch, int]:  # noqa: ANN401
         key_length, position = decode_varint(body, position)
         value_length, position = decode_varint(body, position + max(key_length, 0))
         if position + max(value_length, 0) > end:
-            raise ValueError(f"the value at offset {base + offset} ends behind its record")
+            raise ValueError(f"the value at offset {base + offset} ends after its record")
         offsets.append(base + offset)
         timestamps.append(first_timestamp + timestamp)
         values.append(body[position : position + value_length] if value_length >= 0 else None)

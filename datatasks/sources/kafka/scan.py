@@ -92,7 +92,7 @@ def offsets(borders: TopicBorders, span: Interval) -> dict[str, tuple[int, int]]
 
 
 def fingerprint(borders: TopicBorders, span: Interval) -> str:
-    """Changes when the topic was created anew or the span holds other offsets."""
+    """Changes when the topic was recreated or the span holds other offsets."""
     held = [
         (partition, stretch.first, stretch.end)
         for partition in borders.topic.partitions

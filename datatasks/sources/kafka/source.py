@@ -39,7 +39,7 @@ from forebay.system.instants import shown_instant
 
 _SAMPLE_MESSAGES = 20
 _TOPICS_SHOWN = 8
-# Producers stamp what they like, as microseconds: that is no year.
+# Producers stamp what they like, as microseconds: that is not a year.
 
 
 class KafkaSource(KafkaKind, Source):

@@ -86,7 +86,7 @@ class PlannedStretch:
                 f"{self._place}: the offsets {messages.runs[0].first} to {messages.end} were "
                 f"planned when the leader epoch was {self._version.leader_epoch}, and were written "
                 f"in epoch {messages.leader_epoch}: the partition was truncated (an unclean leader "
-                "election does that), and they are other records. Forget the window, and plan it "
+                "election does that), and hold other records now. Forget the window, and plan it "
                 "again"
             )
 

@@ -70,7 +70,7 @@ class LogBorders(StreamBorders):
         for each in partitions:
             self.propose(each.name, each.end, self._reached(each))
             self._require_between_segments(each)
-        for name in trimmed_away:  # it goes on where it ended, should it come back
+        for name in trimmed_away:  # it continues where it ended, should it come back
             self._firsts[name] = end = self.furthest(name)
             self.propose(name, end, _always(end))
 
@@ -78,7 +78,7 @@ class LogBorders(StreamBorders):
         """Refuse segments that a decided border cuts: it was decided between two of them.
 
         Raises:
-            DataError: when the log was made anew, or segments were joined or cut.
+            DataError: when the log was recreated, or segments were joined or cut.
         """
         for offset in self.decided(partition.name):
             at = int(np.searchsorted(partition.base, offset, side="right")) - 1

@@ -142,7 +142,7 @@ class _Segment:
         if raised is None and self.spec.bad_rows == "fail":
             raised = DataError(
                 f"{self.path} ({place_text(where)}): cannot be read: {error} "
-                "(repair it, or let bad_rows: dead_letter set it aside)"
+                "(repair it, or set it aside with bad_rows: dead_letter)"
             )
         if raised is not None:
             raise raised from error
@@ -163,7 +163,7 @@ class _Segment:
 
 
 def segment_location(path: str, row: int) -> dict[str, str | int]:
-    """Where a row of a segment lies."""
+    """Where a row of a segment is."""
     partition, _, name = path.rpartition("/")
     base = parse_segment(name)[0]
     return {"file": path, "partition": partition, "offset": base + row, "row": row}

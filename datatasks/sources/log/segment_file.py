@@ -53,7 +53,7 @@ class SegmentFile:
             self._layouts = column_layouts(self._footer.schema, self._footer.version)
             self.rows = array("q", (each.header.long(0) for each in self._footer.batches))
         except (*METADATA_ERRORS, ValueError) as error:
-            raise pa.ArrowInvalid(f"no Arrow file: {error}") from error
+            raise pa.ArrowInvalid(f"not an Arrow file: {error}") from error
         self.schema = self._opened([]).schema
         if min(self.rows, default=0) < 0:
             raise pa.ArrowInvalid("a record batch has a negative number of rows")
@@ -74,7 +74,7 @@ class SegmentFile:
             self._layout.empty_others(self._footer.dictionaries)
             self._require("its dictionaries take", self._size(self._footer.dictionaries))
         except METADATA_ERRORS as error:
-            raise pa.ArrowInvalid(f"no Arrow file: {error}") from error
+            raise pa.ArrowInvalid(f"not an Arrow file: {error}") from error
         self._file = self._opened(wanted)
 
     def parts(self, number: int, start: int, rows_max: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -63,7 +63,7 @@ class _Segments:
         if beyond >= 0:
             raise DataError(
                 f"segment {kept.paths[beyond].as_py()}: its name begins with an offset that no "
-                "partition comes to (move it away)"
+                "partition reaches (move it away)"
             )
         base, rows, commit = (
             np.asarray(parts.field(name).cast(pa.int64())) for name in ("base", "rows", "commit")
@@ -215,7 +215,7 @@ class LogSource(LogKind, MarkerSource):
         wrong = np.flatnonzero(expected != segments.base)
         if len(wrong):
             at = int(wrong[0])
-            what = "a hole" if segments.base[at] > expected[at] else "an overlap"
+            what = "a gap" if segments.base[at] > expected[at] else "an overlap"
             raise DataError(
                 f"source {self.spec.name!r}: partition {names[at]} has {what}: the next segment "
                 f"after offset {expected[at]} is {segments.listing.paths[at].as_py()} "

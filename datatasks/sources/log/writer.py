@@ -114,5 +114,5 @@ def parse_segment(name: str) -> tuple[int, int, int]:
     """
     found = _SEGMENT.fullmatch(name)
     if found is None:
-        raise ValueError(f"{name!r} is no log segment")
+        raise ValueError(f"{name!r} is not a log segment")
     return int(found["base"]), int(found["rows"]), int(found["commit"])

@@ -76,7 +76,7 @@ class FooterCache:
         try:
             table = pa.ipc.open_file(pa.BufferReader(content)).read_all()
         except pa.ArrowException as error:
-            _LOG.warning("cache/%s is no table, footers are read again: %s", self._name, error)
+            _LOG.warning("cache/%s is not a table, footers are read again: %s", self._name, error)
             return _SCHEMA.empty_table()
         if not table.schema.equals(self._schema, check_metadata=True):
             _LOG.warning("cache/%s holds something else: footers are read again", self._name)

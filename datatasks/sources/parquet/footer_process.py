@@ -2,7 +2,7 @@
 
 Run as `python -m forebay.datatasks.sources.parquet.footer_process`. It is sent bytes alone, and so
 needs no way to the storage and none of its keys. On stdin each call is a line of JSON with the
-number of bytes behind it; each answer is a line of JSON on what was stdout.
+number of bytes after it; each answer is a line of JSON on what was stdout.
 
 Imports nothing of Forebay that takes time: its start is paid by every plan that meets new files.
 """
@@ -29,7 +29,7 @@ MEMORY_BYTES = 3 << 30
 CPU_SECONDS = 60
 # Each costs whoever plans time and memory, also where it is of no row; large files have hundreds.
 ROW_GROUPS_MAX = 100_000
-# Of a file: what is more is no truth, and sums of it would not be numbers of 64 bits.
+# Of a file: more than that cannot be true, and sums of it would not be numbers of 64 bits.
 ROWS_MAX, BYTES_MAX = 1 << 40, 1 << 50
 _FIRST_VICTIM = "1000"
 _DAY_US = 86_400_000_000
@@ -49,7 +49,7 @@ def parsed(content: bytes, event_time: str | None, *, schema: bool) -> dict[str,
 
     Returns:
         `rows`, `sizes` (bytes), `low`, `high` (microseconds) and `state` of each row group;
-        `schema`, as base64 of Arrow's message, also where the event time is no plain column.
+        `schema`, as base64 of Arrow's message, also where the event time is not a plain column.
     """
     metadata = pq.read_metadata(pa.BufferReader(content))
     if schema:
@@ -146,7 +146,7 @@ def answer(call: dict[str, Any], content: bytes) -> dict[str, Any]:
 def main() -> None:
     """Answer until stdin ends, as it does with whoever started this process."""
     calls, answers = sys.stdin.buffer, os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
     _bound()
     while line := calls.readline():
         call = json.loads(line)
@@ -165,7 +165,7 @@ def _bound() -> None:
 
 
 def _bound_time() -> None:
-    """Whatever the CPU time of earlier footers was, this one has so many seconds."""
+    """Whatever the CPU time of earlier footers was, this one has that many seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     end = int(used.ru_utime + used.ru_stime) + CPU_SECONDS

@@ -72,7 +72,7 @@ class _DeathError(Exception):
     def __init__(self, number: int, last_words: str) -> None:
         self.is_crash = number not in _FROM_OUTSIDE
         if number == signal.SIGXCPU:
-            super().__init__(f"to read its footer takes more than {footer_process.CPU_SECONDS} s")
+            super().__init__(f"reading its footer takes more than {footer_process.CPU_SECONDS} s")
             return
         name = signal.Signals(number).name
         why = f": {last_words}" if last_words and self.is_crash else ""
@@ -149,7 +149,7 @@ class FooterReader:
         if death.is_crash and (culprit := self._culprit(before, path, tail)) is not None:
             self.ruinous[culprit] = self._poison(culprit, death).error
             return found
-        _LOG.warning("a child that read the footer of %s died, and not a second time", path)
+        _LOG.warning("a process that read the footer of %s died, and the second one did not", path)
         self._unexplained += 1
         if self._unexplained >= _UNEXPLAINED_MAX:
             raise InfrastructureError(
@@ -185,8 +185,8 @@ class FooterReader:
         self._deaths += 1
         if self._deaths > DEATHS_MAX:
             raise DataError(
-                f"{path}: {death}, as for {DEATHS_MAX} other files: no more are set aside. Correct "
-                "whoever writes them, and move them away"
+                f"{path}: {death}, as for {DEATHS_MAX} other files: no more are set aside. "
+                "Correct what writes them, and move them away"
             )
         return FooterAnswer(error=str(death))
 

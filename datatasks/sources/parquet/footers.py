@@ -179,7 +179,7 @@ def with_footers(versions: pa.Array, footers: Sequence[Footer | str]) -> pa.Arra
 
 
 def group_ends(metadata: pq.FileMetaData) -> Ints:
-    """The row number behind each row group."""
+    """The row number after each row group."""
     counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     return np.cumsum(np.array(counts, np.int64))
 

@@ -91,7 +91,7 @@ class ParquetPlanner:
             path = files.paths[bad[0]].as_py()
             raise DataError(
                 f"{self._place(path)} cannot be read: {files.footers[bad[0]]} "
-                "(repair it, or let bad_rows: dead_letter set it aside)"
+                "(repair it, or set it aside with bad_rows: dead_letter)"
             )
         groups = self._groups(files)
         inside = spans.index(groups.low)
@@ -111,8 +111,8 @@ class ParquetPlanner:
         if ALL_NULL not in footer.state or KNOWN in footer.state:
             return footer
         return (
-            f"no row has a time in {self._event_time!r}: name another event_time, or say with "
-            "window_path where the rows' time stands in the path"
+            f"no row has a time in {self._event_time!r}: name another event_time, or give "
+            "window_path, which takes the rows' time from the path"
         )
 
     def _groups(self, files: Candidates) -> _Groups:
@@ -220,7 +220,7 @@ class ParquetPlanner:
             if self._policy == "fail":
                 raise DataError(
                     f"{place}, row group {group} cannot be read: {error} "
-                    "(repair it, or let bad_rows: dead_letter set it aside)"
+                    "(repair it, or set it aside with bad_rows: dead_letter)"
                 ) from error
             return None
 
@@ -231,7 +231,7 @@ class ParquetPlanner:
             raise DataError(
                 f"{self._place(files.paths[file].as_py())}, row group {groups.group[index]} has "
                 f"{groups.rows[index]:,} rows and is cut by time, and at most {CUT_ROWS_MAX:,} are "
-                "(write smaller row groups, or let bad_rows: dead_letter set it aside)"
+                "(write smaller row groups, or set it aside with bad_rows: dead_letter)"
             )
         found = self._unreadable(files, file, int(groups.first[index]), spans)
         if groups.state[index] == TO_READ:

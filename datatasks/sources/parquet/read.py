@@ -122,7 +122,7 @@ class ParquetReader:
 
 @dataclass(frozen=True)
 class _File:
-    """An open file, the digest of its footer, and the row number behind each of its row groups."""
+    """An open file, the digest of its footer, and the row number after each of its row groups."""
 
     file: pq.ParquetFile
     digest: str
@@ -441,7 +441,7 @@ class _RangeReader:
             where = place_text({"row": start, **more})
             raised = DataError(
                 f"{place}, from {where}: cannot be read: {error} "
-                "(repair it, or let bad_rows: dead_letter set it aside)"
+                "(repair it, or set it aside with bad_rows: dead_letter)"
             )
         if raised is not None:
             raise raised from error
@@ -456,7 +456,7 @@ class _RangeReader:
         )
 
     def _position(self, row: int) -> Position:
-        """The position behind everything before `row`."""
+        """The position after everything before `row`."""
         inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
 

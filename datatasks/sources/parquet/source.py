@@ -50,7 +50,7 @@ _PARTITIONS_SHOWN = 1000
 class ParquetSource(ParquetKind, MarkerSource):
     """Parquet files below one folder (see `ParquetKind.Options`).
 
-    Complete: with `ready.marker`, when the marker lies in the folder of every hour or day of the
+    Complete: with `ready.marker`, when the marker is in the folder of every hour or day of the
     span (`window_path`), or in the source's folder; otherwise when the clock has passed the span.
     """
 
@@ -221,7 +221,9 @@ class ParquetSource(ParquetKind, MarkerSource):
         try:
             low, high = path_times(matched.paths, self._pattern)
         except pa.ArrowInvalid as error:
-            raise DataError(f"source {self.spec.name!r}: a path names no day: {error}") from error
+            raise DataError(
+                f"source {self.spec.name!r}: a path does not name a day: {error}"
+            ) from error
         chosen = np.flatnonzero(spans.overlaps(low, high - 1))
         return matched.take(chosen), low[chosen], high[chosen]
 

@@ -159,6 +159,6 @@ class _Gathering:
         return self._tables[number]
 
     def _places(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """In which window each time lies; -1 in none."""
+        """In which window each time is; -1 in none."""
         found = np.searchsorted(self._starts, times, side="right") - 1
         return np.where((found >= 0) & (times < self._ends[found]), found, -1)

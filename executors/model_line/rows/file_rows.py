@@ -1,4 +1,4 @@
-"""What of a line is in the store: of each link by kind, of a window in training its newest seal."""
+"""Which files of a line are stored: those of each link, and a training window's newest seal."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def require_id(connection: Connection, line: int, name: Parent) -> int:
     found = link_id(connection, line, name)
     if found is None:
         raise InfrastructureError(
-            f"generation {name.generation} of window {name.window} has no link any more"
+            f"generation {name.generation} of window {name.window} no longer has a link"
         )
     return found
 

@@ -114,7 +114,7 @@ def links_between(
 
 
 def links_after(connection: Connection, line: int | None, one: Spanned, count: int) -> list[Link]:
-    """The newest links of so many windows after this one, in order."""
+    """The newest links of that many windows after this one, in order."""
     return _all(connection, _LINKS_AFTER, {"line": line, "count": count, **span(one)})
 
 

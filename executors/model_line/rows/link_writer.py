@@ -76,6 +76,6 @@ def _continued(connection: Connection, line: int, link: Link) -> int | None:
             raise InfrastructureError(
                 f"window {link.window} was begun from a model that has seen {base.rows} rows of "
                 f"{source}, and the window before ended with {before.rows} (or with other ones): "
-                "it is not stored; run again, it begins anew"
+                "it is not stored; run it again, it starts over"
             )
     return parent_id

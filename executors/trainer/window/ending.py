@@ -23,7 +23,7 @@ class WindowEnding:
         self._parts = parts
 
     def link(self, opened: OpenWindow, sealed: Seal) -> Link:
-        """The link of a window, without files; one that may not become one is begun anew.
+        """The link of a window, without files; one that may not become one is begun again.
 
         Raises:
             ForebayError: when its rows do not agree with its plan, or nothing was learnt from them;

@@ -34,7 +34,7 @@ class WindowOpener:
         self._parts = parts
 
     def open(self, window: WindowRequest) -> OpenWindow:
-        """On return the learner is where the window goes on.
+        """On return the learner is where the window continues.
 
         Raises:
             DataError: when what a window before left is missing or damaged, or of another model.

@@ -64,7 +64,8 @@ class WindowSteps:
             rows = ", ".join(f"{count} of {name}" for count, name in held)
             raise TrainingError(
                 f"window {opened.request.key}, step {opened.window_step + 1}: {error}. Rows of the "
-                f"minibatch: {rows}. The window stays untrained and the model that serves goes on. "
+                f"minibatch: {rows}. The window stays untrained, and the serving model is not "
+                "changed. "
                 "Way out: bound what the features may be (transform, scale, bucketise), or lower "
                 "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
             ) from error

@@ -27,8 +27,8 @@ class FrameStream(Protocol):
         """The next frame; None when the executor closed the epoch, or `close` was called.
 
         Raises:
-            InfrastructureError: when the connection broke, or the epoch is not to be had.
-            ValueError: when what came is no frame.
+            InfrastructureError: when the connection broke, or the epoch is not available.
+            ValueError: when what came is not a frame.
         """
 
     def grant(self, credits: int) -> None:  # noqa: A002 - the word of the protocol
@@ -60,7 +60,7 @@ class FrameSource(Protocol):
         """
 
 
-# Waits for an epoch and hands out its frames; None when they are not to be had.
+# Waits for an epoch and hands out its frames; None when they are not available.
 Claim = Callable[[int], FrameSource | None]
 
 

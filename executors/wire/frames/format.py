@@ -63,7 +63,7 @@ def pack_hello(token: str, hello: Hello) -> bytes:
 def hello_problem(begun: bytes) -> str:
     """Why what a caller has sent so far begins no hello; empty while it may."""
     if begun[: len(_MAGIC)] != _MAGIC[: len(begun)]:
-        return "this is no caller of a data executor"
+        return "this is not a caller of a data executor"
     if len(begun) >= _VERSION_END:
         version = int.from_bytes(begun[len(_MAGIC) : _VERSION_END], "little")
         if version != VERSION:
@@ -112,7 +112,7 @@ def read_header(data: bytes, limit: int) -> Header:
     """
     magic, version, kind, *numbers = _HEADER.unpack(data)
     if magic != _MAGIC:
-        raise FrameFormatError(f"what came begins with {data[:8]!r} and is no frame")
+        raise FrameFormatError(f"what came begins with {data[:8]!r} and is not a frame")
     if version != VERSION:
         raise FrameFormatError(f"a frame of version {version} came, and version {VERSION} is read")
     header = Header(kind, *numbers)

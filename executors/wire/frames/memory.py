@@ -29,7 +29,7 @@ class FrameMemory:
     """
 
     def __init__(self, kept: int) -> None:
-        """Keep so many blocks at most that nobody uses."""
+        """Keep that many blocks at most that nobody uses."""
         # Appending and popping are atomic: a block may come back in any thread at any moment.
         self._free: deque[Block] = deque(maxlen=kept)
 

@@ -59,7 +59,7 @@ def read_batch(schema: pa.Schema, rows: int, sections: Sequence[pa.Buffer]) -> p
     left = list(sections)
     columns = [_column(field, rows, left) for field in schema]
     if left:
-        raise FrameFormatError(f"{len(left)} sections are not of any column")
+        raise FrameFormatError(f"{len(left)} sections belong to no column")
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -73,7 +73,7 @@ def _values(column: pa.Array) -> pa.Buffer:
 
 def _width(kind: pa.DataType) -> int:
     if not (pa.types.is_int64(kind) or pa.types.is_float32(kind)):
-        raise FrameFormatError(f"values of type {kind} do not travel in frames")
+        raise FrameFormatError(f"values of type {kind} cannot be sent in frames")
     width: int = kind.byte_width
     return width
 

@@ -38,7 +38,7 @@ def connect_within(connection: socket.socket, path: str, seconds: float) -> None
     try:
         connection.connect(path)
     except BlockingIOError:
-        raise OSError(f"it accepted nobody for {seconds:g} s") from None
+        raise OSError(f"it accepted no connection for {seconds:g} s") from None
 
 
 def receive_into(connection: socket.socket, target: memoryview, *, patient: bool = False) -> None:
@@ -61,7 +61,7 @@ def receive_into(connection: socket.socket, target: memoryview, *, patient: bool
 
 
 def send_parts(connection: socket.socket, parts: Sequence[bytes | pa.Buffer]) -> None:
-    """Send all parts, as they lie in memory.
+    """Send all parts, as they are in memory.
 
     Raises:
         OSError: when the connection ends before, or nothing is taken for too long.
@@ -72,7 +72,7 @@ def send_parts(connection: socket.socket, parts: Sequence[bytes | pa.Buffer]) ->
         try:
             sent = connection.sendmsg(left[: -_PARTS_MAX - 1 : -1])
         except BlockingIOError:
-            raise OSError("nothing was taken for too long") from None
+            raise OSError("the other side took nothing for too long") from None
         while left and sent >= len(left[-1]):
             sent -= len(left.pop())
         if sent:

@@ -36,7 +36,7 @@ class Component:
     """One part and how it is run.
 
     end_signal: what it gets from the kernel when the keeper dies.
-    stop_signal: what ends it in good order.
+    stop_signal: what ends it cleanly.
     account: who runs it, where that is not the calling user.
     in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
     late_gc: it makes so many objects at its start that garbage is looked for later.
@@ -58,7 +58,7 @@ class Component:
 
 
 def database_component(programs: Path, place: Place) -> Component:
-    """PostgreSQL. It ends in good order even where the keeper does not."""
+    """PostgreSQL. It ends cleanly even where the keeper does not."""
     return Component(
         DATABASE,
         tuple(server_command(programs, place)),

@@ -139,7 +139,7 @@ class HttpSession:
         value = answer.json() if answer.content else {}
         if not isinstance(value, dict):
             what = type(value).__name__
-            raise InfrastructureError(f"Airflow answered {what} where an object is due")
+            raise InfrastructureError(f"Airflow answered {what} instead of an object")
         return value
 
 

@@ -39,7 +39,7 @@ def cancel_jobs(layout: Layout) -> list[str]:
             handle.cancel()
             handle.wait(CANCEL_SECONDS)
         except ForebayError as error:
-            _LOG.warning("job %s cannot be cancelled in good order: %s", job_id, error)
+            _LOG.warning("job %s cannot be cancelled cleanly: %s", job_id, error)
     kill_all(_job_processes(layout))
     return ids
 

@@ -1,6 +1,6 @@
 """Kafka's jars: the very files that Forebay was tested with, wherever they were fetched from.
 
-`jars.sha256` lists them as `sha256sum` prints them. Who changes pom.xml writes it anew, from jars
+`jars.sha256` lists them as `sha256sum` prints them. Who changes pom.xml writes it again, from jars
 that were fetched on two machines: `sha256sum *.jar > jars.sha256` in the folder of the jars.
 """
 
@@ -38,8 +38,8 @@ def verify_jars(folder: Path, way_out: str) -> None:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != expected:
             raise InfrastructureError(
-                f"Kafka's jar {path} is another file than the one that Forebay knows: its SHA-256 "
-                f"is {found}, and {expected} is expected. It is not run. {way_out}"
+                f"Kafka's jar {path} is not the file that Forebay expects: its SHA-256 is {found} "
+                f"instead of {expected}. It is not run. {way_out}"
             )
 
 

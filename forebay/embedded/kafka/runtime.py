@@ -90,7 +90,7 @@ def kafka_jars(java: Path, environ: Mapping[str, str]) -> Path:
     target = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
     if not target.is_dir():
         _fetch_once(java, target, environ)
-    verify_jars(target, f"Remove {target} and start again: it is fetched anew, {_OWN_BROKER}")
+    verify_jars(target, f"Remove {target} and start again: it is fetched again, {_OWN_BROKER}")
     return target
 
 

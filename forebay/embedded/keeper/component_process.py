@@ -115,7 +115,7 @@ class ComponentProcess:
             self._state = "failed"
 
     def ask_to_stop(self) -> None:
-        """Send the signal that ends it in good order; it is not started again."""
+        """Send the signal that ends it cleanly; it is not started again."""
         self._process.due = None
         if self._process.running is not None:
             self._process.running.send_signal(self.component.stop_signal)

@@ -47,7 +47,7 @@ class Startup:
             layout: where files are stored.
             components: gets them one after another.
             listening: where the API server accepts connections.
-            wait: waits for a condition, for so many seconds, on account of a component.
+            wait: waits for a condition, for that many seconds, on account of a component.
         """
         self._layout = layout
         self._components = components

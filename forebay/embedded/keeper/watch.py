@@ -1,4 +1,4 @@
-"""Sees that YAML files changed, and writes DAG files anew when they did."""
+"""Sees that YAML files changed, and writes DAG files again when they did."""
 
 from __future__ import annotations
 

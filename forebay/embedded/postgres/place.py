@@ -67,7 +67,7 @@ class Place:
                 pwd.getpwuid(os.geteuid())
             except KeyError as error:
                 raise InfrastructureError(
-                    f"PostgreSQL wants a user with a name, and user id {os.geteuid()} has none: "
+                    f"PostgreSQL needs a user with a name, and user id {os.geteuid()} has none: "
                     "add one to /etc/passwd, or run the container as a user that is in it"
                 ) from error
         elif closed := closed_on_the_way(nearest_folder(self.folder)):

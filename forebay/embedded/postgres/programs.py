@@ -38,7 +38,7 @@ def reachable_programs(programs: Path, copy: Path) -> Path:
 
     Args:
         programs: from `wheel_programs`.
-        copy: where a copy may lie.
+        copy: where a copy may be.
     """
     if closed_on_the_way(programs / "bin" / "postgres") is None:
         return programs

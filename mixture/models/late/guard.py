@@ -89,7 +89,7 @@ class Guard:
 
         labels, expected: float32[N]. sources: int32[N], the index of each row's source. said:
         bool[N], rows that say the label; None for all. A source is seen once one of its rows does:
-        one that never says it can teach nothing of it, and is no sound source where others fail.
+        one that never says it can teach nothing of it, and is not a sound source where others fail.
         """
         seen, expected = tf.cast(labels, tf.float64), tf.cast(expected, tf.float64)
         own = tf.one_hot(sources, self.paused.shape[0], dtype=tf.float64)  # [N, sources]
@@ -112,7 +112,7 @@ class Guard:
         """The sums with the rows of a minibatch, float64[sources]."""
         sums, usual = self._sums, _usual(self._sums)
         mass = tf.reduce_sum(own * expected, axis=0)
-        after = mass - tf.cumsum(own * expected)  # expected positives in the rows behind each
+        after = mass - tf.cumsum(own * expected)  # expected positives in the rows after each
         pace = tf.maximum(usual, USUAL_LEAST)
         fast, kept = own * _halved(pace * after, HALF_LIFE), _halved(pace * mass, HALF_LIFE)
         variance = expected * (1.0 - expected)

@@ -273,9 +273,9 @@ class Sequences(RuleBasedStateMachine):
             "are not trained yet, and each starts": lambda: first > next_window,
             "is silent: no rows for longer": lambda: self._is_silent(refusal),
             "it has no rows": lambda: self._is_empty(refusal),
-            "and learnt from none of them": lambda: self._is_empty(refusal),
+            "and was trained on none of them": lambda: self._is_empty(refusal),
             "were deleted": lambda: lost,
-            "were planned, and records of them are deleted": lambda: lost,
+            "were planned, and some of their records were deleted": lambda: lost,
             # Another line has trained that plan.
             "was planned and is gone": lambda: gone or self._changed_since(refusal),
             "was changed after it was planned": lambda: self._changed_since(refusal),

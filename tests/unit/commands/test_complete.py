@@ -103,6 +103,23 @@ def test_zsh_and_fish(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert fish.split() == ["cards", "clicks"]
 
 
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_names_of_commands_have_no_description_of_another(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = offered("mod", monkeypatch, capsys, shell)
+    assert shown == {"zsh": """_arguments '*: :(("models"))'""", "fish": "models"}[shell]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_options_say_what_they_are(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = offered("run ads --fr", monkeypatch, capsys, shell)
+    assert "--from" in shown
+    assert "First window, for example 2026-03-01." in shown
+
+
 def test_the_newest_hundred_windows(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

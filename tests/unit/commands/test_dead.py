@@ -54,9 +54,12 @@ def test_letters_are_counted_by_line_and_window(capsys: pytest.CaptureFixture[st
 
 
 def test_nothing_is_said_to_be_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    for call in (lambda: ls("other"), lambda: ls("ads", source="history")):
-        call()
-        assert "has no dead letters there" in capsys.readouterr().out
+    for command in (ls, show):
+        command("other")
+        assert capsys.readouterr().out == "pipeline 'other' has no dead letters\n"
+        command("ads", window=FIRST, source="history")
+        said = f"pipeline 'ads' has no dead letters of window {FIRST} from source history\n"
+        assert capsys.readouterr().out == said
     ls("other", output=OutputFormat.JSON)
     assert json.loads(capsys.readouterr().out) == []
 

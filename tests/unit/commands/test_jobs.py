@@ -126,7 +126,7 @@ def test_a_job_that_failed_says_why(home: Home, capsys: pytest.CaptureFixture[st
     [
         ("ads.main.2026-03-02.g1", "no job 'ads.main.2026-03-02.g1' below"),
         ("../../etc", "job '../../etc': no job has such an id"),
-        ("other", "no job of a pipeline 'other' below"),
+        ("other", "pipeline 'other' has no job in"),
     ],
 )
 @pytest.mark.parametrize("action", ["show", "logs"])
@@ -163,7 +163,7 @@ def test_logs_that_are_gone_or_elsewhere(home: Home, capsys: pytest.CaptureFixtu
     job = ToldJob(home)
     job.tell("succeeded")
     assert run("logs", JOB) == 1
-    assert "has no logs any more" in capsys.readouterr().err
+    assert "no longer has logs" in capsys.readouterr().err
     of_another_host(job)
     assert run("logs", JOB) == 1
     assert "runs on another host" in capsys.readouterr().err

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import sys
 import time
 
 import pytest
 
 from forebay.commands import live_line
-from forebay.commands.live_line import LiveLine
+from forebay.commands.live_line import LiveLine, working
 
 CLEAR = "\r\x1b[2K"
 
@@ -68,3 +69,39 @@ def test_a_line_that_does_not_change_says_for_how_long(monkeypatch: pytest.Monke
     assert "planning for a  1 s" in drawn or "planning for a   1 s" in drawn
     assert max(map(len, drawn)) <= 19
     assert drawn[-1] == "", "and it is taken away at the end"
+
+
+def test_what_others_write_goes_above_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with working("starting the broker") as line:
+        sys.stderr.write("fetching ")
+        sys.stderr.write("it\n")
+        line.say("a note")
+        line.doing("nearly there")
+    assert terminal.getvalue() == (
+        f"{CLEAR}starting the broker …{CLEAR}fetching it\n"
+        f"{CLEAR}a note\n{CLEAR}nearly there …{CLEAR}"
+    )
+    assert sys.stderr is terminal
+
+
+def test_after_a_line_that_stays_the_work_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_line, "TICK_SECONDS", 0.05)
+    terminal = Terminal()
+    with LiveLine(terminal, live=True) as line:
+        line.doing("planning")
+        line.say("waiting for clicks")
+        deadline = time.monotonic() + 20
+        while "planning …  1 s" not in terminal.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert "planning …  1 s" in terminal.getvalue().partition("waiting for clicks\n")[2]
+
+
+def test_a_pipe_is_not_told_what_a_command_does_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    with working("starting the broker") as line:
+        line.say("a note")
+        sys.stderr.write("a warning\n")
+    assert pipe.getvalue() == "a note\na warning\n"

@@ -24,12 +24,12 @@ def test_a_timestamp_needs_a_part_and_a_cross_takes_none() -> None:
 @pytest.mark.parametrize(
     ("positive", "kind", "message"),
     [
-        (5, ColumnType.STRING, "5 is no value of column 'c', which is string: quote it"),
-        ("x", ColumnType.INT, "'x' is no value of column 'c', which is int"),
+        (5, ColumnType.STRING, "5 is not a value of column 'c', which is string: quote it"),
+        ("x", ColumnType.INT, "'x' is not a value of column 'c', which is int"),
         (
             True,
             ColumnType.INT,
-            "bools in YAML: True is no value of column 'c', which is int",
+            "bools in YAML: True is not a value of column 'c', which is int",
         ),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_slice_has_one_value_for_a_row(declared: Declared) -> None:
     declared.dataset["slices"] = ["mobile", "tags"]
     (problem,) = declared.problems()
     assert problem.code == "slice-type"
-    assert "feature 'tags' has a list of values for a row" in problem.message
+    assert "feature 'tags' has a list of values in each row" in problem.message
 
 
 def test_one_trainer_trains_a_job(tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ def test_a_stream_of_both_kinds_says_its_feed(declared: Declared) -> None:
 @pytest.mark.parametrize(
     ("stream", "paradigm", "says"),
     [
-        ("old", "stream", "feeds stream, and there is none; add one, or choose batch or mixed"),
-        ("new", "batch", "feeds batch, and there is none; add one, or choose stream or mixed"),
-        ("new", "mixture", "feeds batch, and there is none; add one, or choose stream or mixed"),
+        ("old", "stream", "feeds stream, but there is none; add one, or choose batch or mixed"),
+        ("new", "batch", "feeds batch, but there is none; add one, or choose stream or mixed"),
+        ("new", "mixture", "feeds batch, but there is none; add one, or choose stream or mixed"),
     ],
 )
 def test_only_paradigms_that_could_be_trained_are_offered(

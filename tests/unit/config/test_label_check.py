@@ -83,7 +83,7 @@ def test_a_correction_needs_the_time_of_stream_events(
     declared.pipeline["train"] = train
     code, _, found = declared.only()
     assert (code, found) == ("delay-time", line)
-    assert "source 'clicks' names no event_time" in message(declared)
+    assert "source 'clicks' has no event_time" in message(declared)
     declared.pipeline["model"] = {"kind": "count"}
     assert declared.problems() == []
 

@@ -156,13 +156,13 @@ def test_what_a_schema_does_not_show() -> None:
         with pytest.raises(ValidationError, match="write the name of a variable"):
             RuntimeSpec(environment=("A", refused))
     assert RolesSpec.model_validate({"trainer": {"count": 1}}).trainer.count == 1
-    with pytest.raises(ValidationError, match="count is 2, but one trainer trains a job"):
+    with pytest.raises(ValidationError, match="count is 2, but a job has one trainer"):
         RolesSpec.model_validate({"trainer": {"count": 2}})
 
 
 def test_a_gate_needs_judged_rows() -> None:
     declared = {"publish": {"when": "gate"}, "judge_rows_max": 0}
-    with pytest.raises(ValidationError, match="leave one of them out"):
+    with pytest.raises(ValidationError, match="change one of them"):
         JobSpec.model_validate(declared)
     assert JobSpec.model_validate(declared | {"judge_rows_max": 1}).publish.metric == "auc"
 
@@ -170,7 +170,7 @@ def test_a_gate_needs_judged_rows() -> None:
 @pytest.mark.parametrize(
     ("slices", "words"),
     [
-        (["nothing"], "'nothing' is no feature: user, price"),
+        (["nothing"], "'nothing' is not a feature: user, price"),
         (["price"], "feature 'price' is a number"),
         (["user", "user"], "names one feature twice"),
     ],

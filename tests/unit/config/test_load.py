@@ -180,9 +180,9 @@ def test_messages_name_thing_value_and_way_out(files: Files) -> None:
     file = files.config / "pipelines/ads.yaml"
     assert first == (
         f"{file}:3:13: dataset.event_id: text or a list is expected, not no (true/false); YAML "
-        'reads it so unless it stands in quotes (did you mean "no"?)'
+        'reads it so unless it is in quotes (did you mean "no"?)'
     )
-    assert second == f"{file}:8:35: dataset.features.user.buckets: -4 has to be at least 2"
+    assert second == f"{file}:8:35: dataset.features.user.buckets: -4 must be at least 2"
 
 
 def test_an_empty_value_is_called_nothing(files: Files) -> None:
@@ -202,7 +202,7 @@ def test_a_union_says_all_that_it_takes(files: Files) -> None:
 def test_a_vocabulary_names_the_value_that_stands_twice(files: Files) -> None:
     values = "{encode: vocabulary, values: [se, dk, '7', fi, 7]}"
     files.change("pipelines/ads.yaml", "{encode: hash, buckets: 100}", values)
-    assert "value '7' stands in the vocabulary twice" in files.load().problems[0].message
+    assert "value '7' is in the vocabulary twice" in files.load().problems[0].message
 
 
 def test_variables_come_from_the_environment(files: Files) -> None:

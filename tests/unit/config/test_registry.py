@@ -99,8 +99,8 @@ def test_a_kind_whose_package_cannot_be_imported(tmp_path: Path) -> None:
     ("module", "problem"),
     [
         ("", " is registered as tapes:Tape and cannot be imported: module 'tapes' has no attrib"),
-        ("Tape = 5\n", ": tapes:Tape is no SourceKind"),
-        ("class Tape:\n    pass\n", ": tapes:Tape is no SourceKind"),
+        ("Tape = 5\n", ": tapes:Tape is not a SourceKind"),
+        ("class Tape:\n    pass\n", ": tapes:Tape is not a SourceKind"),
         (KIND.replace('name = "tape"', ""), ": tapes:Tape has no name"),
         (KIND.replace("bounded = False", ""), ": tapes:Tape has no bounded"),
         (KIND.replace('"tape"', '"cassette"'), ": tapes:Tape has the name 'cassette'"),

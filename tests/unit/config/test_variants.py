@@ -53,7 +53,7 @@ def test_no_variant_is_trained_twice(compare: list[Any]) -> None:
 def test_a_paradigm_without_stream_rows_has_nothing_to_correct(declared: Declared) -> None:
     declared.pipeline["train"] = {"compare": [{"paradigm": "batch", "delay": "head"}]}
     assert declared.only() == ("delay-feed", "", "delay: head")
-    assert "paradigm 'batch' learns from none here; remove it" in message(declared)
+    assert "paradigm 'batch' trains on none here; remove it" in message(declared)
     del declared.dataset["streams"]["new"]
     declared.pipeline["train"] = {"paradigm": "mixed", "delay": "fnw"}
     assert declared.only() == ("delay-feed", "", "delay: fnw")

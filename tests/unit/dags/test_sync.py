@@ -101,7 +101,7 @@ def test_a_file_that_is_not_ours_is_never_touched(project: Project, tmp_path: Pa
     foreign = dags / "ads.py"
     foreign.write_text("from forebay.dags.factory import pipeline\nprint('mine')\n")
     copy(project, "more")
-    with pytest.raises(ConfigError, match=r"dags/ads\.py is no stub of Forebay's.*'ads'"):
+    with pytest.raises(ConfigError, match=r"dags/ads\.py is not a stub of Forebay's.*'ads'"):
         sync(config(project), dags)
     assert [path.name for path in dags.iterdir()] == ["ads.py"]  # and nothing half done
     foreign.write_bytes(b"\xff\xfe")
@@ -150,13 +150,13 @@ def test_the_command(project: Project, tmp_path: Path) -> None:
     dags = tmp_path / "dags"
     arguments = ["dags", "sync", "--config", str(config(project)), "--dags", str(dags)]
     assert project.forebay(*arguments).stdout == f"wrote {dags / 'ads.py'}\n"
-    assert project.forebay(*arguments).stdout == f"{dags}: 1 stubs, all up to date\n"
+    assert project.forebay(*arguments).stdout == f"{dags}: 1 stub, all up to date\n"
     shown = json.loads(project.forebay(*arguments, "--output", "json").stdout)
     assert shown == {"written": [], "removed": [], "kept": ["ads"]}
     (dags / "ads.py").write_text("mine")
     refused = project.forebay(*arguments, check=False)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith(f"error: {dags / 'ads.py'} is no stub of Forebay's")
+    assert refused.stderr.startswith(f"error: {dags / 'ads.py'} is not a stub of Forebay's")
 
 
 def test_it_needs_no_airflow() -> None:

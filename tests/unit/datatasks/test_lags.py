@@ -58,10 +58,10 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
         ("views", "", 0, None),
     ]
     assert [each.text for each in found] == [
-        "clicks, partition 0: 5 rows after what is sealed, the oldest 90 s old",
-        "clicks, partition 1: 7 rows after what is sealed",
-        "clicks, partition 2: 3 rows after what is sealed, the oldest 0 s old",
+        "clicks, partition 0: 5 rows after the sealed position, the oldest 90 s old",
+        "clicks, partition 1: 7 rows after the sealed position",
+        "clicks, partition 2: 3 rows after the sealed position, the oldest 0 s old",
         "views: its lag is not known: no broker for forebay.ads",
     ]
     nothing = Lag(source="clicks", partition="3", unit="rows")
-    assert nothing.text == "clicks, partition 3: nothing after what is sealed"
+    assert nothing.text == "clicks, partition 3: nothing after the sealed position"

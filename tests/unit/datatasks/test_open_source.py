@@ -85,8 +85,8 @@ def test_a_kind_without_options_takes_none(monkeypatch: pytest.MonkeyPatch) -> N
         ("no_such_module:Far", "kind 'far' reads through no_such_module:Far, which cannot be"),
         (f"{__name__}:Nobody", "has no attribute 'Nobody'"),
         ("not a name", "reads through not a name, which cannot be imported"),
-        ("pathlib:Path", "kind 'far': pathlib:Path is no Source"),
-        ("", r"test_open_source:_Far is no Source"),
+        ("pathlib:Path", "kind 'far': pathlib:Path is not a Source"),
+        ("", r"test_open_source:_Far is not a Source"),
     ],
 )
 def test_a_class_that_cannot_read(

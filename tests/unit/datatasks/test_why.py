@@ -48,7 +48,7 @@ def test_a_window_that_is_not_over(project: Stages) -> None:
 def test_nobody_has_asked(project: Stages) -> None:
     found = why(project)
     assert found.state == "not planned"
-    assert found.reason.startswith("nobody has asked for it yet")
+    assert found.reason.startswith("no run has asked for it yet")
     assert found.command == "run"
 
 
@@ -66,7 +66,7 @@ def test_a_source_that_is_late(project: Stages) -> None:
 def test_a_late_source_that_may_be_skipped_or_that_breaks(tmp_path: Path) -> None:
     with stages(tmp_path, source={"ready": {"late": "skip"}}) as found:
         found.late["a"] = START
-        assert why(found).next == "a run waits 0s, then it goes on without these rows"
+        assert why(found).next == "a run waits 0s, then it continues without these rows"
     with stages(tmp_path, source={"starts": "2026-04-01"}) as found:
         found.late["a"] = START
         assert why(found).state == "not planned", "the window has no rows of this source"

@@ -111,7 +111,7 @@ def test_a_backfill_that_goes_on_is_followed(tmp_path: Path) -> None:
     api = Scripted({"2013-06-01": "running"})
     api.refuses = True
     backfill_of(api, tmp_path, said).create()
-    assert said == ["airflow  a backfill of before goes on"]
+    assert said == ["airflow  an earlier backfill continues"]
 
 
 def test_a_paused_dag_goes_on_once_it_is_there(tmp_path: Path) -> None:
@@ -175,5 +175,5 @@ def test_a_run_that_somebody_marked_failed_ends_it_too(tmp_path: Path) -> None:
 
 def test_the_time_is_bounded(tmp_path: Path) -> None:
     api = Scripted({"2013-06-01": "running"}, task="running")
-    with pytest.raises(InfrastructureError, match="2 of 2 windows are not done in time"):
+    with pytest.raises(InfrastructureError, match="2 of 2 windows were not done in time"):
         follow(backfill_of(api, tmp_path, []), seconds=0.0)

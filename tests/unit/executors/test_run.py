@@ -244,7 +244,7 @@ def test_a_report_says_which_windows_are_forgotten(runs: Runs) -> None:
     assert runs.stages.ledger.forget(SECOND)
     found = summarise(runs, FIRST, SECOND, THIRD)
     note = found["notes"][-1]
-    assert note.startswith(f"windows that are forgotten: {SECOND};")
+    assert note.startswith(f"forgotten windows: {SECOND};")
     assert found["rows_line"] == before["rows_line"]
     assert [each["sources"] for each in found["windows"]] == [
         each["sources"] for each in before["windows"]
@@ -271,7 +271,7 @@ def test_a_window_whose_start_is_not_kept_is_refused_before_it_is_planned(runs: 
     assert ledger.forget(SECOND)
     before = ledger.history()
     for reprocess in (False, True):
-        with pytest.raises(ConfigError, match=f"window {FIRST} cannot be built on any more"):
+        with pytest.raises(ConfigError, match=f"window {FIRST} can no longer be built on"):
             runs.run(SECOND, THIRD, reprocess=reprocess)
     assert (ledger.latest_plan(SECOND), ledger.history()) == (None, before)
 

@@ -90,7 +90,7 @@ def test_an_end_without_a_word_names_the_command(tmp_path: Path, home: Home) -> 
 @pytest.mark.parametrize(
     ("prints", "kind", "text"),
     [
-        ("one\ntwo", InfrastructureError, "printed 2 lines and not one result"),
+        ("one\ntwo", InfrastructureError, "printed 2 lines instead of one result"),
         ('{"state": "asleep"}', ConfigError, "printed no TimerResult.*same version of forebay"),
     ],
 )

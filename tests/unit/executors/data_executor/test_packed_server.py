@@ -57,7 +57,7 @@ def path(tmp_path: Path, frames: Endless) -> Iterator[Path]:
 
 def test_a_caller_that_expects_other_columns_is_told_so(path: Path) -> None:
     said = hello(token_of(path), 1, bytes(32))
-    assert answer_to(path, said) == "other columns are served than this caller expects"
+    assert answer_to(path, said) == "the columns served are not those that this caller expects"
 
 
 def test_more_credits_than_anybody_has_room_for_are_refused(path: Path, frames: Endless) -> None:
@@ -123,4 +123,4 @@ def test_without_a_thread_the_caller_is_told_and_the_next_one_heard(
     with monkeypatch.context() as changed:
         changed.setattr(threading.Thread, "start", no_thread)
         assert answer_to(path, said) == "no stream can be served: can't start new thread"
-    assert answer_to(path, said) == "epoch 0 is not to be had"
+    assert answer_to(path, said) == "epoch 0 is not available"

@@ -19,8 +19,8 @@ def test_each_source_with_late_rows_has_its_notes() -> None:
         {"window": "2026-03-02", "sources": {"a": source(), "b": some}},
     ]
     place = "window 2026-03-02, source b: "
-    late = "1,500 rows are older than the window; they lie behind its border"
-    odd = "2 rows have a time behind the window; the first is topic t, partition 0, offset 4"
+    late = "1,500 rows are older than the window; they arrived after the window before had closed"
+    odd = "2 rows have a time after the window; the first is topic t, partition 0, offset 4"
     assert row_notes(windows) == [place + late, place + odd]
 
 
@@ -28,7 +28,7 @@ def test_rows_whose_label_came_late_are_added_up() -> None:
     late = source(label_not_known_rows=1200, served_rows=5000)
     windows = [{"window": key, "sources": {"a": late, "b": source()}} for key in ("1", "2")]
     (note,) = row_notes(windows)
-    assert note.startswith("source a: 2,400 of 10,000 rows of such windows were not learnt")
+    assert note.startswith("source a: 2,400 of 10,000 rows of such windows were not trained on")
     assert "(known_at)" in note
 
 
@@ -39,7 +39,7 @@ def test_rows_that_nobody_learns_are_added_up() -> None:
     windows = [
         {"window": key, "sources": {"a": idle, "b": used, "c": counted}} for key in ("1", "2")
     ]
-    assert row_notes(windows) == ["source a: 2,000 rows that no paradigm learns from"]
+    assert row_notes(windows) == ["source a: 2,000 rows that no paradigm trains on"]
 
 
 def test_rows_that_a_delay_head_learns_are_not_idle() -> None:
@@ -53,7 +53,7 @@ def test_rows_that_the_guard_held_are_told_of_each_window() -> None:
     windows = [{"window": "2026-03-01", "sources": {"a": held, "b": source()}}]
     (note,) = row_notes(windows)
     assert note.startswith(
-        "window 2026-03-01, source a: 1,200 rows were not learnt by stream, mixed: far fewer"
+        "window 2026-03-01, source a: 1,200 rows were not trained on by stream, mixed: far fewer"
     )
 
 

@@ -110,7 +110,7 @@ def test_a_line_that_began_without_history_goes_on_without_it(chain: ModelChain)
     record(chain, "2026-03-01")
     assert warm_start_of(declared, chain, later) is None
     (note,) = warm_start_notes(declared, chain, later)
-    assert "line 'main' began without a warm start, and goes on without one" in note
+    assert "line 'main' began without a warm start, and continues without one" in note
     assert warm_start_notes(spec(), chain, later) == []
     assert warm_start_notes(spec(warm_start="2026-03-02"), chain, later) == []
 
@@ -136,7 +136,8 @@ def test_windows_after_a_gap_do_not_close_it(chain: ModelChain) -> None:
 def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) -> None:
     record(chain, "2026-02-01_2026-03-01")
     assert gap(chain, "2026-03-01") == ""
-    assert gap(chain, "2026-03-02").endswith("run --from 2026-03-01")
+    way_out = "(--from 2026-03-01; in Airflow, create a backfill from 2026-03-01)"
+    assert gap(chain, "2026-03-02").endswith(f"begin with 2026-03-01 {way_out}")
 
 
 def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) -> None:

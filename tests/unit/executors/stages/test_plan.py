@@ -67,7 +67,7 @@ def test_a_trained_window_is_not_done_before_it_is_judged(found: Stages) -> None
     link = chain.newest(KEY)
     assert link is not None
     export(chain, link)
-    assert timer(found).reason == "it is trained in generation 1, but nobody has judged it yet"
+    assert timer(found).reason == "it is trained in generation 1, but it has not been judged yet"
     chain.judge(link, {"rows_agree": False, "rows_line": "rows DISAGREE in window 1"})
     told = timer(found)
     assert (told.state, told.reason) == (

@@ -87,7 +87,7 @@ def test_stale_and_replaced_models_are_kept_back(home: Home) -> None:
         "generation 1 of window 2026-03-02 is stale (built on generation 1 of 2026-03-01)"
     )
     replaced = publish(home, "2026-03-01", 1)
-    assert replaced.reason == "window 2026-03-01 has been trained anew, as generation 2"
+    assert replaced.reason == "window 2026-03-01 has been trained again, as generation 2"
     assert publish(home, "2026-03-01", 2).state == "published"
 
 

@@ -392,7 +392,7 @@ def test_a_window_that_waits_for_the_run_before_decides_nothing(
     found: Stages, supervisors: ScriptedSupervisors
 ) -> None:
     train(found, FIRST, SECOND)
-    reason = f"window {SECOND} waits for window {FIRST}, whose run goes on"
+    reason = f"window {SECOND} waits for window {FIRST}, whose run has not ended"
     waiting = SubmitResult(state="waiting", window=SECOND, reason=reason)
     assert submit(found, 1, again=True, previous=ACTIVE) == waiting
     assert Claims(found.ledger, SECOND).generation("r#0") is None

@@ -51,7 +51,7 @@ def test_from_nothing_to_listed(found: Stages) -> None:
     early = why(found)
     assert (early.state, early.next) == ("not over", "wait until it is over")
     found.now = found.window(0).end
-    assert "nobody has asked" in why(found).reason
+    assert "no run has asked" in why(found).reason
     found.late["b"] = found.window(0).start
     found.source(0, "a")
     found.source(0, "b")

@@ -168,7 +168,7 @@ def test_of_states_that_wait_the_newest_is_stored(
     eventually(lambda: job.row.state == "running")
     assert job.row.status.pids == {"driver-0": 4}
     eventually(lambda: "the job's state is stored again" in caplog.messages)
-    assert caplog.messages.count(f"the job goes on, its state is stored later: {GONE}") == 1
+    assert caplog.messages.count(f"the job continues, its state is stored later: {GONE}") == 1
     assert reporter.finish(ended(job), 5)
 
 

@@ -120,7 +120,7 @@ def test_a_planted_token_is_not_followed(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_address_leads_nowhere(tmp_path: Path, address: str) -> None:
-    with pytest.raises(InfrastructureError, match="is no address"):
+    with pytest.raises(InfrastructureError, match="is not an address"):
         dial(tmp_path, address)
 
 

@@ -37,7 +37,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_another_form_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"regimes\.json is no table of measured regimes"):
+    with pytest.raises(DataError, match=r"regimes\.json is not a table of measured regimes"):
         read_table(tmp_path / "regimes.json")
     for key, value in (("completeness", 1.5), ("seeds", 0), ("variants", []), ("aucs", 1)):
         wrong = document()

@@ -67,19 +67,19 @@ def test_lists_are_padded_with_nulls_to_the_longest() -> None:
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("name", 1, "column 'name' (string): 1 is no text"),
-        ("whole", True, "True is no whole number"),
-        ("whole", 1.0, "1.0 is no whole number"),
+        ("name", 1, "column 'name' (string): 1 is not text"),
+        ("whole", True, "True is not a whole number"),
+        ("whole", 1.0, "1.0 is not a whole number"),
         ("whole", 2**63, "does not fit into 64 bits"),
         ("whole", SMALLEST - 1, "does not fit into 64 bits"),
-        ("real", False, "False is no number"),
-        ("real", "1", "'1' is no number"),
+        ("real", False, "False is not a number"),
+        ("real", "1", "'1' is not a number"),
         ("flag", 1, "1 is neither true nor false"),
         ("flag", "true", "'true' is neither true nor false"),
-        ("at", 0, "0 is no text"),
+        ("at", 0, "0 is not text"),
         ("at", "soon", "a time is written"),
-        ("words", "ab", "'ab' is no list"),
-        ("marks", ["a"], "'a' is no whole number"),
+        ("words", "ab", "'ab' is not a list"),
+        ("marks", ["a"], "'a' is not a whole number"),
     ],
 )
 def test_a_value_of_a_wrong_type_is_named(column: str, value: Any, message: str) -> None:

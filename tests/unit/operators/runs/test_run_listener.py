@@ -87,7 +87,7 @@ def test_what_cannot_be_ended_is_said_and_breaks_nothing(
     monkeypatch.setattr("forebay.operators.runs.run_listener._SUPERVISOR_SECONDS", 0.1)
     with job.supervised(), caplog.at_level(logging.WARNING):
         on_dag_run_failed(dag_run=fails())
-    assert "run run of ads may go on" in caplog.text
+    assert "run run of ads may still run" in caplog.text
     assert "does not answer" in caplog.text
 
 
@@ -99,7 +99,7 @@ def test_a_database_that_is_away_is_said_and_breaks_nothing(
     monkeypatch.setattr(PATIENCE, "seconds", 0.1)
     with caplog.at_level(logging.WARNING):
         on_dag_run_failed(dag_run=fails())
-    assert "run run of ads may go on" in caplog.text
+    assert "run run of ads may still run" in caplog.text
     assert "FOREBAY_DATABASE" in caplog.text
 
 
@@ -119,5 +119,5 @@ def test_a_database_that_is_away_does_not_hold_the_scheduler_up(
         for thread in threading.enumerate():
             if thread.name == "forebay-failed":
                 thread.join(20)
-    assert "jobs of run run 19 of ads may go on" in caplog.text
+    assert "jobs of run run 19 of ads may still run" in caplog.text
     assert "`forebay cancel` ends a pipeline's job" in caplog.text

@@ -150,7 +150,7 @@ def test_what_it_waits_for_is_said_once(place: Place, monkeypatch: pytest.Monkey
     with pytest.raises(TaskDeferred):
         place.data(grace_seconds=0.3).work(REQUEST, context())
     assert [line for line in said if ": waiting." in line] == [
-        f"window {KEY}: waiting. window {KEY} waits for window 2026-02-28, whose run goes on"
+        f"window {KEY}: waiting. window {KEY} waits for window 2026-02-28, whose run has not ended"
     ]
 
 

@@ -185,11 +185,11 @@ def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     said = lines_of(monkeypatch)
     place.operator().work(REQUEST, {})
     assert [each["window"] for each in place.asked()] == ["2026-03-06", "2026-03-07"]
-    assert "2 other windows are asked for: one scan serves all" in said
+    assert "2 other windows wait for a plan too: one scan serves all" in said
     monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 10)
     place.operator().work(REQUEST, {})
     assert "--asked" not in place.toy.calls("source")[1]
-    assert len([line for line in said if "are asked for" in line]) == 1
+    assert len([line for line in said if "wait for a plan too" in line]) == 1
 
 
 def test_it_looks_again_within_the_grace(place: Place) -> None:
@@ -267,7 +267,7 @@ def test_the_joiner_adds_up() -> None:
 
 
 def test_the_joiner_wants_every_source_of_this_window() -> None:
-    with pytest.raises(InfrastructureError, match="source s1 left no answer for window 2026-03-05"):
+    with pytest.raises(InfrastructureError, match="source s1 left no result for window 2026-03-05"):
         joined(listed(), None)
     with pytest.raises(InfrastructureError, match="answered for window 2026-03-04"):
         joined(listed("2026-03-04"))

@@ -190,7 +190,7 @@ def test_cleared_with_the_task_before_it_only_attaches(place: Place) -> None:
 
 
 def test_nothing_to_attach_to(place: Place) -> None:
-    with pytest.raises(UsageError, match="data_executors of this run left nothing"):
+    with pytest.raises(UsageError, match="data_executors of this run left no result"):
         place.training().work(REQUEST, context(None))
 
 

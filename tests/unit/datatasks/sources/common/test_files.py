@@ -73,7 +73,7 @@ def test_a_version_changes_with_the_file(files: Files, tmp_path: Path) -> None:
 
 def test_what_lies_there_is_told_in_a_sentence(files: Files) -> None:
     listing = files.listing()
-    assert files.lies_there(listing).endswith("lie " + ", ".join(SHOWN))
+    assert files.lies_there(listing).endswith("contains " + ", ".join(SHOWN))
     longer = listing.take(np.array([0, 1, 2, 3, 4, 4, 4]))
     assert files.lies_there(longer).endswith("day=1/e.txt and 2 more")
 
@@ -160,7 +160,7 @@ def test_places(tmp_path: Path, place: str, folder: str, matching: list[str]) ->
 
 def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.parquet")
-    with pytest.raises(DataError, match=r"rows\.parquet is no file .*: move it away"):
+    with pytest.raises(DataError, match=r"rows\.parquet is not a file .*: move it away"):
         Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
 
 
@@ -194,7 +194,7 @@ def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
     files = Files("data", tmp_path, {}, ".parquet")
     assert files.listing().paths.to_pylist() == ["sub/a.parquet"]
     (data / "gone.parquet").symlink_to(tmp_path / "nothing")
-    with pytest.raises(DataError, match="is a link to nothing"):
+    with pytest.raises(DataError, match="is a broken link"):
         files.listing()
 
 

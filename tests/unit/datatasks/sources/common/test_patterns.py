@@ -94,7 +94,7 @@ def test_times_of_paths(text: str, path: str, hours: int) -> None:
     ("text", "message"),
     [
         ("{dat}/*", "unknown placeholder {dat}"),
-        ("{hour}/*", "names no whole date"),
+        ("{hour}/*", "does not name a whole date"),
         ("{date:%j}/*", "'%j' is not known"),
         ("{hour:%H}/*", "unknown placeholder"),
     ],

@@ -121,11 +121,11 @@ def one_field(kind: Any) -> bytes:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{", "no Avro schema"),
+        (b"{", "not an Avro schema"),
         (b'"int"', "a row is a record"),
-        (b"[" * 100_000, "no Avro schema"),
-        (one_field("nothing"), "no Avro schema"),
-        (one_field(["null", "Row"]), "inside of itself"),
+        (b"[" * 100_000, "not an Avro schema"),
+        (one_field("nothing"), "not an Avro schema"),
+        (one_field(["null", "Row"]), "contains itself"),
         (one_field({"type": "array", "items": "null"}), "take no bytes"),
         (
             one_field({"type": "array", "items": {"type": "fixed", "name": "F", "size": 4}}),
@@ -190,7 +190,7 @@ def test_messages_that_are_no_record(tmp_path: Path) -> None:
     for value in odd.values():
         decoded = decode(reader, [good, value, good])
         assert decoded.batch.to_pylist() == [{"s": "word"}] * 2
-        assert decoded.bad_messages[1].startswith("no record of its schema: ")
+        assert decoded.bad_messages[1].startswith("not a record of its schema: ")
 
 
 def test_a_value_that_does_not_fit_is_a_bad_row(tmp_path: Path) -> None:

@@ -307,8 +307,8 @@ def test_json_ints_are_exact(text: str, wanted: int | None) -> None:
     [
         (None, "the message has no value"),
         (b"[]", "a JSON object is needed, not list"),
-        (b"\xff", "no UTF-8 text: invalid start byte at byte 0"),
-        (b"{", "no JSON: "),
+        (b"\xff", "not UTF-8 text: invalid start byte at byte 0"),
+        (b"{", "not JSON: "),
         (b'{"i": "x"}', "column 'i' as int: \"x\""),
         (b'{"s": ' + b"1" * 58 + b"}", "column 's' as string: " + "1" * 58),
         (b'{"s": ' + b"1" * 60 + b"}", "column 's' as string: " + "1" * 60),

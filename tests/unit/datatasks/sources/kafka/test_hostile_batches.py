@@ -148,7 +148,7 @@ def test_what_a_producer_compressed_badly_is_refused() -> None:
     content = record_batch(0, [b"x"], body=b"\x7f")
     assert read(content)[0].refusal.startswith("its record batch cannot be parsed: ")
     content = record_batch(0, [b"x"], body=record_batch(0, [b"x"])[61:] + b"x")
-    assert "bytes behind its last record" in read(content)[0].refusal
+    assert "bytes after its last record" in read(content)[0].refusal
 
 
 def test_offsets_that_do_not_rise_are_refused() -> None:
@@ -198,6 +198,6 @@ def test_formats_that_nobody_bounds_are_refused_with_their_place(magic: int, cod
     assert chunk.batch.to_pydict() == {"i": [1, 3]}
     assert sum(dead.rows for dead in chunk.dead) == 2
     assert {dead.location["offset"] for dead in chunk.dead} <= {101, 102}
-    assert all(f"format {magic}, of before Kafka 0.11" in dead.reason for dead in chunk.dead)
+    assert all(f"format {magic}, from before Kafka 0.11" in dead.reason for dead in chunk.dead)
     with pytest.raises(DataError, match=r"topic clicks, partition 3, offset 101.*Kafka 0\.11"):
         chunks(found, "fail")

@@ -120,7 +120,7 @@ def test_a_hole_anywhere_in_a_partition_is_bad_data(tmp_path: Path, lost: int) -
     path = paths[lost]
     assert path is not None
     path.unlink()
-    with pytest.raises(DataError, match=f"partition 0 has a hole.*offset {lost}"):
+    with pytest.raises(DataError, match=f"partition 0 has a gap.*offset {lost}"):
         source(tmp_path, bad_rows="dead_letter").scan(DAYS[1:])
 
 
@@ -302,7 +302,7 @@ def test_no_commit_is_before_1970(tmp_path: Path) -> None:
 
 
 def test_a_name_of_another_form_is_no_segment() -> None:
-    with pytest.raises(ValueError, match=r"'a.arrow' is no log segment"):
+    with pytest.raises(ValueError, match=r"'a.arrow' is not a log segment"):
         parse_segment("a.arrow")
 
 
@@ -421,5 +421,5 @@ def test_a_segment_behind_the_last_offset_is_named(tmp_path: Path, base: str) ->
     path = LogWriter(tmp_path / "log", 0).append(rows(0, 3), START)
     assert path is not None
     path.rename(path.with_name(base + path.name[20:]))
-    with pytest.raises(DataError, match=rf"segment 0/{base}-.* offset that no partition comes to"):
+    with pytest.raises(DataError, match=rf"segment 0/{base}-.* offset that no partition reaches"):
         source(tmp_path).scan(DAYS)

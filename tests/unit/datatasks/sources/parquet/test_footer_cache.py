@@ -127,7 +127,7 @@ def test_a_file_of_another_place_or_meaning_is_not_taken(
     assert (again.storage_calls, same(again, fresh)) == (fresh.storage_calls, True)
     PlanCache(Home(tmp_path)).keep(f"footers/{kept.name}", b"no table")
     assert calls(tmp_path, 2) == fresh.storage_calls
-    assert "is no table, footers are read again" in caplog.text
+    assert "is not a table, footers are read again" in caplog.text
     monkeypatch.setattr(footer_cache, "_MEANING", "0")
     assert calls(tmp_path, 2) == fresh.storage_calls
 

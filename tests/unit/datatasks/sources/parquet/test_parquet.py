@@ -289,7 +289,7 @@ def test_a_file_whose_path_names_no_time_is_not_passed_over(tmp_path: Path) -> N
     assert source(tmp_path, options).findings()[0].path == ("options", "window_path")
     stray.unlink()
     write(tmp_path / "data/date=2026-02-30/x.parquet", table(evenly(START, 1, HOUR)))
-    with pytest.raises(DataError, match="names no day"):
+    with pytest.raises(DataError, match="does not name a day"):
         source(tmp_path, options).scan(days(1))
 
 

@@ -350,7 +350,7 @@ def test_texts_that_are_no_utf_8_are_bad_rows(tmp_path: Path) -> None:
         [chunk] = opened.read(only, None, [name], 100)
         assert [row.location["row"] for row in chunk.dead] == [1, 5]
         assert {row.reason for row in chunk.dead} == {
-            f"column {name!r} as {kind}: it is no UTF-8 text"
+            f"column {name!r} as {kind}: it is not UTF-8 text"
         }
         chunk.batch.validate(full=True)
         assert chunk.batch.num_rows == 4

@@ -79,8 +79,8 @@ def test_a_frame_may_come_in_parts(pair: Pair) -> None:
 
 def test_words_of_the_other_side_are_passed_on(pair: Pair) -> None:
     stream, other = pair
-    other.sendall(pack_text(REFUSED, "epoch 3 is not to be had"))
-    with pytest.raises(InfrastructureError, match=r"data-0\.0: epoch 3 is not to be had"):
+    other.sendall(pack_text(REFUSED, "epoch 3 is not available"))
+    with pytest.raises(InfrastructureError, match=r"data-0\.0: epoch 3 is not available"):
         stream.receive()
 
 
@@ -158,7 +158,7 @@ def test_a_call_that_is_never_taken_ends(tmp_path: Path) -> None:
         other.connect(target.path)
         with (
             socket.socket(socket.AF_UNIX) as late,
-            pytest.raises(OSError, match=r"accepted nobody for 0\.3 s"),
+            pytest.raises(OSError, match=r"accepted no connection for 0\.3 s"),
         ):
             connect_within(late, target.path, 0.3)
     target.close()
@@ -182,6 +182,6 @@ def test_who_takes_nothing_is_given_up() -> None:
     here, there = socket.socketpair()
     with here, there:
         bound_waits(here, 0.2)
-        with pytest.raises(OSError, match="nothing was taken for too long"):
+        with pytest.raises(OSError, match="the other side took nothing for too long"):
             send_parts(here, [bytes(64 << 20)])
         assert until(lambda: bool(there.recv(1 << 16)))
