@@ -19,7 +19,7 @@ def cancel(
     pipeline: arguments.PipelineName,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """End the job that trains a pipeline, if one does.
+    """End the job that trains a pipeline, if there is one.
 
     The same `run` continues from the newest checkpoint.
     """

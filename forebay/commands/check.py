@@ -30,10 +30,10 @@ def check(
 ) -> None:
     """Check all declarations.
 
-    With --connect types, paths and topics are compared with the storage, and a sample of each
-    pipeline's rows with what it declares: labels, vocabularies, nulls, and how many positives a
-    stream knows when it publishes them. Exit 0 when all is usable, 1 when something has to change,
-    4 when a storage does not answer.
+    With --connect, types, paths and topics are compared with the storage, and a sample of each
+    pipeline's rows with its declaration: labels, vocabularies, nulls, and how many positives a
+    stream knows when it publishes them. Exits with 0 if everything is usable, 1 if something has
+    to change, 4 if a storage does not answer.
     """
     project = load_project(config)
     found = list(project.problems)

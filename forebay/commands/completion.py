@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 def completion(
     shell: Annotated[Shell, typer.Argument(help="Your shell.", metavar="SHELL")],
 ) -> None:
-    """Print what makes your shell complete by Tab.
+    """Print the script that lets your shell complete by Tab.
 
     Commands, options, names of pipelines and sources, windows and jobs. For bash and zsh put
     `eval "$(forebay completion bash)"` (or zsh) into ~/.bashrc or, after compinit, ~/.zshrc; for

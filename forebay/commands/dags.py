@@ -35,7 +35,7 @@ def sync_command(
 
     Files of pipelines that are gone are removed.
 
-    Files that are no stubs of Forebay's are never touched.
+    All other files are never touched.
     """
     from forebay.dags.sync import sync
 

@@ -47,7 +47,7 @@ def ls(
 ) -> None:
     """Count dead letters by window, source and reason.
 
-    Those of trained windows, and those of windows that this host trains or could not train.
+    Of trained windows, and of windows that this host trains or could not train.
     """
     counts: Counter[tuple[str, str, int, str, str]] = Counter()
     for line, letter in _letters(pipeline, window, source):
@@ -67,7 +67,7 @@ def show(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindow = None,
     source: arguments.OneSource = None,
-    rows_max: Annotated[int, option("--rows-max", help="Show at most so many.", min=1)] = 100,
+    rows_max: Annotated[int, option("--rows-max", help="Show at most this many.", min=1)] = 100,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Show dead letters one by one.

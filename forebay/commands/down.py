@@ -26,7 +26,7 @@ def down(
 
     No process is left.
 
-    What these jobs sealed stays: their tasks go on from there after the next `forebay up`.
+    Checkpoints of these jobs stay: after the next `forebay up`, their tasks continue from there.
     """
     from forebay.embedded.airflow.cluster import Embedded
 

@@ -49,9 +49,9 @@ def explain(
 
     With --from and --to it shows what that backfill will do and how long it takes.
 
-    Feeds, offsets and weights, features with their sizes, and the first windows. For a backfill:
-    what happens to each window, rows by source, storage calls, models that go stale. The
-    storage is read as for planning, and nothing is recorded.
+    For a pipeline: feeds, offsets and weights, features with their sizes, the first windows. For a
+    backfill: what happens to each window, rows by source, storage calls, models that become stale.
+    The storage is read as for planning, and nothing is recorded.
     """
     from forebay.executors.stages.target import LineTarget
 

@@ -25,16 +25,18 @@ def register(app: typer.Typer) -> None:
 
 
 def gc(
-    dry_run: Annotated[bool, option("--dry-run", help="Say what would go, and keep it.")] = False,
+    dry_run: Annotated[
+        bool, option("--dry-run", help="Show what would be removed, and keep it.")
+    ] = False,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Remove what is not kept any more.
 
-    That is files of older windows, what nothing names, and what killed writers left.
+    Removes files of older windows, files that nothing refers to, and what killed writers left.
 
-    A pipeline's YAML says how many windows keep what they have: job.windows_kept. May run at any
-    time, beside runs and jobs: what they need or store meanwhile is never removed.
+    job.windows_kept in a pipeline's YAML says how many windows keep everything. gc may run at any
+    time, beside runs and jobs: it never removes what they need or store meanwhile.
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage

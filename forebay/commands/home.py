@@ -29,7 +29,7 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
     Facts are compared with each other, and every byte in the store is read.
 
-    May run at any time. Exit 0 when all is there and agrees, 3 when something is not.
+    May run at any time. Exits with 0 if everything is there and agrees, otherwise with 3.
     """
     from forebay.executors.documents import DOCUMENTS
     from forebay.home.home_check import HomeCheck
@@ -59,8 +59,8 @@ def backup(
 ) -> None:
     """Copy this home to a folder, while jobs run.
 
-    Files of the store are linked where the folder is on the same file system. Exit 3 when the copy
-    is whole but for what this home has lost itself.
+    Files of the store are linked if the folder is on the same file system. If this home has lost
+    something itself, the rest is copied and the exit code is 3.
     """
     from forebay.home.backup import back_up
 

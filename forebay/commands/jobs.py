@@ -48,7 +48,7 @@ def ls(
     pipeline: arguments.OnePipeline = None,
     line: arguments.OneLine = None,
     jobs_max: Annotated[
-        int, option("--jobs-max", help="Show at most so many.", min=1, max=10_000)
+        int, option("--jobs-max", help="Show at most this many.", min=1, max=10_000)
     ] = 20,
     output: Form = OutputFormat.TEXT,
 ) -> None:
@@ -104,8 +104,8 @@ def logs(
 ) -> None:
     """Show what the processes of a job have written.
 
-    The last lines of each process come first. With -f new lines of all of them follow as they are
-    written, until the job ends; Ctrl-C leaves the job as it is.
+    The last lines of each process come first. With -f, new lines of all processes follow as they
+    are written, until the job ends. Ctrl-C does not end the job.
     """
     found = _job(job)
     if not found.is_here:

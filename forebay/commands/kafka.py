@@ -29,9 +29,9 @@ def register(app: typer.Typer) -> None:
 def start(output: Form = OutputFormat.TEXT) -> None:
     """Start the broker and wait until it serves.
 
-    One that runs is kept.
+    A running broker is kept.
 
-    With KAFKA_BOOTSTRAP=host:port that broker is only checked.
+    With KAFKA_BOOTSTRAP=host:port, none is started: that broker is checked.
     """
     from forebay.embedded.kafka.broker import BOOTSTRAP_NAME
 

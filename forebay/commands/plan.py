@@ -39,7 +39,7 @@ def plan(
 
     A later run uses them.
 
-    Trained windows are compared with their data too, and a note says where it changed.
+    Trained windows are compared with their data too, and a note says if it changed.
     """
     from forebay.config.load import load_project
     from forebay.datatasks.ledger import Ledger

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HtmlFile = Annotated[
     Path | None,
-    option("--html", help="Where the page goes (default: beside the summary).", metavar="FILE"),
+    option("--html", help="Where to write the page (default: beside the summary).", metavar="FILE"),
 ]
 
 
@@ -47,7 +47,7 @@ def report(
 
     The HTML file needs no network.
 
-    Whoever trained them: `forebay run` or Airflow.
+    It shows windows of `forebay run` and of Airflow alike.
     """
     from rich.console import Console
 

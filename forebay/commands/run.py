@@ -54,7 +54,7 @@ def run(
 ) -> None:
     """Train the windows of a range that are not trained yet.
 
-    Each window continues the model of the window before it. Ctrl-C ends this command alone: the job
+    Each window continues the model of the window before it. Ctrl-C ends only this command: the job
     continues in the background, and the same command follows it again.
     """
     stream = sys.stderr if output is OutputFormat.JSON else sys.stdout

@@ -33,7 +33,7 @@ AskedBy = Annotated[
         callback=arguments.one_line,
     ),
 ]
-Again = Annotated[bool, option("--again", help="Do a trained window again.")]
+Again = Annotated[bool, option("--again", help="Train a trained window again.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +55,7 @@ def timer(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Say whether the window has to be done."""
+    """Say whether the window has to be trained."""
     from forebay.executors.stages.plan import time_window
 
     result = time_window(_target(config, pipeline, line, window), again=again)
@@ -84,7 +84,7 @@ def source(
 ) -> None:
     """List the data tasks of one source.
 
-    One scan lists those of other windows too that wait for theirs.
+    The same scan lists those of other windows that wait.
     """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.source import SourceStage
@@ -134,7 +134,7 @@ def submit(
         str,
         option(
             "--claim",
-            help="Whoever comes with the same text re-attaches.",
+            help="A call with the same text attaches to the same job.",
             callback=arguments.one_line,
         ),
     ],
@@ -144,7 +144,7 @@ def submit(
     again: Again = False,
     run: Annotated[
         str | None,
-        option("--run", help="Of a scheduler; it owns the job.", callback=arguments.one_line),
+        option("--run", help="A scheduler's run, which owns the job.", callback=arguments.one_line),
     ] = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,

@@ -39,8 +39,8 @@ def up(
 ) -> None:
     """Start Airflow and its database, or find them running.
 
-    They run until `forebay down`. Every pipeline below the configuration folder becomes a DAG,
-    and so does one that is added later.
+    They run until `forebay down`. Every pipeline in the configuration folder becomes a DAG,
+    and so does every one that is added later.
     """
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.secret_files import new_password as make_password

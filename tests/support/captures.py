@@ -23,16 +23,17 @@ _DURATION = re.compile(r"\b\d[\d.]* (?:h|min|s)\b(?: \d+ (?:min|s)\b)?")
 
 def blocks() -> dict[str, str]:
     """Text of every captured block, by its name."""
-    return {
-        block["name"]: block["text"] for page in PAGES for block in _BLOCK.finditer(page.read_text())
-    }
+    pages = [page.read_text() for page in PAGES]
+    return {block["name"]: block["text"] for page in pages for block in _BLOCK.finditer(page)}
 
 
 def write_blocks(captured: dict[str, str]) -> None:
     """Put new texts into the pages."""
     for page in PAGES:
         old = page.read_text()
-        new = _BLOCK.sub(lambda block: block["name"] + block["fence"] + captured[block["name"]], old)
+        new = _BLOCK.sub(
+            lambda found: found["name"] + found["fence"] + captured[found["name"]], old
+        )
         if new != old:
             page.write_text(new)
 
