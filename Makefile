@@ -16,7 +16,7 @@ OURS := config dags datatasks executors mixture operators forebay tests benchmar
 WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test test-embedded chaos mutants pages docs lint counts lock clean
+.PHONY: help setup demo test test-embedded chaos mutants pages captures docs lint counts lock clean
 
 help:  ## What there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ mutants: $(READY)  ## Plant 40 small faults in pure rules, see the tests find th
 
 pages: $(READY)  ## Write docs/reference.md and docs/cli.md from the code
 	@$(BIN)/python tests/pages.py
+
+captures: $(READY)  ## Put what commands print in a terminal into the pages
+	@$(BIN)/python tests/captures.py
 
 docs: $(READY)  ## The pages as a site, in .site/; every link is checked
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky \

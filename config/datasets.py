@@ -71,9 +71,9 @@ class DatasetSpec(Spec):
     )
     timezone: str = Field(
         default="UTC",
-        description="Time zone whose hours and days the windows are",
+        description="Time zone of the windows' hours and days",
     )
-    start: Instant = Field(description="The first window that may run holds this instant")
+    start: Instant = Field(description="The first window contains this instant")
     end: Instant | None = Field(default=None, description="No window starts at or after this")
     event_id: str | list[str] = Field(description="Column or columns that identify one event")
     label: LabelSpec | None = Field(
@@ -89,10 +89,10 @@ class DatasetSpec(Spec):
     )
     label_join: Duration | None = Field(
         default=None,
-        description="How long before a window copies of its batch rows may have been published in "
-        "a stream, to be found by event id; as long as the largest offset unless written. Longer "
-        "where batch rows are filed by another time than that of their event. Of several labels "
-        "each may have its own",
+        description="How long before a window a stream may have published copies of its batch "
+        "rows, which are found by event id. Default: the largest offset. Set it longer if batch "
+        "rows are stored by another time than that of their event. Each of several labels may "
+        "have its own",
     )
     streams: dict[str, StreamSpec] = Field(
         min_length=1,
@@ -105,12 +105,15 @@ class DatasetSpec(Spec):
     slices: list[str] = Field(
         default=[],
         max_length=8,
-        description="Features by whose values event scores are shown too; no numbers, no lists",
+        description="Features: event scores are also shown for each of their values. No numbers, "
+        "no lists",
     )
     queue_unit: float = Field(
         default=1.0, gt=0, allow_inf_nan=False, description="Rows per unit of q in Primus Eq. 4"
     )
-    plan_ahead_windows: int = Field(default=400, ge=1, description="Windows planned in one scan")
+    plan_ahead_windows: int = Field(
+        default=400, ge=1, description="Most windows planned in one scan"
+    )
 
     @field_validator("timezone")
     @classmethod

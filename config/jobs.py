@@ -42,7 +42,7 @@ class RuntimeSpec(Spec):
     )
     environment: tuple[Annotated[str, AfterValidator(_variable)], ...] = Field(
         default=(),
-        description="Further variables that are inherited: names, or prefixes such as ACME_*",
+        description="Further variables that processes inherit: names, or prefixes such as ACME_*",
     )
 
 
@@ -86,14 +86,18 @@ class BuffersSpec(Spec):
     """Bounds of the data path."""
 
     rows_max: int = Field(
-        default=131_072, ge=1, description="Rows of one source, decoded and not sent"
+        default=131_072, ge=1, description="Most rows of one source, decoded and not sent"
     )
-    bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Bytes of these rows")
+    bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Most bytes of these rows")
     chunk_rows: int = Field(
-        default=32_768, ge=1, description="Most rows decoded at a time; fewer of many columns"
+        default=32_768,
+        ge=1,
+        description="Most rows decoded at a time; fewer if there are many columns",
     )
     credits: int = Field(default=4, ge=1, description="Minibatches in flight per data executor")
-    flush_seconds: float = Field(default=0.2, gt=0, description="Oldest age of a partial minibatch")
+    flush_seconds: float = Field(
+        default=0.2, gt=0, description="Longest wait of a partial minibatch"
+    )
     settle_seconds: float = Field(
         default=5.0,
         ge=0,
@@ -118,7 +122,7 @@ class ProgressDeadlinesSpec(Spec):
         description="For the driver, which hands out data tasks",
     )
     data: Duration = Field(
-        default=timedelta(minutes=5), description="Longer than any single read of a storage"
+        default=timedelta(minutes=5), description="For data executors: longer than any single read"
     )
     trainer: Duration = Field(
         default=timedelta(minutes=5),
@@ -176,9 +180,9 @@ class CheckpointSpec(Spec):
         default=None,
         ge=1,
         le=_WINDOWS_KEPT_MAX,
-        description="Newest windows whose checkpoints stay: the windows after them can be trained "
-        "again, and they judge events of their time (default: job.windows_kept, at most 400, and "
-        "as many as labels may come for)",
+        description="How many newest windows keep their checkpoints: the windows after them can be "
+        "trained again, and they judge events of their time (default: job.windows_kept, at most "
+        "400, or more while labels may still come)",
     )
 
 
@@ -210,19 +214,19 @@ class PublishSpec(Spec):
         "serves now",
     )
     min_rows: int = Field(
-        default=30_000, ge=2, description="Judged rows of the newest windows that decide"
+        default=30_000, ge=2, description="How many judged rows of the newest windows decide"
     )
     label: str | None = Field(
         default=None,
-        description="Of several labels (`dataset.named_labels`), the one by whose event scores "
-        "the gate decides; null: the first",
+        description="With several labels (`dataset.named_labels`): the one whose event scores "
+        "decide; by default the first",
     )
     windows_kept: int | None = Field(
         default=None,
         ge=1,
         le=_WINDOWS_KEPT_MAX,
-        description="Newest windows whose exported models stay, beside the one that serves "
-        "(default: job.windows_kept, at most 400)",
+        description="How many newest windows keep their exported models, beside the one that "
+        "serves (default: job.windows_kept, at most 400)",
     )
 
 
@@ -243,11 +247,11 @@ class JobSpec(Spec):
     )
     buffers: BuffersSpec = Field(
         default=BuffersSpec(),
-        description="Bounds of the data path",
+        description="Limits of the data path",
     )
     transport: Literal["flight", "frames"] = Field(
         default="flight",
-        description="How rows come to the trainer: by Arrow Flight (`flight`), or packed as the "
+        description="How rows get to the trainer: by Arrow Flight (`flight`), or packed as the "
         "step reads them (`frames`), which costs the trainer less CPU",
     )
     failover: FailoverSpec = Field(
@@ -266,14 +270,14 @@ class JobSpec(Spec):
         default=50_000,
         ge=0,
         le=10_000_000,
-        description="Events of a window that are scored again by the model of their own time, a "
-        "sample by hash of the event id; 0 judges none",
+        description="Most events of a window that are scored again by the model of their time: a "
+        "sample by hash of the event id. 0 judges none",
     )
     windows_kept: int = Field(
         default=10_000,  # more than a year of hours
         ge=1,
         le=_WINDOWS_KEPT_MAX,
-        description="Newest windows of a model line of which everything stays",
+        description="How many newest windows of a model line keep everything",
     )
 
     @model_validator(mode="after")

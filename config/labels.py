@@ -29,8 +29,8 @@ class LabelSpec(Spec):
     )
     negative: LabelValues | None = Field(
         default=None,
-        description="Beside `positive`: the other values that a label has. A row with any further "
-        "one is bad (`bad_rows` of its source); without it, any further one is negative",
+        description="With `positive`: the values of negative rows. A row with any other value is "
+        "bad (`bad_rows` of its source). Without `negative`, every other value is negative",
     )
     greater_than: float | None = Field(
         default=None,
@@ -43,8 +43,8 @@ class LabelSpec(Spec):
     known_at: str | None = Field(
         default=None,
         description="Timestamp column of the sources that feed batch: when the row's label became "
-        "known. The run of window W learns a row only if that was before the end of W, and counts "
-        "the others as label_not_known. Null: as soon as the row is read",
+        "known. The run of window W trains on a row only if that was before the end of W, and "
+        "counts the others as label_not_known. By default, when the row is read",
     )
 
     @model_validator(mode="after")
@@ -79,8 +79,8 @@ class NamedLabelSpec(LabelSpec):
 
     delay: Delay | None = Field(
         default=None,
-        description="How variants that correct late labels do so for this one; by default as the "
-        "variant says",
+        description="How variants that correct late labels correct this one; by default by their "
+        "own method",
     )
     weight: float = Field(
         default=1.0,

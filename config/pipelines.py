@@ -97,10 +97,10 @@ class TrainSpec(Spec):
     )
     accept: tuple[Accepted, ...] = Field(
         default=(),
-        description="What `forebay check --connect` finds in the data and you mean to train on: "
-        "then it is a note and no error, and runs do not warn. incomplete_labels: a stream that "
-        "knows less than 0.9 of its positives when it publishes them, and no correction. "
-        "no_positives: no sampled row is positive",
+        description="Findings of `forebay check --connect` that you intend: they become notes "
+        "instead of errors, and runs do not warn. incomplete_labels: a stream knows less than 0.9 "
+        "of its positives when it publishes them, and nothing corrects that. no_positives: no "
+        "sampled row is positive",
     )
 
     @model_validator(mode="after")
@@ -137,11 +137,11 @@ class PipelineSpec(Spec):
     )
     model: ModelSpec = Field(
         default=ModelSpec(),
-        description="What learns",
+        description="The model",
     )
     train: TrainSpec = Field(
         default=TrainSpec(),
-        description="How it learns",
+        description="How the model is trained",
     )
     job: JobSpec = Field(
         default=JobSpec(),

@@ -20,13 +20,14 @@ class ScheduleSpec(Spec):
         default=False, description="Run every closed window since the start, not only the newest"
     )
     active_runs_max: int = Field(
-        default=16, ge=1, le=10_000, description="Runs that plan and wait at a time"
+        default=16, ge=1, le=10_000, description="Most runs that plan and wait at a time"
     )
     grace: Duration = Field(
-        default=timedelta(seconds=60), description="How long a task looks itself before it defers"
+        default=timedelta(seconds=60),
+        description="How long a task checks by itself before it defers",
     )
     retries: int = Field(
-        default=3, ge=2, le=1_000, description="Further attempts when infrastructure broke"
+        default=3, ge=2, le=1_000, description="Further attempts after infrastructure failures"
     )
     retry_delay: Duration = Field(
         default=timedelta(seconds=10),
@@ -36,10 +37,10 @@ class ScheduleSpec(Spec):
         default=timedelta(hours=24), description="Longest wait for the window before"
     )
     plan_timeout: Duration = Field(
-        default=timedelta(hours=1), description="Longest one planning stage may work"
+        default=timedelta(hours=1), description="Longest time of one planning stage"
     )
     train_timeout: Duration = Field(
-        default=timedelta(hours=24), description="Longest one window may train"
+        default=timedelta(hours=24), description="Longest time in which one window trains"
     )
     # What Airflow's database takes: with more, its scheduler would fail for all pipelines.
     pool: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(

@@ -64,7 +64,8 @@ class ReadySpec(Spec):
         "run, or `skip` the source for this window (0 rows, recorded with the reason)",
     )
     silent_max: Duration = Field(
-        default=timedelta(hours=24), description="Longest time without rows that is not late"
+        default=timedelta(hours=24),
+        description="How long a source may have no rows before it is late",
     )
 
     @field_validator("marker")
@@ -93,26 +94,28 @@ class SourceSpec(Spec):
     event_time: str | None = Field(
         default=None, description="Timestamp column that says when a row happened"
     )
-    starts: Instant | None = Field(default=None, description="No row lies before this instant")
-    ends: Instant | None = Field(default=None, description="No row lies at or after this instant")
+    starts: Instant | None = Field(
+        default=None, description="All rows are at or after this instant"
+    )
+    ends: Instant | None = Field(default=None, description="All rows are before this instant")
     ready: ReadySpec = Field(
         default=ReadySpec(),
         description="When a window of this source is complete, and what to do if it is not",
     )
     label_null: Literal["fail", "dead_letter"] = Field(
         default="fail",
-        description="What happens to a row without a label; of several labels, without any",
+        description="What happens to a row without a label, or, with several labels, without any",
     )
     bad_rows: Literal["fail", "dead_letter"] = Field(
         default="fail",
-        description="What happens to a row or file that cannot be read: `fail` the run with its "
-        "place, or write it to the `dead_letter` file and count it",
+        description="What happens to a row or file that cannot be read: `fail` the run and "
+        "name its place, or count it and keep it as a `dead_letter`",
     )
     dead_letter_rows_max: int | None = Field(
         default=None,
         ge=0,
-        description="Most dead letters of one window; more fail the run. Without it there is no "
-        "such limit",
+        description="Most dead letters of one window; more fail the run. There is no limit by "
+        "default",
     )
     dead_letter_bytes_max: int = Field(
         default=DEAD_LETTER_BYTES_MAX,

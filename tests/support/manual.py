@@ -16,7 +16,7 @@ BAR = "\\|"
 HEAD = """# Reference: the command line
 
 Generated from the commands by `make pages`. Every option can also be set by the environment
-variable beside it. `forebay --debug COMMAND` shows the whole error where something went wrong.
+variable beside it. `forebay --debug COMMAND` shows the full traceback of an error.
 
 | exit code | meaning |
 |---|---|

@@ -34,7 +34,7 @@ class KafkaKind(SourceKind):
         )
         format: Literal["arrow-ipc", "json", "protobuf", "avro"] = Field(
             default="arrow-ipc",
-            description="arrow-ipc: a micro-batch in each message; the others: one row",
+            description="What a message holds: a micro-batch (arrow-ipc), or one row (the others)",
         )
         schema_file: Text | None = Field(
             default=None,
@@ -69,8 +69,8 @@ class KafkaKind(SourceKind):
         library: Literal["kafka-python", "confluent-kafka"] = Field(
             default="kafka-python",
             description=(
-                "What reads records; confluent-kafka (extra confluent) needs less CPU, and does "
-                "not bound what a record batch decompresses to"
+                "Client library; confluent-kafka (extra confluent) needs less CPU, but does not "
+                "limit the size of a decompressed record batch"
             ),
         )
         client: dict[str, Scalar] = Field(

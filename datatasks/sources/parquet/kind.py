@@ -25,18 +25,18 @@ class ParquetKind(SourceKind):
     source: ClassVar[str] = "forebay.datatasks.sources.parquet.source:ParquetSource"
 
     class Options(Spec):
-        """Parquet files below a folder.
+        """Parquet files in a folder.
 
-        Files and folders whose name starts with `.` or `_` are left alone (`_date=…` is not), and
-        a folder stands for all `*.parquet` below it.
+        A folder means all `*.parquet` files in it and in its subfolders, except files and folders
+        whose names start with `.` or `_` (but `_date=…` is read).
         """
 
         path: Text = Field(
-            description="Folder, file or glob (*, ?, [], **): relative to the project, or an URL"
+            description="Folder, file or glob (*, ?, [], **): relative to the project, or a URL"
         )
         window_path: Text | None = Field(
             default=None,
-            description="Pattern below the folder that says the rows' time in UTC, such as "
+            description="Pattern of the paths in the folder, with the rows' time in UTC, such as "
             "date={date}/*.parquet: rows are then cut by path, otherwise by event_time",
         )
         storage: dict[str, Scalar] = Field(
