@@ -96,7 +96,8 @@ class ServingProcesses:
     def _explained(self, error: Exception) -> Exception:
         """The error with the ends of the processes' logs, which go with the reading."""
         if not getattr(error, "__notes__", None):
-            for log in sorted((self._folder.path / "logs").glob("*.log")):
+            for each in self._commands():
+                log = self._folder.log_path(each.role, each.index)
                 error.add_note("\n".join([f"{log.name} ends with:", *LogTail(log).last(LOG_LINES)]))
         return error
 
