@@ -95,4 +95,6 @@ def _floats(values: list[Any]) -> list[float | None]:
 
 
 def _said(error: BaseException) -> str:
-    return str(error) or ("it ends too early" if isinstance(error, EOFError) else repr(error))
+    # fastavro names the object that it reads from, with its address in memory.
+    said = str(error).partition(" from <")[0]
+    return said or ("it ends too early" if isinstance(error, EOFError) else repr(error))

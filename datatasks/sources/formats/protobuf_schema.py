@@ -87,7 +87,7 @@ class MessageType:
         wanted = self._wire_types.get(number, wire_type)
         if wanted == wire_type:
             return ""
-        return f"field {self._names[number]!r} has wire type {wire_type}instead of {wanted}"
+        return f"field {self._names[number]!r} has wire type {wire_type} instead of {wanted}"
 
 
 def shown(field: FieldDescriptor) -> str:

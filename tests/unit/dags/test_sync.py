@@ -105,7 +105,7 @@ def test_a_file_that_is_not_ours_is_never_touched(project: Project, tmp_path: Pa
         sync(config(project), dags)
     assert [path.name for path in dags.iterdir()] == ["ads.py"]  # and nothing half done
     foreign.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="no stub"):
+    with pytest.raises(ConfigError, match="not a stub"):
         sync(config(project), dags)
 
 
