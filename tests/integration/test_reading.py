@@ -186,10 +186,7 @@ def test_what_is_read_ahead_is_bounded(project: Project) -> None:
         assert reader is not None
         session = reader._opened.reader._current()
         queued = [
-            frame.rows
-            for epoch in session.inbox._epochs.values()
-            for queue in epoch.queues.values()
-            for _, frame in queue
+            frame.rows for queue in session.inbox._epochs.values() for _, frame in queue.frames
         ]
         assert 0 < sum(queued) <= 3 * MINIBATCH
         ids_of(rows)

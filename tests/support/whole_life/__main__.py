@@ -92,18 +92,17 @@ class Lives:
             }
             (self.root / "counts").write_text(json.dumps(counts))
 
-        _require(self.child(whole))
+        self.lived(lambda: _require(self.child(whole)))
         return json.loads((self.root / "counts").read_text())
 
     def try_kills(self, points: Sequence[int]) -> None:
-        """Each in children of a process that has lived, since it has imported what they need."""
+        """Each in children of its own."""
 
-        def whole() -> None:
-            live(self.target(self._home("lived")))
+        def each() -> None:
             for point in points:
                 _say(point, self.try_kill(point))
 
-        _require(self.child(whole))
+        self.lived(each)
 
     def try_kill(self, point: int) -> list[str]:
         """What is wrong after a death at one point; nothing when all is as it must be."""
@@ -142,7 +141,7 @@ class Lives:
                 started = self.child(lambda: self._start(target))
                 _say(point, [f"start: {started}"] if started != 0 else [])
 
-        _require(self.child(whole))
+        self.lived(lambda: _require(self.child(whole)))
 
     def _start(self, target: LineTarget) -> None:
         _none(faults_at_any_moment(target, self.recorded))
@@ -161,6 +160,15 @@ class Lives:
         WatchedDisk(target.home.root, known).install()
         live(target)
         _none(faults_at_the_end(target, self.recorded))
+
+    def lived(self, work: Callable[[], object]) -> None:
+        """Do this in a process that has lived once: its children need not import anything."""
+
+        def whole() -> None:
+            live(self.target(self._home("lived")))
+            work()
+
+        _require(self.child(whole))
 
     def child(self, work: Callable[[], object]) -> int:
         """The exit code of a child that did this."""

@@ -27,9 +27,15 @@ def test_sources_belong_to_their_streams() -> None:
 
 
 def test_bounds_are_the_pipeline_s() -> None:
-    buffers = {"rows_max": 11, "bytes_max": 2**17, "chunk_rows": 7, "flush_seconds": 0.5}
+    buffers = {
+        "rows_max": 11,
+        "bytes_max": 2**17,
+        "chunk_rows": 7,
+        "flush_seconds": 0.5,
+        "settle_seconds": 1.5,
+    }
     spec = pipeline(("a",), train={"minibatch_rows": 9}, job={"buffers": buffers})
-    assert limits_of(spec, 10) == Limits(9, 11, 2**17, 7, 0.5)
+    assert limits_of(spec, 10) == Limits(9, 11, 2**17, 7, 0.5, settle_seconds=1.5)
 
 
 def test_rows_of_many_columns_come_in_smaller_chunks() -> None:

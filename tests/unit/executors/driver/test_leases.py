@@ -73,7 +73,7 @@ def test_a_fair_share_up_to_what_may_be_read_at_a_time(
 
 
 def test_the_next_hour_of_each_source_is_that_of_what_is_not_leased() -> None:
-    leases = table([0, 0, 1, 4, 6], [0, 1, 0, 0, 1], source_count=2)
+    leases = table([0, 0, 1, 4, 6], [0, 1, 0, 0, 1])
     assert leases.pending_hours() == {0: 0, 1: 0}
     assert leases.lease(1, 1) == [0, 2, 1, 4]
     assert leases.pending_hours() == {0: 4}
