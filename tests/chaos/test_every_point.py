@@ -15,6 +15,7 @@ def test_killed_at_every_point(tmp_path: Path) -> None:
     tried = all_attempts(tmp_path, seconds=7000)
     assert len(tried.faults) > 1_000
     assert tried.wrong == {}
+    assert len(tried.beyond) <= 10
 
 
 def test_power_lost_at_every_point(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from forebay.home.paths import DEFAULT_LINE, Home
 from support.data_path import DataPath
 from support.parquet_files import null_labels
 from support.projects import ads_pipeline, ads_project, clicks_source, history_source
+from support.whole_life.attempts import NOBODY_DIED
 from support.whole_life.faults import Faults
 from support.whole_life.frames import Recorded
 from support.whole_life.in_process import install
@@ -117,7 +118,7 @@ class Lives:
 
         died = self.child(killed)
         if died == 0:
-            return [f"nobody died at point {point}"]
+            return [NOBODY_DIED]
         seen = self.child(lambda: _none(faults_at_any_moment(target, self.recorded)))
         ended = self.child(lambda: self._go_on(target, known))
         names, codes = ("killed", "look", "go on"), (0 if died == -9 else died, seen, ended)

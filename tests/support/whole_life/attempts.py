@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2]
+NOBODY_DIED = "the life was over before that point"
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,17 @@ class Attempts:
     @property
     def wrong(self) -> dict[int, list[str]]:
         """Points after which something is wrong."""
-        return {point: faults for point, faults in self.faults.items() if faults}
+        return {
+            point: faults
+            for point, faults in self.faults.items()
+            if faults and point not in self.beyond
+        }
+
+    @property
+    def beyond(self) -> set[int]:
+        """Points after the end of a life: its waits take some operations more or fewer."""
+        reached = {point for point, faults in self.faults.items() if faults != [NOBODY_DIED]}
+        return {point for point in self.faults if point > max(reached, default=0)}
 
 
 def attempts(folder: Path, *arguments: str, seconds: float = 500) -> Attempts:
