@@ -98,7 +98,9 @@ def test_a_checkpoint_that_is_not_kept(trained: Project) -> None:
     drop_checkpoint(trained.home, "2026-03-02")
     cost = explain(trained, "2026-03-03", "2026-03-03", "--reprocess")
     (refused,) = cost["refused"]
-    assert refused.startswith("window 2026-03-02 cannot be built on: its checkpoint is not kept")
+    assert refused.startswith(
+        "window 2026-03-02 cannot be built on: its checkpoint is no longer kept"
+    )
     summary = trained.root / "summary.json"
     command = ("run", "ads", "--from", "2026-03-03", "--to", "2026-03-03", "--reprocess")
     ended = trained.forebay(*command, "--summary", str(summary), check=False)

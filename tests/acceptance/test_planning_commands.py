@@ -340,7 +340,7 @@ def test_why_failed(project: Project, forebay: Caller) -> None:
     [
         ("2026-03-1", "is written '2026-03-01'"),
         ("2026-02-01", "before the dataset's start"),
-        ("yesterday", "no window"),
+        ("yesterday", "not a window"),
     ],
 )
 def test_why_of_what_is_no_window(

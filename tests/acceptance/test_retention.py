@@ -87,7 +87,7 @@ def test_a_window_whose_parent_went_is_refused_before_it_is_planned(
     again = ("run", "ads", "--from", DAYS[1], "--to", DAYS[1], "--reprocess")
     done = project.forebay(*again, check=False)
     assert done.returncode == 1
-    assert f"window {DAYS[0]} cannot be built on" in done.stderr
+    assert f"window {DAYS[0]} can no longer be built on" in done.stderr
     assert "windows_kept is 2" in done.stderr
     assert f"begin with the window after {DAYS[3]}" in done.stderr
     assert f"--reprocess --from {DAYS[0]}" in done.stderr

@@ -209,10 +209,10 @@ def test_a_window_whose_parent_went_is_refused_with_the_ways_out(line: Line) -> 
     with pytest.raises(ConfigError) as refused:
         require_checkpoint(line.chain, line.chain.before(link(key(4))), 2)
     text = str(refused.value)
-    assert f"window {key(3)} cannot be built on" in text
+    assert f"window {key(3)} can no longer be built on" in text
     assert "(job.checkpoint.windows_kept is 2)" in text
     assert f"begin with the window after {key(5)}" in text
-    assert f"--reprocess --from {key(1)})" in text
+    assert f"--reprocess --from {key(1)}; in Airflow," in text
 
 
 def test_another_line_and_another_pipeline_keep_theirs(home: Home, line: Line) -> None:

@@ -30,7 +30,7 @@ def test_a_range_includes_both_ends() -> None:
     ("first", "last", "message"),
     [
         ("2026-03-02", "2026-03-01", "--from/--to of pipeline 'ads': the last window"),
-        ("yesterday", "2026-03-01", "no window"),
+        ("yesterday", "2026-03-01", "not a window"),
         ("2026-02-28", "2026-03-01", "before the dataset's start .*: begin with 2026-03-01"),
         ("2026-03-09", "2026-03-10", "2026-03-10 is after the dataset's end"),
         ("2026-03-02", "9999-12-31", "out of range"),
@@ -61,7 +61,7 @@ def test_the_window_of_a_warm_start() -> None:
     found = parse_window_or_warm_start(ads(), key)
     assert (found.key, found.start) == (key, datetime(2026, 2, 1, tzinfo=UTC))
     assert parse_window_or_warm_start(ads(), "2026-03-01") == parse_window(ads(), "2026-03-01")
-    with pytest.raises(ConfigError, match="no window"):
+    with pytest.raises(ConfigError, match="not a window"):
         parse_window(ads(), key)
     for broken in ("yesterday_2026-03-01", "2026-02-01_tomorrow"):
         with pytest.raises(ConfigError, match="pipeline 'ads'"):
