@@ -33,7 +33,7 @@ NUMERIC, LOG1P, HASH, BUCKETISE, VOCABULARY, CROSS, IDENTITY = range(1, 8)
 NO_PART, HOUR_PART, WEEKDAY_PART = range(3)
 
 # Optimisers square what numbers make of gradients, and the square of more is not a float32. Towers
-# go on with 1e20 and not with 1e25, which ends a job silently about the row.
+# go on with 1e20 and not with 1e25, which ends a job without naming the row.
 NUMBER_MAX = 1e19
 # What a kernel found in a column or a feature: the latter where a number is beyond NUMBER_MAX.
 MAYBE_NOT_STORED_FINITE, TOO_LARGE = 1, 2

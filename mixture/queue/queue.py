@@ -228,7 +228,7 @@ class PrioritisedQueue:
                 now = self._clock()
                 if now >= deadline:
                     return None
-                self._changed.wait(min(deadline, self._next_flush(), self._next_settled(now)) - now)
+                self._changed.wait(self._next_look(now, deadline) - now)
 
     # For the owner --------------------------------------------------------------------------
 
@@ -430,12 +430,12 @@ class PrioritisedQueue:
     def _is_drained(self) -> bool:
         return all(not buffer.rows and not buffer.open_tasks for buffer in self._buffers)
 
-    def _next_settled(self, now: float) -> float:
-        """When an hour has waited long enough; the far future when none waits."""
-        _, until = self._settling
-        return until if until > now else float("inf")
-
-    def _next_flush(self) -> float:
-        """When the oldest partial minibatch is due; the far future when there is none."""
-        ages = [assembly.since for assembly in self._assemblies.values() if assembly.rows]
-        return min(ages, default=float("inf")) + self._limits.flush_seconds
+    def _next_look(self, now: float, deadline: float) -> float:
+        """When something may be due that nobody tells of; what is past already waits for news."""
+        limits = self._limits
+        moments = [deadline, self._settling[1]]
+        for assembly in self._assemblies.values():
+            if assembly.rows:
+                flush = assembly.since + limits.flush_seconds
+                moments += [flush, flush + limits.settle_seconds]
+        return min(moment for moment in moments if moment > now)

@@ -30,8 +30,9 @@ from support.hostile.arrow_streams import Original, changed_stream, streams
 from support.hostile.bytes_changed import Places, changed
 from support.hostile.json_objects import changed_object
 from support.hostile.record_batches import changed_batch, stored
-from support.hostile.tables import DECLARED, odd, plain
+from support.hostile.tables import odd, plain
 from support.hostile.written import changed_message, written_by
+from support.message_columns import COLUMNS
 
 DAY = Interval(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
 Reader = Callable[[random.Random, Path], str]
@@ -75,7 +76,7 @@ def read_segment(chance: random.Random, folder: Path) -> str:
     """A log segment, by its file."""
     path, original = chance.choice(_segments(folder))
     path.write_bytes(changed(original.content, original.places, chance))
-    columns = chance.sample(list(DECLARED), chance.randrange(len(DECLARED) + 1))
+    columns = chance.sample(list(COLUMNS), chance.randrange(len(COLUMNS) + 1))
     spec = _spec("log", {"path": "log"}, chance)
     files = Files("log", folder, {}, ".arrow")
     name = path.relative_to(folder / "log").as_posix()
@@ -90,7 +91,7 @@ def read_parquet(chance: random.Random, folder: Path) -> str:
     path = folder / "data" / "a.parquet"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(changed(original.content, original.places, chance))
-    columns = chance.sample(list(DECLARED), chance.randrange(len(DECLARED) + 1))
+    columns = chance.sample(list(COLUMNS), chance.randrange(len(COLUMNS) + 1))
     source = open_source(_spec("parquet", {"path": "data"}, chance, event_time="t"), folder)
     task = task_of("a.parquet", rows, rows - chance.randrange(2))
     try:
@@ -139,8 +140,8 @@ _SOUND = streams()[0].content
 def _decoder(format_name: str, number: int) -> Decoder:
     """One of a few, since they remember what they have seen."""
     chance = random.Random(number)
-    columns = chance.sample(list(DECLARED), 1 + number % len(DECLARED))
-    return decoder_named(format_name, columns, DECLARED)
+    columns = chance.sample(list(COLUMNS), 1 + number % len(COLUMNS))
+    return decoder_named(format_name, columns, COLUMNS)
 
 
 def _written_between(chance: random.Random, format_name: str, folder: Path) -> str:
@@ -149,9 +150,9 @@ def _written_between(chance: random.Random, format_name: str, folder: Path) -> s
     number = chance.randrange(32)
     key = (format_name, folder, written.is_framed, number)
     if key not in _WRITTEN_DECODERS:
-        columns = random.Random(number).sample(list(DECLARED), 1 + number % len(DECLARED))
+        columns = random.Random(number).sample(list(COLUMNS), 1 + number % len(COLUMNS))
         _WRITTEN_DECODERS[key] = decoder_named(
-            format_name, columns, DECLARED, written=written.schemas
+            format_name, columns, COLUMNS, written=written.schemas
         )
     return _between_sound(_WRITTEN_DECODERS[key], value, written.sound)
 
@@ -232,7 +233,7 @@ def _spec(kind: str, options: dict[str, str], chance: random.Random, **more: str
             "name": "s",
             "kind": kind,
             "options": options,
-            "columns": {name: str(each) for name, each in DECLARED.items()},
+            "columns": {name: str(each) for name, each in COLUMNS.items()},
             "bad_rows": chance.choice(("dead_letter", "dead_letter", "fail")),
             **more,
         }
@@ -283,7 +284,7 @@ def _segments(folder: Path) -> list[tuple[Path, Original]]:
 def _parquet_files(folder: Path) -> list[tuple[int, Original]]:
     if not _MADE_PARQUET:
         path = folder / "sound.parquet"
-        names = list(DECLARED)
+        names = list(COLUMNS)
         for table in (plain(1), plain(60)):
             for compression in ("none", "zstd", "snappy"):
                 for version in ("1.0", "2.0"):

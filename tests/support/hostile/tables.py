@@ -8,18 +8,6 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
-
-DECLARED = {
-    "i": ColumnType.INT,
-    "f": ColumnType.FLOAT,
-    "s": ColumnType.STRING,
-    "b": ColumnType.BOOL,
-    "t": ColumnType.TIMESTAMP,
-    "ls": ColumnType.LIST_STRING,
-    "li": ColumnType.LIST_INT,
-    "lf": ColumnType.LIST_FLOAT,
-}
 _AT = datetime(2026, 3, 1, tzinfo=UTC)
 _WORDS = ["a", "", "wörd", None, "a longer one than fits into a view", "z"]
 

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from forebay.datatasks.sources.formats.written import Written
 from forebay.datatasks.sources.kafka.payloads import avro_writer, protobuf_writer
 from support.hostile.bytes_changed import Places, changed
-from support.hostile.tables import DECLARED
+from support.message_columns import COLUMNS
 from support.written_messages import (
     MESSAGE_TYPE,
     avro_file,
@@ -74,7 +74,7 @@ def written_by(format_name: str, folder: Path, *, is_framed: bool) -> Messages:
         number = _ID if is_framed else None
         path, write = _FORMATS[format_name](folder, number)
         schemas = Written({number: path}, MESSAGE_TYPE if format_name == "protobuf" else "")
-        _MADE[key] = Messages(schemas, write(_ROW), write(dict.fromkeys(DECLARED)))
+        _MADE[key] = Messages(schemas, write(_ROW), write(dict.fromkeys(COLUMNS)))
     return _MADE[key]
 
 
@@ -92,7 +92,7 @@ def changed_message(written: Messages, chance: random.Random) -> bytes:
 
 
 def _avro(folder: Path, number: int | None) -> tuple[Path, Callable[[Any], bytes]]:
-    schema = avro_schema(DECLARED)
+    schema = avro_schema(COLUMNS)
     inner = {"type": "record", "name": "Inner", "fields": [{"name": "n", "type": "long"}]}
     schema["fields"] += [
         {"name": "x", "type": {"type": "map", "values": inner}, "default": {}},
@@ -107,7 +107,7 @@ def _protobuf(folder: Path, number: int | None) -> tuple[Path, Callable[[Any], b
     inner = {"name": "x", "number": 31, "type": FieldDescriptor.TYPE_MESSAGE}
     path = folder / "row.desc"
     path.write_bytes(
-        descriptor_set([*protobuf_fields(DECLARED), {**inner, "type_name": ".shop.Row"}])
+        descriptor_set([*protobuf_fields(COLUMNS), {**inner, "type_name": ".shop.Row"}])
     )
     return path, protobuf_writer(path, MESSAGE_TYPE, number)
 

@@ -298,6 +298,19 @@ def test_rows_wait_for_a_task_that_is_to_be_opened() -> None:
     assert [popped(served.pop(0))[0] for _ in range(2)] == ["batch", "stream"]
 
 
+def test_who_waits_for_others_of_an_hour_does_not_spin() -> None:
+    served = made(TWO, 4, flush_seconds=0.01, settle_seconds=1e9)
+    served.open_task(0, "a", 0)
+    served.open_task(1, "b", 0)
+    put(served, 1, "b", chunk([0, 0]))
+    served.end_task(1, "b", "end")
+    put(served, 0, "a", chunk([0, 1]))  # hour 0 is settled, hour 1 is not
+    assert served.pop(0.1) is None
+    began = time.thread_time()
+    assert served.pop(1.0) is None, "rows of hour 1 may be on their way"
+    assert time.thread_time() - began < 0.2
+
+
 def test_a_full_buffer_waits_for_nobody() -> None:
     served = made(TWO, 2, rows_max=8, settle_seconds=1e9)
     served.open_task(0, "a", 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from forebay.executors.wire.frames.format import (
 from forebay.executors.wire.frames.memory import FrameMemory
 from forebay.executors.wire.frames.socket_bytes import bound_waits, connect_within, send_parts
 from forebay.executors.wire.frames.stream import PackedStream, PackedTransport
-from forebay.executors.wire.sockets import listen
+from forebay.executors.wire.sockets import JobSocket, listen
 from forebay.mixture.queue.queue import FrameRows
 
 Pair = tuple[PackedStream, socket.socket]
@@ -130,12 +131,20 @@ def test_nobody_is_waited_for_who_does_not_accept(tmp_path: Path) -> None:
     target.close()
 
 
-def test_others_who_wait_to_be_accepted_are_no_refusal(tmp_path: Path) -> None:
-    target = listen(tmp_path, "data", 0)
+@contextmanager
+def busy(folder: Path) -> Iterator[tuple[JobSocket, socket.socket]]:
+    """A socket where one caller waits already, which is all that it has room for."""
+    target = listen(folder, "data", 0)
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
         listener.bind(target.path)
         listener.listen(0)
         other.connect(target.path)
+        yield target, listener
+    target.close()
+
+
+def test_others_who_wait_to_be_accepted_are_no_refusal(tmp_path: Path) -> None:
+    with busy(tmp_path) as (target, listener):
         accepted: list[socket.socket] = []
 
         def accept() -> None:
@@ -147,21 +156,12 @@ def test_others_who_wait_to_be_accepted_are_no_refusal(tmp_path: Path) -> None:
         timer.join()
         for each in accepted:
             each.close()
-    target.close()
 
 
 def test_a_call_that_is_never_taken_ends(tmp_path: Path) -> None:
-    target = listen(tmp_path, "data", 0)
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
-        listener.bind(target.path)
-        listener.listen(0)
-        other.connect(target.path)
-        with (
-            socket.socket(socket.AF_UNIX) as late,
-            pytest.raises(OSError, match=r"accepted no connection for 0\.3 s"),
-        ):
-            connect_within(late, target.path, 0.3)
-    target.close()
+    refused = pytest.raises(OSError, match=r"accepted no connection for 0\.3 s")
+    with busy(tmp_path) as (target, _), socket.socket(socket.AF_UNIX) as late, refused:
+        connect_within(late, target.path, 0.3)
 
 
 def test_many_parts_are_sent_in_order() -> None:
