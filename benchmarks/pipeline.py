@@ -116,7 +116,7 @@ class Roles:
             )
             for name, role, module, index in roles
         }
-        self.reader = RemoteReader(folder.path, self.layout, self.pipeline.source_names)
+        self.reader = RemoteReader(folder.path, self.layout, self.pipeline.use_names)
 
     def consume(self, window: int, learner: Learner) -> tuple[int, float, dict[str, float]]:
         """Take one window; rows, seconds and CPU seconds by process from its first frame on."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
+from forebay.config.base import format_duration
 from forebay.config.column_fit import Misfit, feature_misfits, label_misfits
 from forebay.config.dataset_parts import DatasetParts, dataset_parts
 from forebay.config.features import CrossFeature, feature_columns
@@ -16,6 +17,7 @@ from forebay.config.loaded import Loaded
 from forebay.config.pipeline_check import check_mixing
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import HINTS_MAX, PROBLEMS_MAX, Problem, errors
+from forebay.config.source_uses import Doubled, doubled_sources
 from forebay.config.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
@@ -96,20 +98,33 @@ def _stream_names(pipeline: Loaded[PipelineSpec], parts: DatasetParts) -> Iterat
 def _source_names(
     pipeline: Loaded[PipelineSpec], parts: DatasetParts, sources: Sources
 ) -> Iterator[Problem]:
-    seen: dict[str, str] = {}
+    doubled = {
+        (each.stream, each.place): each for each in doubled_sources(parts.streams, parts.offsets)
+    }
     for stream, declared in parts.streams.items():
         for index, name in enumerate(declared):
             path = ("dataset", "streams", stream, "sources", index)
-            if name in seen:
-                message = f"source {name!r} is listed twice, first in stream {seen[name]!r}"
-                yield pipeline.document.problem(path, "source-twice", f"{message}: remove one")
+            if (stream, index) in doubled:
+                message = _doubled_message(doubled[stream, index], parts)
+                yield pipeline.document.problem(path, "source-twice", message)
             elif name not in sources:
                 there = ", ".join(sources) or "none"
                 message = f"stream {stream!r}: no source {name!r}. Declared sources: {there}"
                 yield pipeline.document.problem(
                     path, "unknown-source", message, nearest(name, sources)
                 )
-            seen.setdefault(name, stream)
+
+
+def _doubled_message(found: Doubled, parts: DatasetParts) -> str:
+    name, first = found.source, found.first
+    if found.stream == first:
+        return f"source {name!r} is listed twice in stream {first!r}: remove one"
+    offset = format_duration(parts.offsets[first])
+    return (
+        f"stream {found.stream!r} reads source {name!r} with the offset of stream {first!r} "
+        f"({offset}): each row would be in a window twice; give one of them another offset, or "
+        "remove one"
+    )
 
 
 class _Columns:

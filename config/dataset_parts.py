@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -34,6 +35,7 @@ class DatasetParts:
 
     event_id: its columns as they are written; None where they cannot be used. targets, features:
     by name, the only label by "". slices: names of features. streams: names of sources by stream.
+    offsets: of the streams; none where the file has a structural problem.
     """
 
     event_id: str | list[str] | None = None
@@ -41,6 +43,7 @@ class DatasetParts:
     features: Mapping[str, FeatureSpec] = field(default_factory=dict)
     slices: Sequence[str] = ()
     streams: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    offsets: Mapping[str, timedelta] = field(default_factory=dict)
 
     @property
     def source_names(self) -> list[str]:
@@ -59,6 +62,7 @@ def dataset_parts(pipeline: Loaded[PipelineSpec]) -> DatasetParts:
         features=dataset.features,
         slices=dataset.slices,
         streams={name: stream.sources for name, stream in dataset.streams.items()},
+        offsets={name: stream.offset for name, stream in dataset.streams.items()},
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from forebay.config.base import Duration, Instant, Spec
 from forebay.config.features import FeatureSpec, NumericFeature
 from forebay.config.labels import LabelSpec, NamedLabelSpec
+from forebay.config.source_uses import Doubled, doubled_sources
 from forebay.config.windows import WindowGrid, WindowSize
 from forebay.system.names import shown
 
@@ -36,7 +37,8 @@ class StreamSpec(Spec):
 
     sources: list[str] = Field(
         min_length=1,
-        description="Sources that are read together",
+        description="Sources that are read together. Another stream may read the same ones with "
+        "another offset",
     )
     offset: Duration = Field(
         default=timedelta(0),
@@ -176,6 +178,13 @@ class DatasetSpec(Spec):
     def event_id_columns(self) -> list[str]:
         """Columns of the event identity, in order."""
         return [self.event_id] if isinstance(self.event_id, str) else list(self.event_id)
+
+    @property
+    def doubled_sources(self) -> list[Doubled]:
+        """Sources that would give a window rows which it has."""
+        streams = {name: stream.sources for name, stream in self.streams.items()}
+        offsets = {name: stream.offset for name, stream in self.streams.items()}
+        return list(doubled_sources(streams, offsets))
 
     @property
     def offset_max(self) -> timedelta:

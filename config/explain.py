@@ -76,16 +76,17 @@ def _windows(dataset: DatasetSpec) -> Iterator[Window]:
 def window_rows(
     pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], windows: list[Window]
 ) -> list[Row]:
-    """One row for each window and source: the span of data that the window's run reads."""
-    rows: list[Row] = []
-    for window in windows:
-        for stream in pipeline.dataset.streams.values():
-            span = window.span.shifted_back(stream.offset)
-            rows += [
-                {"window": window.key, "source": name, **_span(span, sources[name])}
-                for name in stream.sources
-            ]
-    return rows
+    """One row for each window and use of a source: the span of data that its run reads."""
+    offsets = {name: stream.offset for name, stream in pipeline.dataset.streams.items()}
+    return [
+        {
+            "window": window.key,
+            "source": use.name,
+            **_span(window.span.shifted_back(offsets[use.stream]), sources[use.source]),
+        }
+        for window in windows
+        for use in pipeline.uses
+    ]
 
 
 def _span(span: Interval, source: SourceSpec) -> Row:

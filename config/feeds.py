@@ -41,12 +41,10 @@ def stream_feed(name: str, stream: StreamSpec, sources: Mapping[str, SourceSpec]
 
 
 def source_feeds(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> dict[str, Feed]:
-    """What each source of a pipeline feeds."""
-    return {
-        source: stream_feed(name, stream, sources)
-        for name, stream in pipeline.dataset.streams.items()
-        for source in stream.sources
-    }
+    """What each use of a source feeds, by its name."""
+    streams = pipeline.dataset.streams.items()
+    feeds = {name: stream_feed(name, stream, sources) for name, stream in streams}
+    return {use.name: feeds[use.stream] for use in pipeline.uses}
 
 
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:

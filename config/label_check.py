@@ -12,6 +12,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem
 from forebay.config.registry import kind_named
 from forebay.config.several_labels import check_several
+from forebay.config.source_uses import source_of
 from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
@@ -27,8 +28,10 @@ def check_labels(
 ) -> Iterator[Problem]:
     """Problems of a pipeline whose sources are sound and whose streams have feeds."""
     feeds = source_feeds(spec, sources)
-    batch = {name: sources[name] for name, feed in feeds.items() if feed == "batch"}
-    stream = {name: sources[name] for name, feed in feeds.items() if feed == "stream"}
+    batch, stream = (
+        {source_of(use): sources[source_of(use)] for use, feed in feeds.items() if feed == wanted}
+        for wanted in ("batch", "stream")
+    )
     for name, label in spec.dataset.targets.items():
         path = label_path(name)
         if label.negative is not None and label.positive is None:

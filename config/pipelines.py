@@ -11,6 +11,7 @@ from forebay.config.datasets import DatasetSpec
 from forebay.config.jobs import JobSpec
 from forebay.config.models import Delay, ModelSpec, Paradigm, Variant
 from forebay.config.schedules import ScheduleSpec
+from forebay.config.source_uses import SourceUse, source_uses
 
 __all__ = ["ComparedSpec", "PipelineSpec", "TrainSpec"]
 
@@ -154,6 +155,16 @@ class PipelineSpec(Spec):
 
     @property
     def source_names(self) -> list[str]:
-        """Sources in declared order; their index is the source index in rows and row sums."""
-        streams = self.dataset.streams.values()
-        return list(dict.fromkeys(name for stream in streams for name in stream.sources))
+        """Each source that a stream reads once, in declared order."""
+        return list(dict.fromkeys(use.source for use in self.uses))
+
+    @property
+    def uses(self) -> list[SourceUse]:
+        """Sources as streams read them; their index is the source index in rows and row sums."""
+        streams = self.dataset.streams.items()
+        return source_uses({name: stream.sources for name, stream in streams})
+
+    @property
+    def use_names(self) -> list[str]:
+        """Names of the uses, in their order."""
+        return [use.name for use in self.uses]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from forebay.config.base import format_duration
@@ -10,7 +10,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 
 
-def markdown(spec: PipelineSpec, sources: Sequence[SourceSpec], config_dir: Path) -> str:
+def markdown(spec: PipelineSpec, sources: Mapping[str, SourceSpec], config_dir: Path) -> str:
     """The pipeline's description, its declaration in short, and its sources as a table."""
     dataset = spec.dataset
     zone = "" if dataset.timezone == "UTC" else f" of {dataset.timezone}"
@@ -20,9 +20,8 @@ def markdown(spec: PipelineSpec, sources: Sequence[SourceSpec], config_dir: Path
         f"from {dataset.grid.at(dataset.start).key} on{until}. "
         f"Model line `main`, paradigm `{spec.train.paradigms[0]}`."
     )
-    kinds = {source.name: source.kind for source in sources}
     rows = [
-        f"| {name} | {kinds[name]} | {stream} | {format_duration(declared.offset)} |"
+        f"| {name} | {sources[name].kind} | {stream} | {format_duration(declared.offset)} |"
         for stream, declared in dataset.streams.items()
         for name in declared.sources
     ]

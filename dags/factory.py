@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -50,13 +51,16 @@ def pipeline(name: str, config: str | Path) -> DAG:
     if wrong:
         raise ConfigError(redacted(problems_text(wrong))) from None
     spec = project.pipeline(name)
-    sources = [project.sources[source] for source in spec.source_names]
+    sources = {source: project.sources[source] for source in spec.source_names}
     variables = declared_variables(spec.job, project.variables(name))
     return _dag(spec, sources, _stage(spec, config_dir) | {"variables": variables}, config_dir)
 
 
 def _dag(
-    spec: PipelineSpec, sources: list[SourceSpec], planning: dict[str, Any], config_dir: Path
+    spec: PipelineSpec,
+    sources: Mapping[str, SourceSpec],
+    planning: dict[str, Any],
+    config_dir: Path,
 ) -> DAG:
     dataset, schedule = spec.dataset, spec.schedule
     with DAG(
@@ -89,7 +93,7 @@ def _dag(
     return dag
 
 
-def _chain(spec: PipelineSpec, sources: list[SourceSpec], planning: dict[str, Any]) -> None:
+def _chain(spec: PipelineSpec, sources: Mapping[str, SourceSpec], planning: dict[str, Any]) -> None:
     """All tasks of the DAG that is open, one after the other; sources side by side."""
     job = planning | {"turn_wait_seconds": spec.schedule.turn_wait.total_seconds()}
     train_seconds = spec.schedule.train_timeout.total_seconds()
@@ -97,17 +101,17 @@ def _chain(spec: PipelineSpec, sources: list[SourceSpec], planning: dict[str, An
     with TaskGroup(task_ids.SOURCES, tooltip="Which data tasks each source has for the window"):
         listings = [
             SourceOperator(
-                task_id=source.name,
-                source=source.name,
+                task_id=task_ids.source_label(use.name),
+                source=use.name,
                 windows_around=spec.dataset.plan_ahead_windows,
-                doc_md=source.description or None,
+                doc_md=sources[use.source].description or None,
                 **planning,
             )
-            for source in sources
+            for use in spec.uses
         ]
     joiner = JoinerOperator(
         task_id=task_ids.JOINER,
-        sources={source.name: task_ids.source_task(source.name) for source in sources},
+        sources={name: task_ids.source_task(name) for name in spec.use_names},
         **planning,
     )
     sink = SinkOperator(task_id=task_ids.SINK, **planning)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
@@ -49,7 +50,7 @@ def changes_since(
             continue
         cache = PlanCache(ledger.home, only_look=True)
         try:
-            with closing(open_source(sources[name], root, cache=cache)) as source:
+            with closing(open_source(sources[source_of(name)], root, cache=cache)) as source:
                 if not source.bounded:
                     continue
                 scan = source.look(spans)

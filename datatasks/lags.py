@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.source_uses import source_of, stream_of
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import PartitionLag
@@ -41,9 +42,13 @@ class Lag(Message):
         return f"{place}: {self.count:,} {self.unit} after the sealed position{oldest}"
 
 
-def commit_group(pipeline: str) -> str:
-    """The name under which a pipeline's sealed positions are committed to a storage."""
-    return f"forebay.{pipeline}"
+def commit_group(pipeline: str, use: str) -> str:
+    """The name under which the sealed positions of a use of a source are committed to its storage.
+
+    Streams that read the same source are at different positions of it.
+    """
+    stream = stream_of(use)
+    return f"forebay.{pipeline}.{stream}" if stream else f"forebay.{pipeline}"
 
 
 def lags_of(
@@ -51,10 +56,10 @@ def lags_of(
 ) -> list[Lag]:
     """The partitions of each source whose storage keeps positions. Asks each of them."""
     found = []
-    for name in pipeline.source_names:
+    for name in pipeline.use_names:
         try:
-            with closing(open_source(sources[name], root)) as source:
-                lags = [] if source.bounded else source.lag(commit_group(pipeline.name))
+            with closing(open_source(sources[source_of(name)], root)) as source:
+                lags = [] if source.bounded else source.lag(commit_group(pipeline.name, name))
                 found += [_lag(name, source.offset_unit, each, now) for each in lags]
         except ForebayError as error:
             found.append(Lag(source=name, problem=str(error)))

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.config.datasets import Feed
-from forebay.config.feeds import stream_feed
+from forebay.config.feeds import source_feeds
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.source_uses import SourceUse
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval, Window
 from forebay.datatasks.hours import hour_base, window_hours
@@ -47,7 +48,8 @@ class Listed:
 class Share:
     """One source's part of one window, before anything is looked at.
 
-    span: the rows' time, clipped to the source's start and end; None when nothing is left.
+    source: the name of its use. span: the rows' time, clipped to the source's start and end; None
+    when nothing is left. offset: of the stream.
     """
 
     window: Window
@@ -57,6 +59,7 @@ class Share:
     whole: Interval
     span: Interval | None
     reason: str
+    offset: timedelta
 
     @property
     def hour_base(self) -> int:
@@ -77,54 +80,61 @@ class Share:
             "rows": 0,
             "reason": self.reason,
             "hour_base": self.hour_base,
+            "offset_seconds": int(self.offset.total_seconds()),
         }
         return SourcePlan.model_validate(values | facts)
 
 
-def _share(window: Window, stream: str, offset: timedelta, feed: Feed, source: SourceSpec) -> Share:
+def _share(
+    window: Window, use: SourceUse, offset: timedelta, feed: Feed, source: SourceSpec
+) -> Share:
     """Which rows of a source a window reads: moved by the offset, clipped to its start and end."""
     whole = window.span.shifted_back(offset)
     span, reason = source.part_of(whole)
-    return Share(window, stream, source.name, feed, whole, span, reason)
+    return Share(window, use.stream, use.name, feed, whole, span, reason, offset)
 
 
 def shares_of(
     pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], windows: Sequence[Window]
 ) -> dict[str, list[Share]]:
-    """The shares of every source in the windows, by source name in the pipeline's order.
+    """The shares of every use of a source in the windows, by its name, in the pipeline's order.
 
     Raises:
-        ConfigError: for a source that is not declared or is in two streams, and for a stream
-            whose feed is not clear.
+        ConfigError: for a source that is not declared, or whose rows would be in a window twice,
+            and for a stream whose feed is not clear.
     """
-    streams = pipeline.dataset.streams
-    names = [name for spec in streams.values() for name in spec.sources]
-    for name in names:
+    for name in pipeline.source_names:
         if name not in sources:
             raise ConfigError(f"pipeline {pipeline.name!r} reads source {name!r}: not declared")
-        if names.count(name) > 1:
-            raise ConfigError(f"pipeline {pipeline.name!r}: source {name!r} stands in two streams")
+    for each in pipeline.dataset.doubled_sources:
+        raise ConfigError(
+            f"pipeline {pipeline.name!r}: stream {each.stream!r} reads source {each.source!r}, and "
+            f"stream {each.first!r} does with the same offset: each row would be in a window twice"
+        )
+    feeds = source_feeds(pipeline, sources)
     found: dict[str, list[Share]] = {}
-    for stream, spec in streams.items():
-        feed = stream_feed(stream, spec, sources)
-        for name in spec.sources:
-            source = sources[name]
-            found[name] = [_share(window, stream, spec.offset, feed, source) for window in windows]
+    for use in pipeline.uses:
+        offset, source = pipeline.dataset.streams[use.stream].offset, sources[use.source]
+        found[use.name] = [
+            _share(window, use, offset, feeds[use.name], source) for window in windows
+        ]
     return found
 
 
 @dataclass
 class SourceOperation:
-    """Lists the tasks of one source in many windows with as few scans as readiness allows.
+    """Lists the tasks of one use of a source in many windows, in as few scans as readiness allows.
 
     Called for one window at a time, by one thread at a time. The first call scans all windows
     that are complete, up to `ahead` of them; calls for those then find their tasks here.
 
+    use: its name, by which plans and tasks name the source.
     sleeps: whether a window is waited for that is not over yet.
     trained: windows that are only compared with their plans. `deleted` has those of them whose
         rows are gone since: nobody needs these rows.
     """
 
+    use: str
     spec: SourceSpec
     root: Path
     shares: Sequence[Share]
@@ -189,7 +199,7 @@ class SourceOperation:
         for share in gone:
             plan = self.trained.get(share.window.key)
             if plan is not None:
-                planned = plan.sources.get(self.spec.name, share.plan())
+                planned = plan.sources.get(self.use, share.plan())
                 self._found[plan.window] = Listed(planned, MANIFEST_SCHEMA.empty_table())
                 self.deleted.append(plan.window)
         return [share for share in shares if share not in gone]
@@ -221,14 +231,14 @@ class SourceOperation:
             elif self.clock() >= self._deadline:
                 break
             if not told:
-                self.waiting(window, self.spec.name, found.reason)
+                self.waiting(window, self.use, found.reason)
                 told = True
             left = (self._deadline - self.clock()).total_seconds()
             time.sleep(max(0.0, min(pause, left)))
             pause = min(pause * 1.5, _POLL_MAX_SECONDS)
         if ready.late == "skip":
             return found.reason
-        raise too_late(self.spec, window, found.reason)
+        raise too_late(self.use, ready.wait, window, found.reason)
 
 
 def not_over(window: Window, now: datetime) -> str:
@@ -245,12 +255,11 @@ def not_complete(source: str, span: Interval, reason: str) -> str:
     return f"source {source!r} is not complete for {first} to {end}: {reason}"
 
 
-def too_late(spec: SourceSpec, window: str, reason: str) -> NotReadyError:
+def too_late(source: str, wait: timedelta, window: str, reason: str) -> NotReadyError:
     """What a late source comes to where its policy is `fail`."""
-    wait = spec.ready.wait
     waited = f" after {wait}" if wait else ""
     return NotReadyError(
-        f"window {window}: source {spec.name!r} is not complete{waited}: {reason} "
+        f"window {window}: source {source!r} is not complete{waited}: {reason} "
         "(wait for it, raise `ready.wait`, or let `ready.late: skip` go on without it)"
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
 from forebay.datatasks.border_rows import DecidedBorders
@@ -80,12 +81,13 @@ def plan_windows(
     planner = _Planner(ledger, again, clock, {each.key: each for each in todo}, waiting)
     for name, found in shares.items():
         planner.operations[name] = SourceOperation(
-            spec=sources[name],
+            use=name,
+            spec=sources[source_of(name)],
             root=project_root,
             shares=[share for share in found if share.window.key in planner.windows],
             clock=clock,
             ahead=pipeline.dataset.plan_ahead_windows,
-            borders=DecidedBorders(ledger.database, pipeline.name, name),
+            borders=DecidedBorders(ledger.database, pipeline.name, source_of(name)),
             cache=PlanCache(ledger.home),
             waiting=planner.waiting,
             trained=done,

@@ -19,13 +19,15 @@ NO_ROWS = "no rows"
 
 
 class SourcePlan(Message):
-    """What one source gives to one window: rows of [data_from, data_to).
+    """What one source gives to one window through one stream: rows of [data_from, data_to).
 
+    source: the name of its use, see `config.source_uses`.
     rows: None where only reading can tell. reason: why there are no tasks ("before start",
     "after end", NO_ROWS, "skipped: …"), or an empty text. fingerprint: of the source's data.
     hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
     end) by partition: what lies between them is the window's, whatever its time says. cut: see
-    `Source.cut`; empty where nothing was looked at, or by an older version.
+    `Source.cut`; empty where nothing was looked at, or by an older version. offset_seconds: of the
+    stream; None by an older version.
     """
 
     stream: str
@@ -41,6 +43,7 @@ class SourcePlan(Message):
     hour_base: int = 0
     offsets: dict[str, tuple[int, int]] = Field(default_factory=dict)
     cut: str = ""
+    offset_seconds: int | None = None
 
 
 class WindowPlan(Message):

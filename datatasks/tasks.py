@@ -137,7 +137,9 @@ class TaskProgress(Message):
     late_rows: served rows whose time is before the task's span; odd_timestamps: after it, the
     first of them at `first_odd`. label_not_known: rows that are neither served nor dead, since
     their label was not known when the run's window ended. offsets: those before `position`, where
-    only reading can tell the rows of a stream.
+    only reading can tell the rows of a stream. first_us, last_us: the first and the last time of
+    served rows, in microseconds since 1970 UTC, perhaps of some behind `position` too; None where
+    no time is known.
     """
 
     position: Position
@@ -148,6 +150,8 @@ class TaskProgress(Message):
     first_odd: str = ""
     label_not_known: int = 0
     offsets: OffsetsRead = NO_OFFSETS
+    first_us: int | None = None
+    last_us: int | None = None
     ended: bool = False
 
 
@@ -198,6 +202,8 @@ class Chunk:
         offsets because only reading can tell the rows; else None.
     published: int64[N], when each row became readable in its stream, in microseconds since 1970
         UTC; the smallest int64 where that is not known; None where the storage never says.
+    times: int64[N], when each row happened, likewise, where the source has looked at it to cut its
+        windows; else None.
     """
 
     batch: pa.RecordBatch
@@ -210,6 +216,7 @@ class Chunk:
     outside: npt.NDArray[np.int8] | None = None
     runs: npt.NDArray[np.int64] | None = None
     published: npt.NDArray[np.int64] | None = None
+    times: npt.NDArray[np.int64] | None = None
 
     def position(self, row: int) -> Position:
         """The position of row number `row`, or the end of the chunk behind its last row."""

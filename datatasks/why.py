@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from forebay.config.base import format_duration
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
 from forebay.datatasks.ledger import Ledger
@@ -55,7 +56,7 @@ def why_not_planned(
         since = max(listings.first_asked(name, window.key).values(), default=None)
         head = listings.head(name, window.key)
         answered = head is not None and (since is None or head.listed_at >= since)
-        why = None if answered else _why_source(root, sources[name], share, since)
+        why = None if answered else _why_source(root, sources[source_of(name)], share, since)
         if why is not None:
             return why
     last = last_failure(ledger, window.key)
@@ -93,7 +94,7 @@ def _why_source(
             found = source.readiness(share.span)
     except ForebayError as error:
         reason, advice = str(error), f"let source {spec.name!r} be readable, then ask again"
-        return NotPlanned("waiting", not_complete(spec.name, share.span, reason), advice, "why")
+        return NotPlanned("waiting", not_complete(share.source, share.span, reason), advice, "why")
     else:
         if found.ready:
             return None
@@ -104,7 +105,7 @@ def _why_source(
         reason, advice = found.reason, wait + then
         if found.not_before is not None:
             advice = f"nothing: it is looked at from {found.not_before:%Y-%m-%dT%H:%M:%SZ} on"
-    return NotPlanned("waiting", not_complete(spec.name, share.span, reason), advice)
+    return NotPlanned("waiting", not_complete(share.source, share.span, reason), advice)
 
 
 def last_failure(ledger: Ledger, window: str) -> str:

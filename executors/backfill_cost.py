@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from forebay.config.source_uses import source_of
 from forebay.config.windows import Window
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.operations import (
@@ -164,7 +165,7 @@ class BackfillEstimator:
         for each in trained:
             projected.train(self._windows[each.window], each.generation)
         pipeline = self.target.pipeline
-        rows = {name: _total(trained, name) for name in pipeline.source_names}
+        rows = {name: _total(trained, name) for name in pipeline.use_names}
         pace = pace_of(self._chain)
         return BackfillCost(
             pipeline=pipeline.name,
@@ -215,9 +216,10 @@ class _Scan:
         over = [window for window in windows if window.end <= now]
         late = {window.key for window in windows} - {window.key for window in over}
         for name, shares in shares_of(pipeline, project.sources, over).items():
-            spec = project.sources[name]
+            spec = project.sources[source_of(name)]
             ready = spec.ready.model_copy(update={"wait": _AT_ONCE, "late": "fail"})
             operation = SourceOperation(
+                use=name,
                 spec=spec.model_copy(update={"ready": ready}),
                 root=project.root,
                 shares=shares,
@@ -225,7 +227,7 @@ class _Scan:
                 ahead=pipeline.dataset.plan_ahead_windows,
                 sleeps=False,
                 borders=DecidedBorders(
-                    self._target.ledger.database, pipeline.name, name, only_look=True
+                    self._target.ledger.database, pipeline.name, spec.name, only_look=True
                 ),
                 cache=PlanCache(self._target.home, only_look=True),
             )
@@ -238,7 +240,7 @@ class _Scan:
             found = operation.list_window(window)
         except NotReadyError:
             return False
-        self.plans[window][operation.spec.name] = found.plan
+        self.plans[window][operation.use] = found.plan
         return True
 
     def _why(self, window: Window) -> str:

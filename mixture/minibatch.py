@@ -29,7 +29,7 @@ class LabelRows:
 class Minibatch:
     """N rows of one feed, encoded. Column order is that of `FeatureLayout`.
 
-    row_ids, event_ids: int64[N]. sources: int32[N], index in `PipelineSpec.source_names`.
+    row_ids, event_ids: int64[N]. sources: int32[N], index in `PipelineSpec.uses`.
     labels: float32[N] of 0 or 1; NaN where only a further label is known.
     dense: float32[N, D]. ids: int64[N, C].
     lists: for each list feature (row_splits int64[N+1], values int64[M]).

@@ -51,7 +51,7 @@ def value_findings(
     if full:
         for label, rule in dataset.targets.items():
             yield from _positives(pipeline, label, rule, full)
-        for name, each in full.items():
+        for name, each in {each.spec.name: each for each in full.values()}.items():
             yield from _nulls(name, dataset, each)
         yield from _vocabularies(pipeline, dataset, full)
 

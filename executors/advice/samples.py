@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from forebay.config.columns import declared_columns
 from forebay.config.datasets import DatasetSpec, Feed
-from forebay.config.feeds import stream_feed
+from forebay.config.feeds import source_feeds
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
@@ -51,22 +51,28 @@ _EARLIEST = datetime(1, 1, 1, tzinfo=UTC) + 2 * LONGEST
 def sample_sources(
     pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], root: Path
 ) -> dict[str, SourceSample]:
-    """Rows of every source that has any, by name.
+    """Rows of every source that has any, by the name of each use.
 
     Raises:
         ForebayError: when a storage does not answer, or holds what cannot be read.
     """
     found: dict[str, SourceSample] = {}
     columns = sampled_columns(pipeline, sources)
-    for stream, declared in pipeline.dataset.streams.items():
-        feed = stream_feed(stream, declared, sources)
-        for name in declared.sources:
-            with closing(opened_for_sample(sources[name], root)) as source:
+    drawn: dict[str, SourceSample | None] = {}
+    feeds = source_feeds(pipeline, sources)
+    for use in pipeline.uses:
+        feed, offset = feeds[use.name], pipeline.dataset.streams[use.stream].offset
+        if use.source not in drawn:
+            with closing(opened_for_sample(sources[use.source], root)) as source:
                 over = _time_of(source, pipeline)
-                if over is not None:
-                    sample, rate = _sampled(source, over, columns[name])
-                    offset = declared.offset
-                    found[name] = SourceSample(source.spec, feed, offset, over, sample, rate)
+                if over is None:
+                    drawn[use.source] = None
+                    continue
+                sample, rate = _sampled(source, over, columns[use.source])
+                drawn[use.source] = SourceSample(source.spec, feed, offset, over, sample, rate)
+        rows = drawn[use.source]
+        if rows is not None:
+            found[use.name] = replace(rows, feed=feed, offset=offset)
     return found
 
 

@@ -17,11 +17,13 @@ import pyarrow as pa
 from forebay.datatasks.sources.common.chunks import place_text, without_columns
 from forebay.datatasks.sources.common.offset_runs import offsets_read
 from forebay.datatasks.sources.common.row_texts import row_texts
+from forebay.datatasks.sources.common.times import UNKNOWN
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
 from forebay.mixture.queue.buffer import BufferedChunk
 
 Locate = Callable[[Position], dict[str, str | int]]
+Ends = tuple[int | None, int | None]
 NULL_LABEL = "the label is null"
 
 
@@ -31,7 +33,8 @@ class ServedChunk:
 
     kept: index in the chunk of each served row. dead: by position. chunk: its positions, without
     what was stored. first_odd: the place of the first served row whose time is behind the span.
-    not_known: index in the chunk of each row whose label was not known in time.
+    not_known: index in the chunk of each row whose label was not known in time. ends: the first and
+    the last time of the task's served rows up to the end of the chunk.
     """
 
     batch: pa.RecordBatch
@@ -41,6 +44,7 @@ class ServedChunk:
     before: TaskProgress
     first_odd: str = ""
     not_known: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    ends: Ends = (None, None)
     _positions: list[Position] = field(init=False)
     _counts: list[int] = field(init=False)
     _outside: npt.NDArray[np.int8] | None = field(init=False)
@@ -73,6 +77,10 @@ class ServedChunk:
             odd_timestamps=self.before.odd_timestamps + odd,
             first_odd=self.before.first_odd or (self.first_odd if odd else ""),
             offsets=self.before.offsets.plus(offsets),
+            # Of the whole chunk: rows of it that are served later count again then, which changes
+            # neither the first time nor the last.
+            first_us=self.ends[0],
+            last_us=self.ends[1],
         )
 
     def _outside_of(self, served: int) -> tuple[int, int]:
@@ -115,7 +123,9 @@ def served_chunk(
         every = np.arange(len(chunk.parts))
         odd = _first_odd(chunk, every, locate)
         positions = _positions(chunk)
-        return ServedChunk(encoded.batch, every, list(chunk.dead), positions, before, odd)
+        ends = _ends(chunk, every, before)
+        dead_rows = list(chunk.dead)
+        return ServedChunk(encoded.batch, every, dead_rows, positions, before, odd, ends=ends)
     unlabelled = np.setdiff1d(np.flatnonzero(encoded.null_label), not_known)
     reasons = dict.fromkeys(unlabelled.tolist(), NULL_LABEL) | reasons
     kept = np.flatnonzero(~left_out)
@@ -123,14 +133,37 @@ def served_chunk(
     dead.sort(key=lambda row: row.position)
     odd = _first_odd(chunk, kept, locate)
     batch = encoded.batch.take(pa.array(kept))
-    return ServedChunk(batch, kept, dead, _positions(chunk), before, odd, not_known)
+    ends = _ends(chunk, kept, before)
+    return ServedChunk(batch, kept, dead, _positions(chunk), before, odd, not_known, ends)
 
 
 def _positions(chunk: Chunk) -> Chunk:
     """A chunk without its rows: they and the arrays that these are cut from can go."""
     return replace(
-        chunk, batch=without_columns(0), parts=chunk.parts.copy(), rows=chunk.rows.copy(), dead=()
+        chunk,
+        batch=without_columns(0),
+        parts=chunk.parts.copy(),
+        rows=chunk.rows.copy(),
+        dead=(),
+        published=None,
+        times=None,
     )
+
+
+def _ends(chunk: Chunk, kept: npt.NDArray[np.int64], before: TaskProgress) -> Ends:
+    """First and last time of the task's served rows with those of a chunk."""
+    times = chunk.times if chunk.published is None else chunk.published
+    if times is None or not len(kept):
+        return before.first_us, before.last_us
+    known = times if len(kept) == len(times) else times[kept]
+    if known.min() == UNKNOWN:  # the smallest of all
+        known = known[known != UNKNOWN]
+        if not len(known):
+            return before.first_us, before.last_us
+    first, last = int(known.min()), int(known.max())
+    if before.first_us is not None and before.last_us is not None:
+        first, last = min(first, before.first_us), max(last, before.last_us)
+    return first, last
 
 
 def _first_odd(chunk: Chunk, kept: npt.NDArray[np.int64], locate: Locate) -> str:

@@ -65,7 +65,9 @@ class DataExecutor:
         self._queue_sources = queue_sources_of(pipeline, request.source_specs())
         specs = request.source_specs()
         self._kinds = {spec.kind for spec in specs.values()}
-        self._letter_bytes = {name: spec.dead_letter_bytes_max for name, spec in specs.items()}
+        self._letter_bytes = {
+            use.name: specs[use.source].dead_letter_bytes_max for use in pipeline.uses
+        }
         self._readers = Readers(request)
         widest = max(len(self._readers.columns(name)) for name in self._readers.names)
         self._limits = limits_of(pipeline, widest)

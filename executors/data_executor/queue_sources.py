@@ -15,14 +15,11 @@ _NUMBER_BYTES = 8
 
 
 def queue_sources_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> QueueSources:
-    """Sources in index order; a source named by two streams belongs to the first."""
+    """Uses of sources in index order; each belongs to its stream."""
     names, streams = zip(*pipeline.dataset.streams.items(), strict=True)
-    groups = [
-        next(n for n, stream in enumerate(streams) if name in stream.sources)
-        for name in pipeline.source_names
-    ]
+    groups = [names.index(use.stream) for use in pipeline.uses]
     return QueueSources(
-        names=pipeline.source_names,
+        names=pipeline.use_names,
         feeds=[stream_feed(names[group], streams[group], sources) for group in groups],
         weights=[streams[group].weight for group in groups],
         groups=groups,

@@ -64,7 +64,7 @@ class TaskRunner:
         self._decoding = decoding
         self._ended = ended
         self._index = readers.names.index(grant.task.source)
-        self._spec = readers.specs[grant.task.source]
+        self._spec = readers.spec(grant.task.source)
         self._hour = grant.task.hour
         self._stopped = threading.Event()
         self._activity = Activity(f"reading {self._task.task_id}")

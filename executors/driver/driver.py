@@ -43,7 +43,7 @@ class Driver:
         """Recover from the journal and bind a socket; nothing is answered yet."""
         request = JobRequest.read(job_dir, "the driver")
         pipeline = request.pipeline_spec()
-        names, job = pipeline.source_names, pipeline.job
+        names, job = pipeline.use_names, pipeline.job
         ledger = Ledger(Home(Path(request.home)), pipeline.name, request.line)
         self._job_dir = job_dir
         self._journal = Journal(job_dir / JOURNAL_FILE)
@@ -53,7 +53,7 @@ class Driver:
             job.failover.heartbeat_timeout.total_seconds(),
         )
         openers = committing_sources(request) if request.commits else {}
-        commits = SealCommitter(commit_group(pipeline.name), openers)
+        commits = SealCommitter(partial(commit_group, pipeline.name), openers)
         self._service = DriverService(self.state, commits)
         threads = _SPARE_THREADS + 2 * job.roles.data.count
         self._server = RpcServer(job_dir, "driver", self._service.methods, threads)
@@ -74,7 +74,7 @@ class Driver:
 
 
 def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]]:
-    """Openers of the sources whose storage keeps positions of its own."""
+    """Openers of the sources whose storage keeps positions of its own, by the name of each use."""
     root = Path(request.project_root)
     openers: dict[str, Callable[[], Source]] = {}
     unbounded = [n for n, spec in request.source_specs().items() if not _is_bounded(spec)]
@@ -83,7 +83,8 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]
         if type(source).commit is not Source.commit:
             openers[name] = partial(open_source, spec, root)
         source.close()
-    return openers
+    uses = request.pipeline_spec().uses
+    return {use.name: openers[use.source] for use in uses if use.source in openers}
 
 
 def _is_bounded(spec: SourceSpec) -> bool:

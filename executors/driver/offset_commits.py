@@ -32,8 +32,13 @@ class _Seal:
 class SealCommitter:
     """Commits the newest seal; an older one that was not committed yet is skipped."""
 
-    def __init__(self, group: str, openers: Mapping[str, Callable[[], Source]]) -> None:
-        """`openers` open the sources whose storage keeps positions, by name."""
+    def __init__(
+        self, group: Callable[[str], str], openers: Mapping[str, Callable[[], Source]]
+    ) -> None:
+        """`openers` open the sources whose storage keeps positions, by the name of each use.
+
+        group: under which name they are kept of a use.
+        """
         self._group = group
         self._openers = openers
         self._sources: dict[str, Source] = {}
@@ -117,7 +122,7 @@ class SealCommitter:
             positions = {
                 task_id: (task, seal.progress[task_id].position) for task_id, task in tasks.items()
             }
-            self._sources[name].commit(self._group, positions)
+            self._sources[name].commit(self._group(name), positions)
             progressed()
             _LOG.info(
                 "%s: %d positions committed in %.2f s",

@@ -10,6 +10,7 @@ from forebay.config.windows import is_warm_start
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
 from forebay.executors.advice.line import advice_on_windows, line_windows
+from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.row_notes import row_notes
 from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
@@ -110,6 +111,7 @@ def build_summary(
         **_newest_model(chain, links),
         "pooled": evaluation.pooled,
         **_advised(pipeline, evaluation, line_windows(pipeline, chain) | windows),
+        "offset_words": offset_words(window["stream_offsets"] for window in windows.values()),
         "rows_agree": agree,
         "rows_line": line,
         **facts,
@@ -132,9 +134,18 @@ def _windows(
     for link in links:
         key = link.window
         kept = judged[key] if key in judged else window_facts(plans[key], link)
+        if "stream_offsets" not in kept:
+            kept = {**kept, "stream_offsets": _offsets(store, chain, plans.get(key), link)}
         now = opinion(key, stale.get(key), data_changed.get(key), evaluation)
         found[key] = {**kept, **now, "series": _series(store, link)}
     return found
+
+
+def _offsets(store: Store, chain: ModelChain, plan: WindowPlan | None, link: Link) -> Json:
+    """See `achieved_offsets`; what was judged of it stays when the steps are not kept any more."""
+    if plan is not None and "steps" in link.files:
+        return achieved_offsets(store, plan, link)
+    return dict((chain.judgement(link) or {}).get("stream_offsets", {}))
 
 
 def _newest_model(chain: ModelChain, links: Sequence[Link]) -> Json:

@@ -64,7 +64,7 @@ class EventFigures(WindowFigures):
         sources: dict[str, Mask] = {}
         slices: dict[str, dict[str, Mask]] = {}
         if pipeline is not None:
-            sources = dict(_by_source(rows, pipeline.source_names))
+            sources = dict(_by_source(rows, pipeline.use_names))
             slices = {
                 feature: dict(_values(pipeline, feature, ids))
                 for feature, ids in rows.slices.items()

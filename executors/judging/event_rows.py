@@ -43,7 +43,7 @@ class EventRows:
     """Judged rows of the events of one window, one for each event id: the first one counts.
 
     columns: names of the C scores. labels: float32[N], complete. sources: int32[N], index in
-    `PipelineSpec.source_names`. scores: float32[N, C]. slices: ids int64[N] by feature.
+    `PipelineSpec.uses`. scores: float32[N, C]. slices: ids int64[N] by feature.
     rows: events of the window that are known of, whether judged or not. gone: events whose link
     had no checkpoint any more; before: events older than any link; left_out: events beyond the
     bound of a window. all_here: whether every window is trained that brings complete labels.

@@ -64,13 +64,8 @@ class LabelJoin:
         self._within = pipeline.dataset.label_joined_within(label)
         self._together = hours_together(pipeline)
         feeds = source_feeds(pipeline, sources)
-        self._is_stream = np.array([feeds[name] == "stream" for name in pipeline.source_names])
-        offsets = {
-            source: stream.offset
-            for stream in pipeline.dataset.streams.values()
-            for source in stream.sources
-        }
-        self._offsets = [offsets[name] for name in pipeline.source_names]
+        self._is_stream = np.array([feeds[name] == "stream" for name in pipeline.use_names])
+        self._offsets = [pipeline.dataset.streams[use.stream].offset for use in pipeline.uses]
         self._last: Link | None = None  # whose rows are in `_earlier`, and all those before
         self._earlier = PublishedRows.none()
         self._this = GrowingRows()

@@ -56,4 +56,5 @@ def _wanted(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> ModelI
     own = {name: sources[name] for name in pipeline.source_names}
     layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, own))
     labels = pipeline.dataset.targets
-    return ModelIdentity.of(layout, pipeline.model, pipeline.train, len(own), labels)
+    uses = len(pipeline.uses)
+    return ModelIdentity.of(layout, pipeline.model, pipeline.train, uses, labels)

@@ -54,7 +54,7 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
         "types": {column: str(kind) for column, kind in sorted(types.items())},
         "paradigms": pipeline.train.paradigms,
         "model": _model(pipeline.model),
-        "sources": pipeline.source_names,
+        "sources": pipeline.use_names,
     }
     if any(each.delay == "head" for each in pipeline.train.variants):
         meaning["delay_head"] = list(pipeline.model.delay_head.hidden)

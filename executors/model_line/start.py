@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from forebay.config.base import format_duration
 from forebay.config.line_defaults import FIRST, NEWEST, with_defaults
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.source_uses import source_of
 from forebay.config.sources import AFTER_END, SourceSpec
 from forebay.config.windows import (
     Interval,
@@ -231,7 +232,7 @@ def require_heard(
     if is_warm_start(plan.window):
         return
     for name, source in plan.sources.items():
-        ready = sources[name].ready
+        ready = sources[source_of(name)].ready
         if source.reason != NO_ROWS or ready.late == "skip":
             continue
         since = plan.end - ready.silent_max
@@ -268,7 +269,7 @@ def require_adjoining(
                 f"{chain.line!r}: some rows would be trained twice, or never. {_UNDO}"
             )
         ended, begins = last.data_to, source.data_from
-        if begins == ended or (begins > ended and begins == sources[name].starts):
+        if begins == ended or (begins > ended and begins == sources[source_of(name)].starts):
             continue
         span = Interval(min(ended, begins), max(ended, begins))
         what = "be trained twice" if begins < ended else "never be trained"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from forebay.config.columns import declared_columns
 from forebay.config.feeds import source_feeds
+from forebay.config.source_uses import source_of
+from forebay.config.sources import SourceSpec
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import Source
 from forebay.datatasks.tasks import Chunk, DataTask
@@ -25,33 +27,38 @@ class Readers:
     def __init__(self, request: JobRequest) -> None:
         """Check the declarations; nothing is opened yet."""
         pipeline = request.pipeline_spec()
-        self.names = pipeline.source_names
-        self.specs = request.sources_to_open(self.names)
-        self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self.specs))
-        self.times = ServedTimes.of(pipeline, self.specs)
-        feeds = source_feeds(pipeline, self.specs)
+        self.names = pipeline.use_names
+        self._specs = request.sources_to_open(pipeline.source_names)
+        self.layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, self._specs))
+        self.times = ServedTimes.of(pipeline, self._specs)
+        feeds = source_feeds(pipeline, self._specs)
         self._encoders = {
-            name: Encoder(pipeline.dataset, self.specs[name], self.layout, self.times, feeds[name])
+            name: Encoder(pipeline.dataset, self.spec(name), self.layout, self.times, feeds[name])
             for name in self.names
         }
         self._ends = {window.key: to_us(window.end) for window in request.windows}
         self._root = Path(request.project_root)
-        self._idle: dict[str, list[Source]] = {name: [] for name in self.names}
+        self._idle: dict[str, list[Source]] = {name: [] for name in self._specs}
         self._lock = threading.Lock()
 
     @contextmanager
     def source(self, name: str) -> Iterator[Source]:
-        """Borrow an opened source. After an error it is closed and not used again."""
+        """Borrow the opened source of a use. After an error it is closed and not used again."""
+        idle = self._idle[source_of(name)]
         with self._lock:
-            source = self._idle[name].pop() if self._idle[name] else None
-        source = source or open_source(self.specs[name], self._root)
+            source = idle.pop() if idle else None
+        source = source or open_source(self.spec(name), self._root)
         try:
             yield source
         except BaseException:
             source.close()
             raise
         with self._lock:
-            self._idle[name].append(source)
+            idle.append(source)
+
+    def spec(self, name: str) -> SourceSpec:
+        """The declaration of the source of a use."""
+        return self._specs[source_of(name)]
 
     def columns(self, name: str) -> Sequence[str]:
         """What has to be read of a source."""

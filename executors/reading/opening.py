@@ -76,7 +76,7 @@ def open_reading(wanted: Windows, stack: ExitStack) -> Opened:
     processes = ServingProcesses(job, request)
     stack.callback(processes.close)
     processes.start()
-    reader = RemoteReader(job.path, layout_of(wanted), wanted.pipeline.source_names)
+    reader = RemoteReader(job.path, layout_of(wanted), wanted.pipeline.use_names)
     stack.callback(reader.close)
     return Opened(plans, processes, reader)
 

@@ -48,7 +48,7 @@ class WindowRows:
     def __init__(self, wanted: Windows, position: ReadPosition | None) -> None:
         """Nothing is planned or started yet."""
         self.features: FeatureLayout = layout_of(wanted)
-        self.sources: tuple[str, ...] = tuple(wanted.pipeline.source_names)
+        self.sources: tuple[str, ...] = tuple(wanted.pipeline.use_names)
         self._wanted, self._position = wanted, position
         self._turn = threading.Lock()
         self._stack = ExitStack()

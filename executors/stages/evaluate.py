@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
+from forebay.executors.evaluation.achieved_offsets import achieved_offsets
 from forebay.executors.evaluation.event_words import all_metrics, event_answers, event_words
 from forebay.executors.evaluation.summary import opinion, rows_verdict, window_facts
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
+from forebay.home.store import store_of
 from forebay.mixture.left_out import unsaid
 
 
@@ -41,6 +43,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     plans, changed = ledger.trained_from({one.window: one.generation for one, _ in standing})
     documents = [
         window_facts(plans[one.window], one)
+        | {"stream_offsets": achieved_offsets(store_of(chain.home), plans[one.window], one)}
         | opinion(one.window, stale, changed.get(one.window), evaluation)
         for one, stale in standing
     ]

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
+from forebay.config.source_uses import source_of
 from forebay.config.windows import Window, is_warm_start, order_of
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.listing_rows import ListingHead
@@ -61,6 +62,7 @@ class SourceStage:
     ) -> None:
         """Nothing is opened yet.
 
+        source: the name of a use of it.
         since: an instant at which the run was there already. A scheduler may delete a run and
             make another one of the same name: what was found or asked earlier was for that one.
 
@@ -68,12 +70,13 @@ class SourceStage:
             ConfigError: when the pipeline does not read the source.
         """
         pipeline = target.pipeline
-        if source not in pipeline.source_names:
-            names = ", ".join(pipeline.source_names)
+        if source not in pipeline.use_names:
+            names = ", ".join(pipeline.use_names)
             raise ConfigError(f"pipeline {pipeline.name!r} reads no source {source!r}: {names}")
         self._target = target
         self._window = target.window
-        self._spec = target.project.sources[source]
+        self._use = source
+        self._spec = target.project.sources[source_of(source)]
         self._clock = clock
         self._since = since
         self._ledger = target.ledger
@@ -98,14 +101,14 @@ class SourceStage:
             return self._waiting(not_over(self._window, began), self._window.end)
         wait_seconds = self._target.pipeline.schedule.plan_timeout.total_seconds()
         try:
-            with self._listings.looking_at(self._spec.name, wait_seconds):
+            with self._listings.looking_at(self._use, wait_seconds):
                 return self._list_now(wanted, began)
         except ForebayError as error:
             self._ledger.note(
                 self._window.key,
                 "not planned",
                 reason=str(error),
-                operation=f"source {self._window.key} {self._spec.name}",
+                operation=f"source {self._window.key} {self._use}",
                 error=type(error).__name__,
             )
             raise
@@ -124,12 +127,12 @@ class SourceStage:
             for each in self._mine(wanted):
                 ready = _readiness(source, each)
                 if not ready.ready:
-                    first = self._listings.first_asked(self._spec.name, key).get(asked_by)
+                    first = self._listings.first_asked(self._use, key).get(asked_by)
                     if first is not None and self._is_of_another_run(first):
                         first = None
                     begin = ready.not_before or first
                     return self._waiting(_incomplete_reason(each.share, ready), begin)
-        return SourceResult(state="listed", window=key, source=self._spec.name)
+        return SourceResult(state="listed", window=key, source=self._use)
 
     def _wanted(self, asked_by: str, waiting: Sequence[RequestedWindow]) -> list[_Wanted]:
         """What this call is about and what it may find for others, in order of time."""
@@ -147,7 +150,7 @@ class SourceStage:
         shares = shares_of(self._target.pipeline, self._target.project.sources, sorted(passes))
         return [
             _Wanted(share, passes[share.window], mine=share.window in mine)
-            for share in shares[self._spec.name]
+            for share in shares[self._use]
         ]
 
     def _other(self, key: str) -> Window | None:
@@ -174,7 +177,7 @@ class SourceStage:
 
     def _listed_before(self, wanted: Sequence[_Wanted]) -> SourceResult | None:
         """What is listed for this pass already; None while something of it is missing."""
-        head = self._listings.head(self._spec.name, self._window.key)
+        head = self._listings.head(self._use, self._window.key)
         if head is None or self._mine(wanted):
             return None
         return self._result(head, storage_calls=0)
@@ -183,7 +186,7 @@ class SourceStage:
         return [each for each in wanted if each.mine and not self._is_listed(each)]
 
     def _is_listed(self, wanted: _Wanted) -> bool:
-        head = self._listings.head(self._spec.name, wanted.share.window.key)
+        head = self._listings.head(self._use, wanted.share.window.key)
         return (
             head is not None
             and head.asked_by == wanted.asked_by
@@ -210,18 +213,20 @@ class SourceStage:
                     reason = _incomplete_reason(each.share, ready)
                     return self._waiting(reason, ready.not_before)
                 first, is_new = self._listings.ask(
-                    self._spec.name, key, each.asked_by, began, self._since
+                    self._use, key, each.asked_by, began, self._since
                 )
                 if self._clock() < first + self._spec.ready.wait:
                     if is_new:
-                        facts = {"source": self._spec.name, "reason": ready.reason}
+                        facts = {"source": self._use, "reason": ready.reason}
                         self._ledger.note(key, "waiting", **facts)
                     return self._waiting(_incomplete_reason(each.share, ready), first)
                 if self._spec.ready.late == "fail":
-                    raise too_late(self._spec, each.share.window.key, ready.reason)
+                    raise too_late(
+                        self._use, self._spec.ready.wait, each.share.window.key, ready.reason
+                    )
                 self._store(each, left_out(each.share, ready.reason), began)
             calls = self._list(source, complete, wanted)
-        head = self._listings.head(self._spec.name, key)
+        head = self._listings.head(self._use, key)
         if head is None:
             raise InfrastructureError(f"window {key}: what was listed for it is gone")
         return self._result(head, calls)
@@ -288,7 +293,7 @@ class SourceStage:
         return SourceResult(
             state="waiting",
             window=self._window.key,
-            source=self._spec.name,
+            source=self._use,
             reason=reason,
             deadline=None if first is None else first + self._spec.ready.wait,
         )
@@ -297,7 +302,7 @@ class SourceStage:
         return SourceResult(
             state="listed",
             window=self._window.key,
-            source=self._spec.name,
+            source=self._use,
             reason=head.plan.reason,
             rows=head.plan.rows,
             tasks=head.plan.tasks,

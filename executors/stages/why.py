@@ -12,12 +12,15 @@ from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import last_failure, why_not_planned
 from forebay.errors import DataError, LineBusyError, NotReadyError
+from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import may_begin_with
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import DEFAULT_LINE
+from forebay.home.store import store_of
 from forebay.mixture.left_out import unsaid
 from forebay.system.message import Message
 
@@ -131,7 +134,8 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
         )
     skipped = _skipped_text(plan)
     reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "") + _not_known_text(link)
-    reason += _event_text(chain.judgement(link))
+    judgement = chain.judgement(link)
+    reason += _offset_text(chain, plan, link, judgement) + _event_text(judgement)
     project, pipeline = target.project, target.pipeline
     since = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
     return Why(
@@ -311,6 +315,17 @@ def _event_text(judgement: Mapping[str, Any] | None) -> str:
     """Event scores as far as they were judged; an empty text where nobody has judged the window."""
     words = list(event_words(judgement or {}))
     return f"; event AUC: {', '.join(words)}" if words else ""
+
+
+def _offset_text(
+    chain: ModelChain, plan: WindowPlan, link: Link, judgement: Mapping[str, Any] | None
+) -> str:
+    """Offsets of the streams, and how far their rows really were; empty where none has one."""
+    found = dict((judgement or {}).get("stream_offsets", {}))
+    if "steps" in link.files:
+        found = achieved_offsets(store_of(chain.home), plan, link)
+    words = offset_words([found])
+    return f"; offsets: {', '.join(words)}" if words else ""
 
 
 def _not_known_text(link: Link) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from forebay.config.jobs import JobSpec
+from forebay.config.source_uses import source_of
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.job.request import JobRequest
@@ -95,9 +96,9 @@ class RemoteReader:
         self._layout = layout
         self._credits = job.buffers.credits
         self._dead_rows_max = {
-            name: spec.dead_letter_rows_max
-            for name, spec in specs.items()
-            if name in source_names and spec.dead_letter_rows_max is not None
+            name: most
+            for name in source_names
+            if (most := specs[source_of(name)].dead_letter_rows_max) is not None
         }
         self._patience = patience
         self._client = DriverClient(job_dir, patience)

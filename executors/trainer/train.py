@@ -48,7 +48,7 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
 
     def make() -> Learner:
         with doing("building the model", "computing"):
-            sources, threads = len(pipeline.source_names), pipeline.job.roles.trainer.threads
+            sources, threads = len(pipeline.use_names), pipeline.job.roles.trainer.threads
             return make_learner(pipeline, columns, sources, threads)
 
     remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)

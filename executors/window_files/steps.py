@@ -9,6 +9,8 @@ Each line is a JSON object, in order of steps:
 - seconds: of training this window up to here; a restarted trainer continues to add.
 - rows: rows of this window trained up to here, by source; every source is named.
 - lag_seconds: time of data in the window that was not trained yet; 0 at the end.
+- times: first and last time of the window's rows by source, in microseconds since 1970 UTC, by
+  which they are cut; only in the line of the window's last step, and of sources that know it.
 - losses: by paradigm and feed, the sum of the losses of its steps up to here and their number.
 
 There are at most `POINTS_MAX` lines, at equal distances but for the last. The file is replaced at
@@ -43,6 +45,7 @@ class StepPoint(Message):
     rows: dict[str, int] = Field(default_factory=dict)
     lag_seconds: float = 0.0
     losses: dict[str, tuple[float, int]] = Field(default_factory=dict)
+    times: dict[str, tuple[int, int]] = Field(default_factory=dict)
 
 
 def read_steps(path: Path) -> list[StepPoint]:
@@ -102,11 +105,11 @@ class StepSeries:
                 self._stride *= 2
                 self._points = [p for p in self._points if p.step % self._stride == 0]
 
-    def write(self, *, final: bool) -> None:
-        """Replace the file, before the seal that it belongs to."""
+    def write(self, times: Mapping[str, tuple[int, int]], *, final: bool) -> None:
+        """Replace the file, before the seal that it belongs to. times: see `StepPoint`."""
         points = list(self._points)
         if final and self._step:
-            last = self._point().model_copy(update={"lag_seconds": 0.0})
+            last = self._point().model_copy(update={"lag_seconds": 0.0, "times": dict(times)})
             points = [*(p for p in points if p.step < self._step), last]
         lines = "".join(f"{point.model_dump_json()}\n" for point in points)
         write_atomically(self._folder / STEPS_NAME, lines)

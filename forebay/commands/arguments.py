@@ -9,6 +9,7 @@ import typer
 
 from forebay.commands import complete
 from forebay.commands.output import option
+from forebay.config.source_uses import is_use_name
 from forebay.home import paths
 from forebay.system.names import (
     NAME_RULE,
@@ -47,6 +48,13 @@ def name(parameter: typer.CallbackParam, value: str | None) -> str | None:
     return value
 
 
+def use(parameter: typer.CallbackParam, value: str | None) -> str | None:
+    """A source, or one with the stream that reads it."""
+    if value is not None and not is_use_name(value):
+        _refuse(parameter, value, f"{NAME_RULE}; SOURCE@STREAM where several streams read it")
+    return value
+
+
 def _window(parameter: typer.CallbackParam, value: str | None) -> str | None:
     """Folders are named after it too; whether there is such a window is for each command to say."""
     if value is not None and not is_window_key(value):
@@ -79,6 +87,15 @@ SourceName = Annotated[
         autocompletion=complete.sources,
     ),
 ]
+UseName = Annotated[
+    str,
+    typer.Argument(
+        help="The source's name, or SOURCE@STREAM.",
+        metavar="SOURCE",
+        callback=use,
+        autocompletion=complete.sources,
+    ),
+]
 WindowKey = Annotated[
     str,
     typer.Argument(
@@ -95,7 +112,12 @@ OneWindow = Annotated[
 ]
 OneSource = Annotated[
     str | None,
-    option("--source", help="Only this source.", callback=name, autocompletion=complete.sources),
+    option(
+        "--source",
+        help="Only this source, or SOURCE@STREAM.",
+        callback=use,
+        autocompletion=complete.sources,
+    ),
 ]
 DEFAULT_LINE = paths.DEFAULT_LINE
 OneLine = Annotated[str | None, option("--line", help="Only this model line.", callback=name)]

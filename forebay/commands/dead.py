@@ -11,6 +11,7 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.config.source_uses import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def _letters(
     from forebay.home.format import open_home
 
     for line, letter in pipeline_letters(open_home(), pipeline, window):
-        if source in {None, letter.source}:
+        if source in {None, letter.source, source_of(letter.source)}:
             yield line, letter
 
 

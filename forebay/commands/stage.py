@@ -16,6 +16,7 @@ import typer
 from forebay.commands import arguments
 from forebay.commands.output import counted, note, option
 from forebay.commands.own_home import closed_home
+from forebay.config.source_uses import source_of
 from forebay.errors import UsageError
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
@@ -67,7 +68,7 @@ def timer(
 def source(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
-    source: arguments.SourceName,
+    source: arguments.UseName,
     asked_by: AskedBy,
     waiting: Annotated[
         str, option("--asked", help="JSON list of other windows that wait for a plan now.")
@@ -90,7 +91,7 @@ def source(
     from forebay.executors.stages.source import SourceStage
 
     target = _target(config, pipeline, line, window)
-    start_arrow([target.project.source(source).kind])
+    start_arrow([target.project.source(source_of(source)).kind])
     made = None if since is None else since.replace(tzinfo=UTC)
     stage = SourceStage(target, source, lambda: datetime.now(UTC), made)
     act = stage.is_ready if ready else stage.list_window

@@ -103,6 +103,7 @@ class Facts:
 
     pooled_event, curves: of event scores, by variant or tower; empty where there are none.
     parts: of pooled event scores, by what they are parts of: `source`, `slice of category`.
+    offsets: of each stream in words, where one has any.
     first_label: of several, the one that all other figures are of; else empty. labels: the same of
     each label after it, by name; what is not of labels is there too.
     """
@@ -128,6 +129,7 @@ class Facts:
     phases_seconds: dict[str, float]
     restarts: dict[str, int]
     notes: list[str]
+    offsets: list[str]
     model: str
     first_label: str
     labels: dict[str, Facts]
@@ -217,6 +219,7 @@ def facts_of(summary: Json) -> Facts:
         phases_seconds=dict(summary.get("phases_seconds") or {}),
         restarts={name: n for name, n in (summary.get("restarts") or {}).items() if n},
         notes=list(summary.get("notes") or []),
+        offsets=list(summary.get("offset_words") or []),
         model=summary.get("model", ""),
         first_label=summary.get("first_label", ""),
         labels={name: facts_of(_of_label(summary, name)) for name in summary.get("labels", {})},

@@ -79,6 +79,7 @@ def closing_lines(facts: Facts) -> Iterator[str]:
         if window.data_changed:
             yield f"note  window {window.window}: {window.data_changed}"
     yield from (f"note  {note}" for note in facts.notes)
+    yield from (f"offset  {words}" for words in facts.offsets)
     if facts.first_label:
         yield f"label  {facts.first_label}: of it is what names no label"
     yield from _verdict_lines(facts)

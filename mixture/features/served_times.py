@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 from forebay.config.feeds import source_feeds
 from forebay.config.pipelines import PipelineSpec
+from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
 
 
@@ -27,7 +28,9 @@ class ServedTimes(NamedTuple):
         if pipeline.model.kind == "count":
             return cls()
         feeds = source_feeds(pipeline, sources)
-        dated = {feed for name, feed in feeds.items() if sources[name].event_time is not None}
+        dated = {
+            feed for name, feed in feeds.items() if sources[source_of(name)].event_time is not None
+        }
         labels = pipeline.dataset.targets.values()
         ages = any(label.known_at is not None for label in labels) and "batch" in dated
         return cls(bool(dated), "stream" in dated, ages)

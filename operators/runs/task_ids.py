@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from forebay.config.source_uses import AT
+
 TIMER = "timer"
 SOURCES = "sources"
 JOINER = "joiner"
@@ -12,6 +14,11 @@ EVALUATE = "evaluate"
 PUBLISH = "publish"
 
 
-def source_task(source: str) -> str:
-    """The id of a source's task: it lies in the group of the sources."""
-    return f"{SOURCES}.{source}"
+def source_label(use: str) -> str:
+    """What the task of a use of a source is called in its group. Airflow takes no @ in ids."""
+    return use.replace(AT, ".")
+
+
+def source_task(use: str) -> str:
+    """The id of the task of a use of a source: it lies in the group of the sources."""
+    return f"{SOURCES}.{source_label(use)}"

@@ -17,7 +17,7 @@ class JoinerOperator(StageOperator):
     """Checks that every source has answered for this window, and adds up what they found.
 
     Args:
-        sources: names of the sources and their task ids.
+        sources: names of the uses of sources and their task ids.
         **stage: as for every stage.
     """
 

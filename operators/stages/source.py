@@ -33,7 +33,7 @@ class SourceOperator(StageOperator):
     source's own deadline, and then ends as its policy says.
 
     Args:
-        source: name of the source.
+        source: name of a use of it.
         windows_around: how many windows before and after may share the scan.
         **stage: as for every stage.
     """

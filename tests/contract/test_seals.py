@@ -92,7 +92,7 @@ class Host:
         self.step += 1
 
     def seal(self) -> None:
-        self.series.write(final=False)
+        self.series.write({}, final=False)
         seal = Seal(
             window=KEY,
             generation=1,

@@ -270,7 +270,7 @@ class _Window:
 
 def test_commits_are_repeated_until_storage_took_the_newest() -> None:
     storage = _Storage(failures=1)
-    commits = SealCommitter("forebay.ads", {"clicks": lambda: storage})  # type: ignore[dict-item,return-value]
+    commits = SealCommitter("forebay.{}".format, {"clicks": lambda: storage})  # type: ignore[dict-item,return-value]
     for row in (5, 9):
         progress = {
             "clicks/0": TaskProgress(position=Position(row, 0)),
@@ -285,5 +285,5 @@ def test_commits_are_repeated_until_storage_took_the_newest() -> None:
     with pytest.raises(InfrastructureError, match="could not be committed"):
         commits.wait(number, 0.3)
     commits.stop()
-    nothing = SealCommitter("forebay.ads", {})
+    nothing = SealCommitter("forebay.{}".format, {})
     nothing.wait(nothing.submit(_Window(), progress), 0.1)  # type: ignore[arg-type]

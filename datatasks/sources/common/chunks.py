@@ -35,7 +35,7 @@ class Stored:
     end: the position after these rows (and after rows that were cut away after them).
     locate: where a row is, for dead letters and error texts.
     bad: rows (index in the batch) that are bad already, and why.
-    outside, published: as in `Chunk`.
+    outside, published, times: as in `Chunk`.
     """
 
     batch: pa.RecordBatch
@@ -48,6 +48,7 @@ class Stored:
     bad: Mapping[int, str]
     outside: npt.NDArray[np.int8] | None = None
     published: Ints | None = None
+    times: Ints | None = None
 
 
 def to_chunk(
@@ -73,6 +74,7 @@ def to_chunk(
         stored.end,
         outside=stored.outside,
         published=stored.published,
+        times=stored.times,
     )
     if not bad:
         return chunk
@@ -154,6 +156,7 @@ def _take(chunk: Chunk, rows: Ints) -> Chunk:
         hours=chunk.hours[rows],
         outside=None if chunk.outside is None else chunk.outside[rows],
         published=None if chunk.published is None else chunk.published[rows],
+        times=None if chunk.times is None else chunk.times[rows],
     )
 
 
@@ -248,7 +251,8 @@ def _join(chunks: list[Chunk]) -> Chunk:
         dead,
         _joined_outside(full),
         runs,
-        _joined_published(full),
+        _joined_times([chunk.published for chunk in full]),
+        _joined_times([chunk.times for chunk in full]),
     )
 
 
@@ -263,8 +267,8 @@ def _joined_outside(chunks: list[Chunk]) -> npt.NDArray[np.int8] | None:
     )
 
 
-def _joined_published(chunks: list[Chunk]) -> Ints | None:
-    found = [chunk.published for chunk in chunks if chunk.published is not None]
+def _joined_times(chunks: list[Ints | None]) -> Ints | None:
+    found = [times for times in chunks if times is not None]
     return np.concatenate(found) if len(found) == len(chunks) else None
 
 

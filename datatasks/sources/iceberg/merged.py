@@ -172,6 +172,7 @@ class MergedReader:
                         hours=hours_within(times[chosen], *span),
                         end=Position(index, int(chosen[-1]) + 1),
                         locate=lambda row: {"file": row_range.path, "row": row},
+                        times=times[chosen],
                         bad=bad_texts(some, columns, self._spec.columns)
                         | dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
                     )

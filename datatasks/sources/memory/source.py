@@ -97,6 +97,7 @@ class MemorySource(MemoryKind, Source):
                 end=end,
                 locate=lambda row: {"table": self.key, "row": row},
                 bad={},
+                times=times[rows],
             )
             yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
 

@@ -407,6 +407,7 @@ class _RangeReader:
             end=self._position(high),
             locate=lambda row: self._location(row, file),
             bad={**bad_texts(batch, self.columns, self.spec.columns), **bad},
+            times=None if self.spec.event_time is None else times,
         )
 
     def _times(self, batch: pa.RecordBatch) -> tuple[Ints, Mapping[int, str]]:

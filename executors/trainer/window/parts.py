@@ -43,5 +43,5 @@ class TrainerParts:
 
     @property
     def names(self) -> list[str]:
-        """Sources in the order of their indices."""
-        return self.pipeline.source_names
+        """Uses of sources in the order of their indices."""
+        return self.pipeline.use_names

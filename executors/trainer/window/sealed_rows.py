@@ -38,6 +38,20 @@ def read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> dic
     return found
 
 
+def row_times(progress: Mapping[str, TaskProgress]) -> dict[str, tuple[int, int]]:
+    """First and last time of the rows of each source, in microseconds since 1970 UTC.
+
+    Sources whose rows have no time are left out.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for task, at in progress.items():
+        if at.first_us is not None and at.last_us is not None:
+            name = task.rpartition("/")[0]
+            first, last = found.get(name, (at.first_us, at.last_us))
+            found[name] = min(first, at.first_us), max(last, at.last_us)
+    return found
+
+
 def learnt_rows_of(learner: Learner) -> dict[str, list[int]]:
     """Rows that a learner's variants learnt from and left out since the line began."""
     return learnt_and_left_out(learner.learnt(), learner.left_out())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from forebay.datatasks.tasks import TaskProgress
 from forebay.executors.trainer.window.open_window import OpenWindow
 from forebay.executors.trainer.window.parts import TrainerParts
-from forebay.executors.trainer.window.sealed_rows import learnt_rows_of
+from forebay.executors.trainer.window.sealed_rows import learnt_rows_of, row_times
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.mixture.guard_alarm import GuardAlarm
 
@@ -29,18 +30,19 @@ class WindowSealer:
         """
         parts = self._parts
         with parts.progress.phase("seal"):
-            opened.series.write(final=final)
+            progress = parts.reader.progress()
+            opened.series.write(row_times(progress), final=final)
             opened.counters.sync()
             if opened.judge is not None:
                 opened.judge.flush()
             self._alarm.look(opened.request.key, opened.window_step)
-            sealed = opened.store.write(parts.learner, self._seal(opened, final=final))
+            sealed = opened.store.write(parts.learner, self._seal(opened, progress, final=final))
         opened.sealed_step = opened.window_step
         opened.last_seal = sealed
         parts.progress.sealed(sealed)
         return sealed
 
-    def _seal(self, opened: OpenWindow, *, final: bool) -> Seal:
+    def _seal(self, opened: OpenWindow, progress: dict[str, TaskProgress], *, final: bool) -> Seal:
         parts = self._parts
         return Seal(
             window=opened.request.key,
@@ -51,7 +53,7 @@ class WindowSealer:
             plan=opened.plan.fingerprint,
             parent=None if opened.parent is None else opened.parent.name,
             model_fingerprint=parts.model_fingerprint,
-            progress=parts.reader.progress(),
+            progress=progress,
             base_seen=opened.base_seen,
             seen=parts.learner.seen(),
             base_learnt=opened.base_learnt,

@@ -324,6 +324,7 @@ def test_dates_that_leave_nothing(declared: Declared) -> None:
 def test_sources_unknown_or_twice(declared: Declared) -> None:
     declared.dataset["streams"]["new"]["sources"] = ["clicks", "history"]
     assert declared.only() == ("source-twice", "", "- history")
+    assert "with the offset of stream 'old' (0s): each row would" in declared.problems()[0].message
     declared.dataset["streams"]["new"]["sources"] = ["klicks"]
     assert declared.only() == ("unknown-source", "clicks", "- klicks")
     assert declared.problems()[0].message.endswith("Declared sources: clicks, history")

@@ -217,3 +217,24 @@ def test_an_error_has_a_short_trace(parsed: dict[str, Any]) -> None:
     shown = parsed["errors"]["names.py"]
     assert shown.count('File "') <= 2
     assert "During handling" not in shown
+
+
+def test_each_stream_that_reads_a_source_has_a_task_of_its_own(tmp_path: Path) -> None:
+    pipeline = ads_pipeline()
+    streams = pipeline["dataset"]["streams"]
+    streams["week"] = {"sources": ["clicks"], "offset": "7d", "feed": "batch"}
+    made = Project(tmp_path / "project", pipeline)
+    made.write_source("history", history_source())
+    made.write_source("clicks", clicks_source())
+    made.write_pipeline()
+    sync(made.root / "config", tmp_path / "dags")
+    found = parse(tmp_path / "dags", tmp_path / "airflow")
+    assert found["errors"] == {}
+    listed = {name: task for name, task in tasks(found).items() if name.startswith("sources.")}
+    assert {name: task["source"] for name, task in listed.items()} == {
+        "sources.history": "history",
+        "sources.clicks.clicks": "clicks@clicks",
+        "sources.clicks.week": "clicks@week",
+    }
+    asked = tasks(found)["joiner"]["sources"]
+    assert asked == {task["source"]: name for name, task in listed.items()}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay.datatasks import lags
-from forebay.datatasks.lags import Lag, lags_of
+from forebay.datatasks.lags import Lag, commit_group, lags_of
 from forebay.datatasks.sources.common.base import PartitionLag
 from forebay.errors import InfrastructureError
 
@@ -48,7 +48,7 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
         "log": source_of(False, lambda _: []),
     }
     monkeypatch.setattr(lags, "open_source", lambda spec, _root: spec)
-    pipeline: Any = SimpleNamespace(name="ads", source_names=list(sources))
+    pipeline: Any = SimpleNamespace(name="ads", use_names=list(sources))
     found = lags_of(Path(), pipeline, sources, NOW)
     assert asked == ["forebay.ads"]
     assert [(each.source, each.partition, each.count, each.seconds) for each in found] == [
@@ -63,5 +63,7 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
         "clicks, partition 2: 3 rows after the sealed position, the oldest 0 s old",
         "views: its lag is not known: no broker for forebay.ads",
     ]
+    assert commit_group("ads", "clicks") == "forebay.ads"
+    assert commit_group("ads", "clicks@now") == "forebay.ads.now"
     nothing = Lag(source="clicks", partition="3", unit="rows")
     assert nothing.text == "clicks, partition 3: nothing after the sealed position"

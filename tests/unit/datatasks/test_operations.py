@@ -70,11 +70,29 @@ def test_a_share_is_clipped_to_the_source(
     assert plan.data_from == (found.span or found.whole).start
 
 
-def test_a_source_stands_in_one_stream_and_is_declared() -> None:
-    twice = {"x": {"sources": ["a"]}, "y": {"sources": ["a"]}}
+def test_a_source_that_two_streams_read_has_shares_of_both() -> None:
+    streams = {"x": {"sources": ["a"]}, "y": {"sources": ["a"], "offset": "7d", "feed": "stream"}}
+    spec = pipeline((), dataset={"streams": streams})
+    found = shares_of(spec, {"a": memory_source("a")}, [WINDOW])
+    assert list(found) == ["a@x", "a@y"]
+    plans = [each.plan() for (each,) in found.values()]
+    assert [(each.source, each.stream, each.feed) for each in plans] == [
+        ("a@x", "x", "batch"),
+        ("a@y", "y", "stream"),
+    ]
+    assert [each.offset_seconds for each in plans] == [0, 7 * 86_400]
+    assert plans[0].data_from - plans[1].data_from == 7 * DAY
+
+
+@pytest.mark.parametrize("streams", [{"x": ["a", "a"]}, {"x": ["a"], "y": ["a"]}])
+def test_no_window_reads_rows_twice(streams: dict[str, Any]) -> None:
+    twice = {name: {"sources": names} for name, names in streams.items()}
+    with pytest.raises(ConfigError, match="reads source 'a', and stream 'x' does with the same"):
+        shares_of(pipeline((), dataset={"streams": twice}), {"a": memory_source("a")}, [WINDOW])
+
+
+def test_sources_are_declared() -> None:
     sources = {"a": memory_source("a")}
-    with pytest.raises(ConfigError, match="stands in two streams"):
-        shares_of(pipeline(("a",), dataset={"streams": twice}), sources, [WINDOW])
     with pytest.raises(ConfigError, match="reads source 'b': not declared"):
         shares_of(pipeline(("a", "b")), sources, [WINDOW])
 
@@ -116,6 +134,7 @@ def test_a_fingerprint_is_of_what_decides_the_rows_and_of_nothing_else() -> None
 def operation(found: Any, windows: int, ahead: int = 99) -> SourceOperation:
     shares = shares_of(found.pipeline, found.sources, [found.window(n) for n in range(windows)])
     return SourceOperation(
+        use="a",
         spec=found.sources["a"],
         root=found.root,
         shares=shares["a"],
@@ -179,7 +198,7 @@ def test_a_late_source_fails_or_is_left_out(tmp_path: Path, late: str, waits: st
 
 def test_the_clock_stands_for_one_wait_of_all_windows() -> None:
     spec = memory_source("a")
-    assert "after" not in str(too_late(spec, "w", "no marker"))
+    assert "after" not in str(too_late("a", spec.ready.wait, "w", "no marker"))
 
 
 def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path) -> None:
@@ -190,6 +209,7 @@ def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path
         shares = shares_of(found.pipeline, found.sources, [found.window(0)])
         listed = [
             SourceOperation(
+                name,
                 found.sources[name],
                 tmp_path,
                 shares[name],

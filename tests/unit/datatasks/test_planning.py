@@ -301,11 +301,28 @@ def test_waiting_is_bounded_for_all_windows_together(ledger: Ledger) -> None:
     assert ledger.history("2020-03-03")[0]["event"] == "waiting"
 
 
-def test_a_source_in_two_streams_is_refused(ledger: Ledger) -> None:
+def test_a_source_in_two_streams_is_refused_where_they_have_one_offset(ledger: Ledger) -> None:
     source = memory_source("a", noons("2020-03-01"))
-    spec = pipeline({"one": {"sources": ["a"]}, "two": {"sources": ["a"], "offset": "24h"}})
-    with pytest.raises(ConfigError, match="two streams"):
+    spec = pipeline({"one": {"sources": ["a"]}, "two": {"sources": ["a"]}})
+    with pytest.raises(ConfigError, match="stream 'two' reads source 'a', and stream 'one' does"):
         plan(ledger, spec, [source], "2020-03-01", "2020-03-01")
+
+
+def test_each_stream_plans_its_own_rows_of_a_source_that_both_read(ledger: Ledger) -> None:
+    times = noons("2020-02-29", "2020-02-29", "2020-03-01", "2020-03-01", "2020-03-01")
+    source = memory_source("a", times + noons("2020-03-02"))
+    spec = pipeline({"one": {"sources": ["a"]}, "two": {"sources": ["a"], "offset": "24h"}})
+    first, second = plan(ledger, spec, [source], "2020-03-01", "2020-03-02").plans
+    rows = [{name: each.rows for name, each in one.sources.items()} for one in (first, second)]
+    assert rows == [{"a@one": 3, "a@two": 2}, {"a@one": 1, "a@two": 3}]
+    # The rows of a day are in its own window, and in the one after it.
+    assert first.sources["a@one"].fingerprint == second.sources["a@two"].fingerprint
+    tasks = ledger.tasks(first.window, first.generation)
+    assert set(tasks["source"].to_pylist()) == {"a@one", "a@two"}
+    ids = tasks["task_id"].to_pylist()
+    assert len(set(ids)) == len(ids)
+    again = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    assert (again.reused, [each.generation for each in again.plans]) == (2, [1, 1])
 
 
 def test_an_error_of_one_source_is_raised_after_the_others_have_ended(ledger: Ledger) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
 from forebay import errors
+from forebay.datatasks.sources.common.times import UNKNOWN
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.errors import ConfigError, DataError
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.mixture.features.encode import Encoded
 from forebay.system.error_report import ErrorReport
+
+BEFORE = TaskProgress(position=Position(0, 0), rows_read=100, dead_rows=10)
 
 
 def chunk_of(
@@ -22,6 +26,8 @@ def chunk_of(
     end: int,
     bad: dict[int, str] | None = None,
     not_known: list[int] | None = None,
+    before: TaskProgress = BEFORE,
+    **times: npt.NDArray[np.int64],
 ) -> ServedChunk:
     """Rows by number; dead rows as (row number, rows that it stands for)."""
     numbers = np.array(rows, np.int64)
@@ -37,11 +43,11 @@ def chunk_of(
             DeadRow(position=Position(0, row), location={"row": row}, reason="bad", rows=count)
             for row, count in dead
         ),
+        **times,
     )
     late = None if not_known is None else np.isin(numbers, not_known)
     reasons = {rows.index(number): reason for number, reason in (bad or {}).items()}
     encoded = Encoded(batch, np.isin(numbers, null), reasons, late)
-    before = TaskProgress(position=Position(0, 0), rows_read=100, dead_rows=10)
     return served_chunk(chunk, encoded, before, lambda position: {"row": position.row})
 
 
@@ -55,6 +61,23 @@ def test_positions_count_every_row_once_wherever_a_cut_falls() -> None:
     assert [each.rows_read for each in steps] == [101, 102, 107, 109, 112]
     assert found.after == steps[-1]
     assert not found.after.ended
+
+
+@pytest.mark.parametrize("name", ["times", "published"])
+def test_the_first_and_the_last_time_of_served_rows_are_told(name: str) -> None:
+    """Of rows that are served; what has no time has none, and what was before counts."""
+    at = np.array([30, 1, 20, UNKNOWN, 99], np.int64)
+    found = chunk_of([2, 3, 5, 6, 9], [], null=[3, 9], end=13, **{name: at})
+    for served in range(4):
+        progress = found.progress(served)
+        assert (progress.first_us, progress.last_us) == (20, 30)
+    later = chunk_of([14], [], [], 15, before=found.after, **{name: np.array([25], np.int64)})
+    assert (later.after.first_us, later.after.last_us) == (20, 30)
+    earlier = chunk_of([14], [], [], 15, before=found.after, **{name: np.array([-7], np.int64)})
+    assert (earlier.after.first_us, earlier.after.last_us) == (-7, 30)
+    unknown = np.array([UNKNOWN], np.int64)
+    assert chunk_of([1], [], [], 2, **{name: unknown}).after.first_us is None
+    assert chunk_of([1], [], [], 2).after.last_us is None
 
 
 def test_each_row_is_served_dead_or_of_an_unknown_label_wherever_a_cut_falls() -> None:

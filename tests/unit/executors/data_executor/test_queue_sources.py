@@ -26,6 +26,19 @@ def test_sources_belong_to_their_streams() -> None:
     assert found.queue_unit == 7.5
 
 
+def test_each_use_of_a_source_has_the_weight_and_feed_of_its_stream() -> None:
+    streams = {
+        "old": {"sources": ["a", "b"], "weight": 1.5, "offset": "24h"},
+        "new": {"sources": ["a"], "weight": 3, "feed": "stream"},
+    }
+    sources: dict[str, SourceSpec] = {name: memory_source(name) for name in "ab"}
+    found = queue_sources_of(pipeline((), dataset={"streams": streams}), sources)
+    assert list(found.names) == ["a@old", "b", "a@new"]
+    assert list(found.feeds) == ["batch", "batch", "stream"]
+    assert list(found.weights) == [1.5, 1.5, 3.0]
+    assert list(found.groups) == [0, 0, 1]
+
+
 def test_bounds_are_the_pipeline_s() -> None:
     buffers = {
         "rows_max": 11,

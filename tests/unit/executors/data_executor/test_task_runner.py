@@ -34,7 +34,10 @@ class _Readers:
     def __init__(self) -> None:
         fields = {"name": "clicks", "kind": "memory", "columns": {"n": "int"}}
         self.names = ["clicks"]
-        self.specs = {"clicks": SourceSpec.model_validate(fields)}
+        self._spec = SourceSpec.model_validate(fields)
+
+    def spec(self, _name: str) -> SourceSpec:
+        return self._spec
 
     def columns(self, _name: str) -> list[str]:
         return ["n"]

@@ -21,12 +21,22 @@ def stepped(series: StepSeries, steps: int) -> None:
 def test_a_short_window_keeps_every_step(tmp_path: Path) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, 5)
-    series.write(final=True)
+    series.write({}, final=True)
     points = read_steps(tmp_path / STEPS_NAME)
     assert [point.step for point in points] == [1, 2, 3, 4, 5]
     assert [point.rows["history"] for point in points] == [3, 6, 9, 12, 15]
     assert [point.lag_seconds for point in points] == [60.0, 60.0, 60.0, 60.0, 0.0]
     assert sorted(point.seconds for point in points) == [point.seconds for point in points]
+
+
+def test_the_last_step_says_which_times_rows_had(tmp_path: Path) -> None:
+    series = StepSeries(tmp_path, NAMES)
+    stepped(series, 3)
+    series.write({"clicks": (1, 2)}, final=False)
+    assert [point.times for point in read_steps(tmp_path / STEPS_NAME)] == [{}, {}, {}]
+    series.write({"clicks": (1, 5)}, final=True)
+    points = read_steps(tmp_path / STEPS_NAME)
+    assert [point.times for point in points] == [{}, {}, {"clicks": (1, 5)}]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +47,7 @@ def test_a_long_window_is_thinned_evenly_and_ends_with_its_last_step(
 ) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, steps)
-    series.write(final=True)
+    series.write({}, final=True)
     points = read_steps(tmp_path / STEPS_NAME)
     assert len(points) == shown
     assert points[-1].step == steps
@@ -48,11 +58,11 @@ def test_a_long_window_is_thinned_evenly_and_ends_with_its_last_step(
 def test_points_beyond_the_seal_are_dropped_and_counts_go_on_from_it(tmp_path: Path) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, 7)
-    series.write(final=False)  # and the process ends before the seal at step 7 is there
+    series.write({}, final=False)  # and the process ends before the seal at step 7 is there
     again = StepSeries(tmp_path, NAMES)
     again.restore(4, np.array([12, 4]))
     stepped(again, 2)
-    again.write(final=True)
+    again.write({}, final=True)
     points = read_steps(tmp_path / STEPS_NAME)
     assert [point.step for point in points] == [1, 2, 3, 4, 5, 6]
     assert [point.rows["clicks"] for point in points] == [1, 2, 3, 4, 5, 6]
@@ -62,11 +72,11 @@ def test_points_beyond_the_seal_are_dropped_and_counts_go_on_from_it(tmp_path: P
 def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, 2 * POINTS_MAX)
-    series.write(final=False)
+    series.write({}, final=False)
     again = StepSeries(tmp_path, NAMES)
     again.restore(2 * POINTS_MAX, np.array([6 * POINTS_MAX, 2 * POINTS_MAX]))
     stepped(again, 10)
-    again.write(final=True)
+    again.write({}, final=True)
     points = read_steps(tmp_path / STEPS_NAME)
     assert len(points) <= POINTS_MAX
     assert points[-1].step == 2 * POINTS_MAX + 10
@@ -74,7 +84,7 @@ def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_window_without_rows_has_an_empty_series(tmp_path: Path) -> None:
-    StepSeries(tmp_path, NAMES).write(final=True)
+    StepSeries(tmp_path, NAMES).write({}, final=True)
     assert (tmp_path / STEPS_NAME).read_text() == ""
     assert read_steps(tmp_path / STEPS_NAME) == []
     assert read_steps(tmp_path / "nowhere") == []
@@ -83,7 +93,7 @@ def test_a_window_without_rows_has_an_empty_series(tmp_path: Path) -> None:
 def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
     first = StepSeries(tmp_path, NAMES)
     stepped(first, 1)
-    first.write(final=False)
+    first.write({}, final=False)
     (point,) = read_steps(tmp_path / STEPS_NAME)
     assert point.seconds < 1
     spent = [point.model_copy(update={"step": n, "seconds": 10.0 * n}) for n in (1, 2, 3)]
@@ -92,7 +102,7 @@ def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
     again = StepSeries(tmp_path, NAMES)
     again.restore(2, np.array([6, 2]))
     stepped(again, 1)
-    again.write(final=False)
+    again.write({}, final=False)
     assert 20 <= read_steps(tmp_path / STEPS_NAME)[-1].seconds < 25
 
 
@@ -109,12 +119,12 @@ def test_losses_are_summed_by_paradigm_and_feed_and_continue_from_the_seal(tmp_p
     for feed in ("batch", "stream", "batch"):
         series.lost({"mixture": 0.5}, "batch" if feed == "batch" else "stream")
         series.stepped(np.array([3, 1]), 60.0)
-    series.write(final=False)
+    series.write({}, final=False)
     again = StepSeries(tmp_path, NAMES)
     again.restore(2, np.array([6, 2]))
     again.lost({"mixture": 0.25, "stream": 1.0}, "stream")
     again.stepped(np.array([3, 1]), 60.0)
-    again.write(final=True)
+    again.write({}, final=True)
     *_, last = read_steps(tmp_path / STEPS_NAME)
     assert last.losses == {
         "mixture batch": (0.5, 1),

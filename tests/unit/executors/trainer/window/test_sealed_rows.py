@@ -5,7 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from forebay.datatasks.tasks import Position, TaskProgress
-from forebay.executors.trainer.window.sealed_rows import learnt_rows, read_rows, window_rows
+from forebay.executors.trainer.window.sealed_rows import (
+    learnt_rows,
+    read_rows,
+    row_times,
+    window_rows,
+)
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.mixture.row_sums import RowSums
 
@@ -69,3 +74,16 @@ def test_tasks_of_a_source_are_added_and_the_first_odd_one_is_told() -> None:
         "first_odd": "2026",
         "label_not_known": 3,
     }
+
+
+def test_the_first_and_the_last_time_are_those_of_all_tasks() -> None:
+    def ended(first: int | None, last: int | None) -> TaskProgress:
+        return TaskProgress(position=Position(0, 9), first_us=first, last_us=last)
+
+    tasks = {
+        "clicks@now/1": ended(5, 9),
+        "clicks@now/2": ended(-3, 7),
+        "clicks@old/1": ended(0, 0),
+        "history/1": ended(None, None),
+    }
+    assert row_times(tasks) == {"clicks@now": (-3, 9), "clicks@old": (0, 0)}

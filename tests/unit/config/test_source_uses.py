@@ -1,0 +1,57 @@
+"""What a source is called where streams read it, and which rows would be read twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from forebay.config.source_uses import (
+    Doubled,
+    doubled_sources,
+    is_use_name,
+    source_of,
+    source_uses,
+    stream_of,
+)
+
+DAY = timedelta(days=1)
+
+
+def test_a_source_of_one_stream_keeps_its_name() -> None:
+    found = source_uses({"now": ["clicks", "views"], "yesterday": ["clicks"], "old": ["history"]})
+    assert [tuple(use) for use in found] == [
+        ("clicks@now", "clicks", "now"),
+        ("views", "views", "now"),
+        ("clicks@yesterday", "clicks", "yesterday"),
+        ("history", "history", "old"),
+    ]
+
+
+def test_names_do_not_depend_on_the_order_of_streams() -> None:
+    streams = {"now": ["clicks"], "yesterday": ["clicks"]}
+    backwards = dict(reversed(streams.items()))
+    names = {use.name for use in source_uses(streams)}
+    assert names == {use.name for use in source_uses(backwards)}
+
+
+@pytest.mark.parametrize(
+    ("use", "source", "stream"), [("clicks", "clicks", ""), ("clicks@now", "clicks", "now")]
+)
+def test_a_name_says_its_source_and_stream(use: str, source: str, stream: str) -> None:
+    assert (source_of(use), stream_of(use)) == (source, stream)
+    assert is_use_name(use)
+
+
+@pytest.mark.parametrize("text", ["", "@", "a@", "@b", "a@b@c", "a b", "a@b c", "a@1"])
+def test_other_texts_are_no_names(text: str) -> None:
+    assert not is_use_name(text)
+
+
+def test_rows_are_read_twice_by_one_offset_alone() -> None:
+    streams = {"now": ["clicks"], "also": ["views", "clicks"], "yesterday": ["clicks"]}
+    offsets = {"now": timedelta(0), "also": timedelta(0), "yesterday": DAY}
+    assert list(doubled_sources(streams, offsets)) == [Doubled("clicks", "also", 1, "now")]
+    # What is not known is not compared; one stream has one offset, whatever it is.
+    assert list(doubled_sources(streams, {})) == []
+    assert list(doubled_sources({"now": ["a", "a"]}, {})) == [Doubled("a", "now", 1, "now")]
