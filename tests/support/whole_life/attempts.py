@@ -37,12 +37,15 @@ class Attempts:
         return {point for point in self.faults if point > max(reached, default=0)}
 
 
-def attempts(folder: Path, *arguments: str, seconds: float = 500) -> Attempts:
-    """See `python -m support.whole_life -h`."""
+def attempts(
+    folder: Path, *arguments: str, seconds: float = 500, gives_way: bool = False
+) -> Attempts:
+    """See `python -m support.whole_life -h`. gives_way: what else runs comes first."""
     log = folder / "lives.log"
+    command = ["nice", "-n", "10", sys.executable] if gives_way else [sys.executable]
     with log.open("w") as said:
         done = subprocess.run(
-            [sys.executable, "-m", "support.whole_life", str(folder / "lives"), *arguments],
+            [*command, "-m", "support.whole_life", str(folder / "lives"), *arguments],
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
             stdout=subprocess.PIPE,
             stderr=said,
@@ -57,13 +60,15 @@ def attempts(folder: Path, *arguments: str, seconds: float = 500) -> Attempts:
 
 
 def all_attempts(folder: Path, *arguments: str, seconds: float) -> Attempts:
-    """`attempts`, in as many processes as there are processors."""
+    """`attempts`, in as many processes as there are processors; they give way to all others."""
     shares = os.cpu_count() or 1
 
     def share(index: int) -> Attempts:
         home = folder / f"share-{index}"
         home.mkdir()
-        return attempts(home, *arguments, "--share", f"{index}/{shares}", seconds=seconds)
+        return attempts(
+            home, *arguments, "--share", f"{index}/{shares}", seconds=seconds, gives_way=True
+        )
 
     with ThreadPoolExecutor(shares) as pool:
         parts = list(pool.map(share, range(shares)))
