@@ -9,12 +9,11 @@ import grpc
 
 from forebay.errors import NotKnownError
 from forebay.executors.driver.offset_commits import SealCommitter
-from forebay.executors.driver.state import DriverState, RegisteredExecutor
+from forebay.executors.driver.state import DriverState
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
     LeaseCall,
-    LeaseReply,
     Opened,
     OpenWindow,
     Orders,
@@ -93,7 +92,7 @@ class DriverService:
                 reply = self._state.lease(member, call)
                 left = deadline - time.monotonic()
                 if reply is None and (left <= 0 or self._stopped):
-                    reply = _nothing_new(call, member)
+                    reply = self._state.unchanged(member, call)
                 if reply is not None:
                     member.sequence, member.reply = call.sequence, reply
                     self._changed.notify_all()
@@ -173,16 +172,3 @@ class DriverService:
                 if self._state.expire():
                     self._changed.notify_all()
                 self._changed.wait(GONE_POLL_SECONDS)
-
-
-def _nothing_new(call: LeaseCall, member: RegisteredExecutor) -> LeaseReply:
-    known = member.reply
-    return LeaseReply(
-        epoch=call.epoch,
-        window=known.window if known else "",
-        generation=known.generation if known else 0,
-        grants=[],
-        last=call.last,
-        pending=known.pending if known else {},
-        readers=known.readers if known else {},
-    )

@@ -139,9 +139,31 @@ class DriverState:
             generation=served.generation,
             grants=grants,
             last=last,
-            pending=served.pending if len(self._members) == 1 else {},
+            pending=self._pending(),
             readers=served.readers,
         )
+
+    def unchanged(self, member: RegisteredExecutor, call: LeaseCall) -> LeaseReply:
+        """The answer to an executor that has waited in vain.
+
+        What is pending is told anew: it is another executor's too once there is one, and who went
+        on waiting for it would do so in each hour.
+        """
+        known = member.reply
+        return LeaseReply(
+            epoch=call.epoch,
+            window=known.window if known else "",
+            generation=known.generation if known else 0,
+            grants=[],
+            last=call.last,
+            pending=self._pending(),
+            readers=known.readers if known else {},
+        )
+
+    def _pending(self) -> dict[str, int]:
+        """What a lone executor will read."""
+        session = self.session
+        return session.served.pending if session and len(self._members) == 1 else {}
 
     def beat_of_executor(self, call: ExecutorBeat) -> None:
         """Tasks that were read, and counters."""

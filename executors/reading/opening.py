@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -62,7 +63,9 @@ def open_reading(wanted: Windows, stack: ExitStack) -> Opened:
         DataError: when stored data cannot be planned.
         ForebayError: when the processes do not start, with why.
     """
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX))
+    # TemporaryDirectory would remove it at the end of a forked process too.
+    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
+    stack.callback(shutil.rmtree, folder)
     home = Home(Path(folder), alone=True)
     stack.callback(close_database, home)
     plans = _planned(wanted, home)

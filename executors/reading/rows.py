@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -51,7 +53,8 @@ class WindowRows:
         self.sources: tuple[str, ...] = tuple(wanted.pipeline.use_names)
         self._wanted, self._position = wanted, position
         self._turn = threading.Lock()
-        self._stack = ExitStack()
+        self._process = os.getpid()
+        self._close: Callable[[], object] = _nothing
         self._reading: FrameReading | None = None
         self._is_entered = False
         self._error: ForebayError | None = None
@@ -67,11 +70,12 @@ class WindowRows:
         """
         if self._is_entered:
             raise UsageError("these rows are read already: call read_windows again")
-        self._is_entered = True
+        self._is_entered, self._process = True, os.getpid()
         with ExitStack() as stack:
             opened = open_reading(self._wanted, stack)
             self._reading = FrameReading(self._wanted, opened, self._position)
-            self._stack = stack.pop_all()
+            # Whoever never leaves `with` leaves nothing behind either.
+            self._close = weakref.finalize(self, _close, stack.pop_all(), self._process)
         return self
 
     def __exit__(
@@ -80,17 +84,19 @@ class WindowRows:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the processes and remove what they kept.
+        """End the processes and remove what they kept; in a forked process nothing happens.
 
         Raises:
             ForebayError: why rows ended, where TensorFlow made an error of its own of it.
         """
+        if os.getpid() != self._process:
+            return
         reading = self._reading
         if reading is not None:
             reading.over = True  # whoever waits for a frame in another thread ends soon
         with self._turn:
             self._reading = None
-            self._stack.close()
+            self._close()
         if self._error is not None and kind is not None and _is_of_tensorflow(kind):
             raise self._error from error
 
@@ -145,7 +151,7 @@ class WindowRows:
         from forebay.mixture.serving.served_tensors import dataset_of
 
         times = ServedTimes.of(self._wanted.pipeline, self._wanted.project.sources)
-        return dataset_of(self.tensors, served_schema(self.features, times))
+        return dataset_of(self._remembered, served_schema(self.features, times))
 
     def position(self) -> str:
         """How far rows were handed out, as a text for `read_windows`: the next row comes first.
@@ -156,8 +162,16 @@ class WindowRows:
         Raises:
             UsageError: outside of `with`.
         """
+        self._open()
         with self._turn:
             return self._open().position().model_dump_json()
+
+    def _remembered(self) -> Iterator[Tensors]:
+        try:
+            yield from self.tensors()
+        except UsageError as error:
+            self._error = self._error or error
+            raise
 
     def _frames(self) -> Iterator[Frame]:
         if self._open().over:
@@ -167,6 +181,7 @@ class WindowRows:
 
     def _next(self) -> Frame | None:
         """The next frame; what ended the rows once is raised again by whoever asks for more."""
+        self._open()  # a lock that another thread held when this process was forked stays locked
         with self._turn:
             reading = self._open()
             if self._error is not None:
@@ -185,6 +200,11 @@ class WindowRows:
                 raise
 
     def _open(self) -> FrameReading:
+        if os.getpid() != self._process:
+            raise UsageError(
+                "these rows are read by the process that this one was forked of, and would come "
+                "twice: call read_windows here"
+            )
         if self._reading is None:
             raise UsageError("rows are there inside of `with read_windows(...) as rows`")
         return self._reading
@@ -215,6 +235,15 @@ def read_windows(
     wanted = Windows(project, spec, parse_range(spec, first, last))
     begun = None if position is None else ReadPosition.of_text(position, spec.name)
     return WindowRows(wanted, begun)
+
+
+def _nothing() -> None:
+    """There is nothing to close."""
+
+
+def _close(stack: ExitStack, process: int) -> None:
+    if os.getpid() == process:
+        stack.close()
 
 
 def _is_of_tensorflow(kind: type[BaseException]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -207,6 +209,51 @@ def test_rows_are_there_inside_of_with_only(project: Project) -> None:
         pass
 
 
+def test_a_forked_process_neither_takes_rows_nor_ends_them(project: Project) -> None:
+    """It has a copy of what was received: handed out there too, rows would come twice."""
+    with opened(project) as rows:
+        iterator = rows.numpy()
+        found = [np.array(next(iterator)["row_id"])]
+        ends = [in_a_fork(each) for each in (lambda: next(iterator), rows.position)]
+        assert ends == ["UsageError", "UsageError"]
+        assert in_a_fork(lambda: rows.__exit__(None, None, None)) == "returned"
+        (folder,) = Path(tempfile.gettempdir()).glob(LEFT)
+        assert (folder / "jobs").is_dir()
+        found += ids_of(rows)
+    assert independent.sums(found) == stored_sums(project)
+
+
+def in_a_fork(call: Callable[[], object]) -> str:
+    """How a call ends in a forked process: an error's name, or that it returned."""
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            call()
+            os.write(sending, b"returned")
+        except BaseException as error:  # noqa: BLE001 - told to the parent
+            os.write(sending, type(error).__name__.encode())
+        finally:
+            os._exit(0)
+    os.close(sending)
+    with os.fdopen(receiving, "rb") as told:
+        ready, _, _ = select.select([told], [], [], 20)
+        if not ready:
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return told.read().decode() or "nothing"
+
+
+def test_rows_that_are_thrown_away_inside_of_with_leave_nothing(project: Project) -> None:
+    rows = opened(project)
+    rows.__enter__()
+    ids_of(rows, 1)
+    assert set(serving_processes()) == {"driver", "data_executor"}
+    del rows
+    gc.collect()
+    assert until(lambda: serving_processes() == {}, 10)
+
+
 def test_an_interrupted_take_ends_the_rows_and_not_the_position(project: Project) -> None:
     with opened(project) as rows:
         found = ids_of(rows, 5)
@@ -296,6 +343,15 @@ def test_an_error_leaves_the_dataset_as_what_it_was(project: Project) -> None:
     with pytest.raises(DataError, match="of a bad row") as failed:
         read_on()
     assert isinstance(failed.value.__cause__, tf.errors.OpError)
+
+
+def test_a_second_pass_over_the_dataset_says_that_there_is_one(project: Project) -> None:
+    def twice() -> None:
+        with opened(project) as rows:
+            assert sum(1 for _ in rows.as_dataset().repeat(2)) == 0
+
+    with pytest.raises(UsageError, match="call read_windows again for another pass"):
+        twice()
 
 
 def test_a_reading_asks_its_driver_to_commit_nothing(project: Project) -> None:

@@ -34,16 +34,19 @@ _FAULTS = (
 class AvroReader(RowReader):
     """Reads records of one schema with fastavro."""
 
-    def __init__(
-        self, schema: AvroSchema, columns: Sequence[str], declared: dict[str, ColumnType]
-    ) -> None:
+    def __init__(self, schema: AvroSchema, declared: dict[str, ColumnType]) -> None:
         """Nothing is read yet."""
-        self._schema = schema
+        self._schema, self._declared = schema, declared
+        self.names = frozenset(schema.fields)
         self.fixed_bytes, self.bytes_each = schema.cost.fixed, schema.cost.each
         self.problem = ""
         self._columns: list[tuple[str, pa.DataType]] = []
+
+    def want(self, columns: Sequence[str]) -> None:
+        """See `RowReader.want`."""
+        stored_type, declared = self._schema.stored_type, self._declared
         try:
-            self._columns = [(name, schema.stored_type(name, declared[name])) for name in columns]
+            self._columns = [(name, stored_type(name, declared[name])) for name in columns]
         except SchemaError as error:
             self.problem = str(error)
 
@@ -76,7 +79,7 @@ class AvroDecoder(WrittenDecoder):
     def reader(self, content: bytes, path: Path) -> RowReader:
         """See `WrittenDecoder.reader`."""
         try:
-            return AvroReader(AvroSchema(content), self.columns, dict(self.declared))
+            return AvroReader(AvroSchema(content), dict(self.declared))
         except SchemaError as error:
             raise ConfigError(f"schema file {path}: {error}") from None
 

@@ -34,22 +34,27 @@ class ProtobufReader(RowReader):
     def __init__(
         self,
         kind: MessageType,
-        columns: Sequence[str],
         declared: dict[str, ColumnType],
         *,
         is_framed: bool,
     ) -> None:
         """Nothing is read yet."""
-        self._kind = kind
+        self._kind, self._declared = kind, declared
+        self.names = frozenset(kind.fields)
         self._prefixes = kind.indexes if is_framed else (b"",)
         self._parse = kind.read_class.FromString
         self.problem = ""
         self._columns: list[tuple[str, pa.DataType]] = []
+        self._instants: list[str] = []
+
+    def want(self, columns: Sequence[str]) -> None:
+        """See `RowReader.want`."""
+        stored_type, declared = self._kind.stored_type, self._declared
         try:
-            self._columns = [(name, kind.stored_type(name, declared[name])) for name in columns]
+            self._columns = [(name, stored_type(name, declared[name])) for name in columns]
         except SchemaError as error:
             self.problem = str(error)
-        fields = kind.fields
+        fields = self._kind.fields
         self._instants = [name for name, _ in self._columns if fields[name].message_type]
 
     def read(self, payload: bytes) -> Any:  # noqa: ANN401
@@ -103,7 +108,7 @@ class ProtobufDecoder(WrittenDecoder):
         except SchemaError as error:
             raise ConfigError(f"schema file {path}: {error}") from None
         framed = self._written.is_framed
-        return ProtobufReader(kind, self.columns, dict(self.declared), is_framed=framed)
+        return ProtobufReader(kind, dict(self.declared), is_framed=framed)
 
 
 def _lists(values: list[Any], stored: pa.ListType) -> pa.Array:

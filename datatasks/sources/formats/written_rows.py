@@ -35,12 +35,18 @@ class RowReader:
 
     fixed_bytes, bytes_each: the most that a message takes as objects of Python: any, and for each
         byte of it.
+    names: of its columns.
     problem: why the wanted columns cannot be read of any message; empty where they can.
     """
 
     fixed_bytes: float
     bytes_each: float
+    names: frozenset[str]
     problem: str
+
+    @abstractmethod
+    def want(self, columns: Sequence[str]) -> None:
+        """Say which columns `arrays` makes, before anything is read."""
 
     @abstractmethod
     def read(self, payload: bytes) -> Any:  # noqa: ANN401 - what the format's library makes
@@ -78,6 +84,13 @@ class WrittenDecoder(Decoder):
             number: self.reader(content, self._written.files[number])
             for number, content in self._written.contents().items()
         }
+        # A schema from before a column was added knows nothing of it: there it is null.
+        known = frozenset[str]().union(*(reader.names for reader in self._readers.values()))
+        self._wanted: dict[int | None, list[str]] = {}
+        for number, reader in self._readers.items():
+            wanted = [name for name in self.columns if name in reader.names or name not in known]
+            self._wanted[number] = wanted
+            reader.want(wanted)
 
     @abstractmethod
     def reader(self, content: bytes, path: Any) -> RowReader:  # noqa: ANN401
@@ -98,7 +111,7 @@ class WrittenDecoder(Decoder):
                 bad[number] = str(error)[:REASON_MAX]
             except MemoryError:
                 bad[number] = OUT_OF_MEMORY
-        parts = [(self._fitted(self._readers[key], rows, bad), rows) for key, rows in found.items()]
+        parts = [(self._fitted(key, rows, bad), rows) for key, rows in found.items()]
         yield self._joined([part for part in parts if part[1]], len(values), bad)
 
     def described(self, value: bytes) -> dict[str, str]:
@@ -125,25 +138,30 @@ class WrittenDecoder(Decoder):
             raise ValueError(refusal)
         return schema_id, reader.read(payload)
 
-    def _fitted(self, reader: RowReader, rows: dict[int, Any], bad: dict[int, str]) -> Fitted:
+    def _fitted(self, key: int | None, rows: dict[int, Any], bad: dict[int, str]) -> Fitted:
         """Rows in declared types. Those that memory does not even hold alone are bad messages."""
         try:
-            return self._batch(reader, rows)
+            return self._batch(key, rows)
         except MemoryError:
             for number in list(rows):
                 try:
-                    self._batch(reader, {number: rows[number]})
+                    self._batch(key, {number: rows[number]})
                 except MemoryError:
                     bad[number] = OUT_OF_MEMORY
                     del rows[number]
-        return self._batch(reader, rows)
+        return self._batch(key, rows)
 
-    def _batch(self, reader: RowReader, rows: dict[int, Any]) -> Fitted:
+    def _batch(self, key: int | None, rows: dict[int, Any]) -> Fitted:
         if not self.columns or not rows:
             return Fitted(pa.RecordBatch.from_pylist([], schema=self.schema))
-        arrays = reader.arrays(list(rows.values()))
+        arrays = self._readers[key].arrays(list(rows.values()))
+        stored = dict(zip(self._wanted[key], arrays, strict=True))
+        columns = [
+            stored[field.name] if field.name in stored else pa.nulls(len(rows), field.type)
+            for field in self.schema
+        ]
         return fit(
-            pa.RecordBatch.from_arrays(arrays, names=self.columns), self.columns, self.declared
+            pa.RecordBatch.from_arrays(columns, names=self.columns), self.columns, self.declared
         )
 
     def _joined(

@@ -82,6 +82,12 @@ class Driver:
         )
         return self.state.lease(member, call)
 
+    def unchanged(self, member: RegisteredExecutor) -> LeaseReply:
+        name = member.registration.instance
+        index = member.registration.executor
+        call = LeaseCall(executor=index, instance=name, epoch=member.epoch, sequence=1, last=False)
+        return self.state.unchanged(member, call)
+
     def fail(
         self, member: RegisteredExecutor, attempt: int, *, epoch: int = 0, code: int = 4
     ) -> None:
@@ -172,6 +178,23 @@ def test_leases_are_answered_when_something_changed(driver: Driver) -> None:
     assert first.pending == {}
     assert driver.lease(member, last=True) is None
     assert driver.lease(member, last=False) is not None, "it did not know that all is leased"
+
+
+def test_who_is_no_longer_alone_waits_for_no_task_of_others(driver: Driver) -> None:
+    session = driver.open()
+    session.served.leases.reading_max = [1, 1]
+    first = driver.executor()
+    first.reply = driver.lease(first)
+    assert first.reply is not None
+    assert first.reply.pending == {"history": 1}
+    assert driver.lease(first) is None
+    assert driver.unchanged(first).pending == {"history": 1}
+    second = driver.executor(1)
+    taken = driver.lease(second)
+    assert taken is not None
+    assert [grant.task.task_id for grant in taken.grants] == ["history/1"]
+    assert driver.unchanged(first).pending == {}, "it would wait for it in each hour"
+    assert driver.unchanged(first).readers == first.reply.readers
 
 
 def test_a_failure_of_storage_is_tried_again_elsewhere(driver: Driver) -> None:

@@ -169,6 +169,29 @@ def test_framing_chooses_the_schema(tmp_path: Path) -> None:
     }
 
 
+def test_a_column_that_a_schema_has_not_yet_is_null_there(tmp_path: Path) -> None:
+    old = avro_file(tmp_path / "old.avsc", record(("s", "string")))
+    fields = [("s", "string"), ("i", "long"), ("lf", {"type": "array", "items": "double"})]
+    new = avro_file(tmp_path / "new.avsc", record(*fields))
+    bare = avro_file(tmp_path / "bare.avsc", record(("x", "long")))
+    written = Written({7: old, 8: new, 9: bare})
+    values: list[bytes | None] = [
+        avro_writer(old, 7)({"s": "a"}),
+        avro_writer(new, 8)({"s": "b", "i": 2, "lf": [0.5]}),
+        avro_writer(bare, 9)({"x": 1}),
+    ]
+    decoded = decode(decoder_named("avro", ["i", "lf", "s"], COLUMNS, written=written), values)
+    assert decoded.bad_messages == decoded.bad_rows == {}
+    assert decoded.batch.to_pylist() == [
+        {"i": None, "lf": None, "s": "a"},
+        {"i": 2, "lf": [0.5], "s": "b"},
+        {"i": None, "lf": None, "s": None},
+    ]
+    unknown = decode(decoder_named("avro", ["s", "t"], COLUMNS, written=written), values)
+    assert all("there is no column 't'" in each for each in unknown.bad_messages.values())
+    assert set(unknown.bad_messages) == {0, 1, 2}
+
+
 def test_messages_that_are_no_record(tmp_path: Path) -> None:
     schema = record(
         ("s", "string"), ("e", {"type": "enum", "name": "E", "symbols": ["a"]}), ("f", "double")

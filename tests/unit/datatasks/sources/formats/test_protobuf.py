@@ -152,6 +152,21 @@ def test_framing_says_which_type_of_the_file_it_is(tmp_path: Path, before: int) 
         assert decode(reader, [spelled_out]).batch.to_pylist() == [{"i": 5}]
 
 
+def test_a_column_that_a_schema_has_not_yet_is_null_there(tmp_path: Path) -> None:
+    names = ("i", "t")
+    new = file_of(tmp_path, protobuf_fields({name: COLUMNS[name] for name in names}))
+    old = file_of(tmp_path, protobuf_fields({"i": COLUMNS["i"]}), 1)
+    written = Written({7: old, 8: new}, MESSAGE_TYPE)
+    row = {name: ROW[name] for name in names}
+    values: list[bytes | None] = [
+        protobuf_writer(old, MESSAGE_TYPE, 7)({"i": 5}),
+        protobuf_writer(new, MESSAGE_TYPE, 8)(row),
+    ]
+    decoded = decode(decoder_named("protobuf", names, COLUMNS, written=written), values)
+    assert decoded.bad_messages == decoded.bad_rows == {}
+    assert decoded.batch.to_pylist() == [{"i": 5, "t": None}, row]
+
+
 def test_messages_that_are_none(tmp_path: Path) -> None:
     path = file_of(tmp_path, FIELDS)
     good = protobuf_writer(path, MESSAGE_TYPE)(ROW)
