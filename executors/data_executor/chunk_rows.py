@@ -17,7 +17,7 @@ import pyarrow as pa
 from forebay.datatasks.sources.common.chunks import place_text, without_columns
 from forebay.datatasks.sources.common.offset_runs import offsets_read
 from forebay.datatasks.sources.common.row_texts import row_texts
-from forebay.datatasks.sources.common.times import UNKNOWN
+from forebay.datatasks.sources.common.times import UNKNOWN, falls
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
 from forebay.mixture.queue.buffer import BufferedChunk
@@ -67,7 +67,9 @@ class ServedChunk:
         else:
             position, dead, not_known = self.chunk.end, self._counts[-1], len(self.not_known)
         late, odd = self._outside_of(served)
-        offsets = offsets_read(self.chunk.runs, position.part)
+        offsets = self.before.offsets
+        if self.chunk.runs is not None:  # of a stream
+            offsets = offsets.plus(offsets_read(self.chunk.runs, position.part))
         return TaskProgress(
             position=position,
             rows_read=self.before.rows_read + served + dead + not_known,
@@ -76,7 +78,7 @@ class ServedChunk:
             late_rows=self.before.late_rows + late,
             odd_timestamps=self.before.odd_timestamps + odd,
             first_odd=self.before.first_odd or (self.first_odd if odd else ""),
-            offsets=self.before.offsets.plus(offsets),
+            offsets=offsets,
             # Of the whole chunk: rows of it that are served later count again then, which changes
             # neither the first time nor the last.
             first_us=self.ends[0],
@@ -97,7 +99,11 @@ class ServedChunk:
 
     def buffered(self, hour: int) -> BufferedChunk:
         """The served rows for a buffer; `hour` is the latest hour before them."""
-        hours = np.maximum.accumulate(np.maximum(self.chunk.hours[self.kept], np.int32(hour)))
+        hours = self.chunk.hours
+        if len(self.kept) < len(hours):
+            hours = hours[self.kept]
+        if len(hours) and (hours[0] < hour or falls(hours)):
+            hours = np.maximum.accumulate(np.maximum(hours, np.int32(hour)))
         return BufferedChunk(self.batch, hours, self.progress, self._token_bytes())
 
     def _token_bytes(self) -> int:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
+from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
@@ -29,6 +30,7 @@ class ServingEpoch:
         letters: DeadLetterWriter,
         examiner: Examiner,
         decoding: threading.Semaphore,
+        threads: RunnerThreads,
         ended: Callable[[ServingEpoch, Outcome], None],
     ) -> None:
         """Nothing runs yet."""
@@ -40,6 +42,7 @@ class ServingEpoch:
         self._letters = letters
         self._examiner = examiner
         self._decoding = decoding
+        self._threads = threads
         self._ended = ended
         self._runners: list[TaskRunner] = []
         self._sequence = 0
@@ -97,5 +100,6 @@ class ServingEpoch:
             self._letters,
             self._examiner,
             self._decoding,
+            self._threads,
             lambda outcome: self._ended(self, outcome),
         )

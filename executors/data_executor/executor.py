@@ -18,6 +18,7 @@ from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.frame_server import frame_server_of
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
+from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome
 from forebay.executors.job.endpoints import mark_registered
 from forebay.executors.job.request import JobRequest
@@ -74,6 +75,7 @@ class DataExecutor:
         self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
         schema = served_schema(self._readers.layout, self._readers.times)
         self._server = frame_server_of(pipeline.job, job_dir, index, schema, self._claim)
+        self._threads = RunnerThreads("runner")
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None
         self._last = False
@@ -118,6 +120,7 @@ class DataExecutor:
         self._server.close()
         self._client.close()
         self._readers.close()
+        self._threads.close()
 
     # Leases ---------------------------------------------------------------------------------
 
@@ -164,6 +167,7 @@ class DataExecutor:
             Examiner(self._job_dir, self._index, folder, deadline / _EXAMINATION_PARTS),
             # One for each epoch: a read that hangs in a lost one must not hold up the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),
+            self._threads,
             self._ended,
         )
 

@@ -18,6 +18,7 @@ from forebay.executors.data_executor.chunk_rows import (
     ServedChunk,
     served_chunk,
 )
+from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
@@ -50,6 +51,7 @@ class TaskRunner:
         letters: DeadLetterWriter,
         examiner: Examiner,
         decoding: threading.Semaphore,
+        threads: RunnerThreads,
         ended: Callable[[Outcome], None],
     ) -> None:
         """`decoding` bounds the threads that decode at the same time."""
@@ -68,7 +70,8 @@ class TaskRunner:
         self._hour = grant.task.hour
         self._stopped = threading.Event()
         self._activity = Activity(f"reading {self._task.task_id}")
-        self._thread = threading.Thread(target=self._run, name=self._task.task_id, daemon=True)
+        self._threads = threads
+        self._over = threading.Event()
 
     def announce(self) -> None:
         """Tell the queue that rows of this task will come."""
@@ -76,12 +79,12 @@ class TaskRunner:
 
     def start(self) -> None:
         """Read the task in a thread."""
-        self._thread.start()
+        self._threads.start(self._run)
 
     @property
     def is_alive(self) -> bool:
         """Whether the task is still being read."""
-        return self._thread.is_alive()
+        return not self._over.is_set()
 
     def stop(self) -> None:
         """End soon, even in a pause before another try. A read that hangs harms nobody now."""
@@ -89,8 +92,11 @@ class TaskRunner:
         self._stopped.set()
 
     def _run(self) -> None:
-        with self._activity:
-            self._read_on()
+        try:
+            with self._activity:
+                self._read_on()
+        finally:
+            self._over.set()
 
     def _read_on(self) -> None:
         try:

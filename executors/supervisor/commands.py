@@ -24,6 +24,8 @@ _MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(2**30),
     "MALLOC_TRIM_THRESHOLD_": str(2**31),
     "MALLOC_TOP_PAD_": str(2**26),
+    # The same of Arrow's allocator, which would give them back to the kernel after 10 ms.
+    "MIMALLOC_PURGE_DELAY": "-1",
 }
 
 

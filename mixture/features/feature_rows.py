@@ -67,7 +67,7 @@ def _dense(entries: Kernels, views: Views, plans: Plans) -> tuple[pa.Array, Ints
     width, rows = len(plans.dense), views.rows
     target = pa.allocate_buffer(4 * rows * width)
     flags, block = np.zeros(width, np.int64), _block(4 * width)
-    scratch = np.empty((8 + 4 * _LINE_FLOATS) * block, np.uint8)
+    scratch = np.empty((8 + 8 * _LINE_FLOATS) * block, np.uint8)
     entries.encode_dense(
         *(views.address, plans.dense.ctypes.data, plans.scalings.ctypes.data, width, rows, block),
         *(target.address, flags.ctypes.data, scratch.ctypes.data),

@@ -20,7 +20,7 @@ from forebay.mixture.kernels.memory import (
     store_i64,
 )
 
-_OFFSET, _BUFFERS, _CHILDREN, _DICTIONARY = 2, 5, 6, 7
+_LENGTH, _NULL_COUNT, _OFFSET, _BUFFERS, _CHILDREN, _DICTIONARY = 0, 1, 2, 5, 6, 7
 INT_NULL = -(2**63)
 
 
@@ -29,11 +29,42 @@ def _buffer(array: int, place: int) -> int:
     return load_i64(load_i64(array, _BUFFERS), place)
 
 
+@inlined
+def _bit(bits: int, place: int) -> bool:
+    return ((load_u8(bits, place >> 3) >> (place & 7)) & 1) != 0
+
+
+@kernel
+def _nulls(array: int) -> int:
+    """The address of a validity bitmap, 0 where it says of no value that it is null.
+
+    Arrow gives columns of files a bitmap wherever there might be nulls, and mostly there are none.
+    """
+    bits, count = _buffer(array, 0), load_i64(array, _LENGTH)
+    if bits == 0 or load_i64(array, _NULL_COUNT) == 0:
+        return 0
+    place = load_i64(array, _OFFSET)
+    end = place + count
+    while place < end and place & 7 != 0:
+        if not _bit(bits, place):
+            return bits
+        place += 1
+    while place + 64 <= end:
+        if load_i64(bits + (place >> 3), 0) != -1:
+            return bits
+        place += 64
+    while place < end:
+        if not _bit(bits, place):
+            return bits
+        place += 1
+    return 0
+
+
 @kernel
 def _view_values(array: int, view: int, code: int) -> None:
     store_i64(view, codes.CODE, code)
     store_i64(view, codes.START, load_i64(array, _OFFSET))
-    store_i64(view, codes.VALID, _buffer(array, 0))
+    store_i64(view, codes.VALID, _nulls(array))
     store_i64(view, codes.VALUES, _buffer(array, 1))
     if code == codes.STRING or code == codes.LARGE_STRING:
         store_i64(view, codes.TEXTS, _buffer(array, 2))
@@ -67,11 +98,6 @@ def view_columns(batch: int, columns: int, count: int, rows: int, views: int) ->
             array = load_i64(array, _DICTIONARY)
         _view_values(array, view, load_i64(column, codes.ITEM))
     return 0
-
-
-@inlined
-def _bit(bits: int, place: int) -> bool:
-    return ((load_u8(bits, place >> 3) >> (place & 7)) & 1) != 0
 
 
 @inlined

@@ -23,6 +23,7 @@ from forebay.mixture.kernels.memory import (
 )
 
 SMALL = 10**8  # numbers below have up to eight digits
+MIDDLE = 10**15  # numbers below are doubles too, and their texts are hashed in registers
 _ZERO, _ONE, _U4, _E8, _E16 = u64(0), u64(1), u64(4), u64(10**8), u64(10**16)
 _HUNDRED, _TEN = u64(100), u64(10)
 _U3, _U8, _U10, _U16, _U20 = (u64(n) for n in (3, 8, 10, 16, 20))
@@ -138,3 +139,22 @@ def fingerprint64_of_small(value: int) -> int:
     of_1 = of_1_to_3(signed(length), text & _LOW_8, middle, last >> _U56)
     short = of_4 if length >= _U4 else of_1
     return of_8 if length >= _U8 else short
+
+
+@inlined
+def fingerprint64_of_middle(value: int) -> int:
+    """As of any number, from `SMALL` to below `MIDDLE`, without a branch; of others, nonsense.
+
+    As that of small ones it is for loops: whole numbers are divided as doubles, which is right but
+    for one, and then that one is put right.
+    """
+    quotient = int(float(value) * 1e-8)
+    rest = value - quotient * SMALL
+    quotient += (1 if rest >= SMALL else 0) - (1 if rest < 0 else 0)
+    high = unsigned(quotient)
+    first, last = _digits(high) | _ZEROS, _digits(unsigned(value - quotient * SMALL)) | _ZEROS
+    length = _U8 + _ONE + _reaches(high, _TEN) + _reaches(high, _HUNDRED) + _reaches(high, _E3)
+    length += _reaches(high, _E4) + _reaches(high, _E5) + _reaches(high, _E6)
+    shift = (_U16 - length) << _U3
+    text = (first >> shift) | ((last << (_U56 - shift)) << _U8)
+    return of_8_to_16(signed(length), text, last)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.columns import INT_NULL, is_null, load_int, text_span, value_place
 from forebay.mixture.kernels.decimals import (
+    MIDDLE,
     SMALL,
     fingerprint64_of_int,
+    fingerprint64_of_middle,
     fingerprint64_of_small,
     write_decimal,
 )
@@ -195,11 +197,34 @@ def _joined(views: int, plan: int, row: int, scratch: int, room: int) -> int:
 
 
 @kernel
+def _plain_identities(plain: int, count: int, target: int) -> bool:
+    """Fingerprints of int64[count] where all are of one size; False, and nothing, where not."""
+    smallest, largest = load_i64(plain, 0), load_i64(plain, 0)
+    for place in range(count):
+        smallest = min(smallest, load_i64(plain, place))
+        largest = max(largest, load_i64(plain, place))
+    if smallest >= 0 and largest < SMALL:
+        for place in range(count):
+            store_u64(target, place, fingerprint64_of_small(unsigned(load_i64(plain, place))))
+        return True
+    if smallest >= SMALL and largest < MIDDLE:
+        for place in range(count):
+            store_u64(target, place, fingerprint64_of_middle(load_i64(plain, place)))
+        return True
+    return False
+
+
+@kernel
 def _int_identities(
     view: int, first: int, count: int, target: int, width: int, scratch: int
 ) -> None:
     """Fingerprints of the texts of whole numbers, that of the empty text where one is null."""
     code, values = load_i64(view, codes.CODE), load_i64(view, codes.VALUES)
+    odd = load_i64(view, codes.VALID) | load_i64(view, codes.INDEX_CODE)
+    if code == codes.INT64 and odd == 0 and width == 1:
+        plain = values + 8 * (load_i64(view, codes.START) + first)
+        if _plain_identities(plain, count, target):
+            return
     for place in range(count):
         found, at = fingerprint64(scratch, 0), value_place(view, first + place)
         if at >= 0:

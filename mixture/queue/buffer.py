@@ -79,15 +79,22 @@ class TaskQueue:
         for chunk in self.chunks:
             if chunk.hours[first] > hour:
                 break
-            rows += int(np.searchsorted(chunk.hours, hour, side="right")) - first
+            rows += _end_of(chunk.hours, np.int32(hour)) - first
             first = 0
         return rows
 
     def head_run(self) -> int:
         """Rows at the head that share the head's hour; there is a chunk."""
         hours = self.chunks[0].hours
-        end = int(np.searchsorted(hours, hours[self.cursor], side="right"))
-        return end - self.cursor
+        return _end_of(hours, hours[self.cursor]) - self.cursor
+
+
+def _end_of(hours: npt.NDArray[np.int32], hour: np.int32) -> int:
+    """How many hours of an ascending array are not after one of the same type.
+
+    One of another type would have the whole array converted first.
+    """
+    return len(hours) if hours[-1] <= hour else int(hours.searchsorted(hour, side="right"))
 
 
 class ServingBuffer:
@@ -161,14 +168,13 @@ class ServingBuffer:
         A task whose next chunk has no room before rows have left does not count. pending: the
         hour of the task that is opened next, once there is a place for it.
         """
-        moving = [
-            queue.last_hour
+        any_hour = pending is not None and pending <= hour
+        if any(
+            queue.end is None and (any_hour or queue.last_hour <= hour) and self._may_move(task)
             for task, queue in self._queues.items()
-            if queue.end is None and self._may_move(task)
-        ]
-        if pending is not None and pending <= hour:
-            return bool(moving) or self.room.has_place(self.reading())
-        return any(last_hour <= hour for last_hour in moving)
+        ):
+            return True
+        return any_hour and self.room.has_place(self.reading())
 
     def _may_move(self, task: Hashable) -> bool:
         """Whether a task can go on as things are. What is decoded now may leave room for others."""

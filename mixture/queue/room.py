@@ -85,6 +85,8 @@ class Room:
         if self.held == NOTHING:
             return True
         wanted = self.held.plus(self._chunk())
+        if not wanted.is_within(self._bound):
+            return False
         if self.share(task).rows:
             wanted = wanted.plus(self._kept_free().minus(self._lack(task)))
         return wanted.is_within(self._bound)

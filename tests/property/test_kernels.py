@@ -76,6 +76,7 @@ rows = st.fixed_dictionaries(
         "words": nullable(st.lists(nullable(texts | st.sampled_from(WORDS)), max_size=4)),
     }
 )
+TYPES_OF_OTHERS = {"e": pa.string(), "y": pa.int64()}
 NULL_ROW: dict[str, Any] = dict.fromkeys([*COLUMNS, *LISTS])
 TYPES: dict[str, list[pa.DataType]] = {
     "t": [pa.string(), pa.large_string(), pa.dictionary(pa.int16(), pa.string())],
@@ -168,6 +169,87 @@ def test_fingerprints_are_those_of_farmhash(
     wanted = np.array([farmhash.fingerprint64(text) for text in joined], np.uint64)
     found = event_ids(list(zip(columns, kinds, strict=True))).to_numpy()
     np.testing.assert_array_equal(found.view(np.uint64), wanted)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from([(0, 10**8), (10**8, 10**15), (10**7, 10**9), (10**14, 10**16), (-5, 10**12)]),
+    st.data(),
+)
+def test_event_ids_are_those_of_farmhash_whatever_their_size(
+    bounds: tuple[int, int], data: st.DataObject
+) -> None:
+    """Where all are of one size they are hashed together, else one by one."""
+    low, high = bounds
+    near = st.builds(lambda k, d: min(max(10**k + d, low), high - 1), st.integers(0, 16),
+                     st.integers(-2, 2))  # fmt: skip
+    halves = st.builds(lambda k, d: min(max(k * 10**8 + d, low), high - 1),
+                       st.integers(0, 10**7), st.integers(-1, 1))  # fmt: skip
+    some = data.draw(st.lists(st.integers(low, high - 1) | near | halves, min_size=1, max_size=60))
+    column = pa.array([0, *some], pa.int64()).slice(1)
+    found = event_ids([(column, SPEC.columns["i"])]).to_numpy()
+    wanted = np.array([farmhash.fingerprint64(str(n)) for n in some], np.uint64)
+    np.testing.assert_array_equal(found.view(np.uint64), wanted)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_floats_without_nulls_are_the_same_bits_as_beside_a_null(data: st.DataObject) -> None:
+    """Columns without a null are encoded by a loop of their own, and turned four at a time."""
+    names = [f"x{number}" for number in range(data.draw(st.integers(1, 37)))]
+    scalings = st.sampled_from([{}, {"mean": 0.5}, {"scale": 3}, {"mean": -0.0, "scale": 1}])
+    features = {
+        name: {"encode": "numeric", "missing": -7}
+        | data.draw(st.sampled_from([{}, {"transform": "log1p"}]))
+        | data.draw(scalings)
+        for name in names
+    }
+    spec, declared = source(dict.fromkeys(names, "float")), dataset(features)
+    encoder = Encoder(declared, spec, FeatureLayout.of(declared, spec.columns))
+    rows = data.draw(st.integers(0, 9) | st.integers(1000, 1100))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    odd = np.array([0.0, -0.0, 1e-40, -1.5, 1e30, np.inf, -np.inf, np.nan])
+    arrays, with_null = {}, {}
+    for name in names:
+        values = random.lognormal(0, 3, rows) * random.choice([-1, 1, 1, 1], rows)
+        values = np.where(random.random(rows) < 0.1, random.choice(odd, rows), values)
+        kind = data.draw(st.sampled_from([pa.float32(), pa.float64()]))
+        arrays[name] = pa.array(values.astype(kind.to_pandas_dtype()))
+        with_null[name] = pa.concat_arrays([arrays[name], pa.nulls(1, kind)])
+    for name in ("e", "y"):
+        arrays[name] = pa.array(np.zeros(rows, np.int64)).cast(TYPES_OF_OTHERS[name])
+        with_null[name] = pa.array(np.zeros(rows + 1, np.int64)).cast(TYPES_OF_OTHERS[name])
+    plain, beside = (
+        encoder.encode(pa.RecordBatch.from_pydict(each), np.arange(len(each["y"])))
+        for each in (arrays, with_null)
+    )
+    found, wanted = (
+        each.batch.column("dense").flatten().to_numpy().view(np.uint32) for each in (plain, beside)
+    )
+    np.testing.assert_array_equal(found, wanted[: len(found)])
+    assert set(plain.bad) == set(beside.bad) - {rows}
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 63, 64, 65, 200])
+@pytest.mark.parametrize("first", [0, 1, 5, 8])
+def test_a_null_is_found_wherever_it_is(rows: int, first: int) -> None:
+    """Kernels look first whether there is any."""
+    for place in [None, 0, rows // 2, rows - 1]:
+        values = [1.0] * (rows + first + 70)
+        column: list[float | None] = [*values]
+        if place is not None:
+            column[first + place] = None
+        batch = pa.RecordBatch.from_pydict(
+            {
+                **{name: pa.nulls(len(values), kinds[0]) for name, kinds in TYPES.items()},
+                "f": pa.array(column, pa.float64()),
+                "e": pa.array(["e"] * len(values)),
+                "y": pa.array([0] * len(values)),
+            }
+        ).slice(first, rows)
+        dense = ENCODER.encode(batch, np.arange(rows)).batch.column("dense").to_pylist()
+        wanted = [-7.0 if row == place else np.float32(0.5 / 3) for row in range(rows)]
+        assert [row[0] for row in dense] == wanted
 
 
 def test_a_text_that_is_longer_than_the_first_guess_is_hashed_whole() -> None:

@@ -18,6 +18,7 @@ from forebay.datatasks.sources.common.base import ARROW_TYPES
 from forebay.datatasks.sources.common.casting import fit
 from forebay.datatasks.sources.common.offset_runs import joined_runs
 from forebay.datatasks.sources.common.row_texts import row_texts
+from forebay.datatasks.sources.common.times import falls
 from forebay.datatasks.tasks import Chunk, DeadRow, Position
 from forebay.errors import DataError
 
@@ -230,6 +231,8 @@ def _rows(chunks: list[Chunk]) -> int:
 
 
 def _rising(chunk: Chunk, hour: int) -> Chunk:
+    if not len(chunk.hours) or (chunk.hours[0] >= hour and not falls(chunk.hours)):
+        return chunk
     rising = np.maximum.accumulate(chunk.hours)
     np.maximum(rising, np.int32(hour), out=rising)
     return replace(chunk, hours=rising)

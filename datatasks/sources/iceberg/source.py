@@ -35,6 +35,7 @@ from forebay.datatasks.sources.iceberg.table import (
     reading_metadata,
 )
 from forebay.datatasks.sources.parquet.footers import Footer, RowGroups, with_footers
+from forebay.datatasks.sources.parquet.open_files import FileKeeper
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
@@ -62,6 +63,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         self._event_time = str(spec.event_time)
         self._scan_tasks: dict[int, dict[str, Any]] = {}
         self._row_groups = RowGroups(self.table.opened)
+        self._keeper = FileKeeper(self.table.opened)
         self._lock = threading.Lock()  # runner threads open tasks side by side
 
     def describe(self) -> Description:
@@ -162,7 +164,7 @@ class IcebergSource(IcebergKind, MarkerSource):
             )
         reader = ParquetReader(
             self.spec,
-            self.table.opened,
+            self._keeper,
             lambda row_range, _window: self._planned_file(row_range.path, row_range.version),
         )
         return reader.read(task, position, columns, chunk_rows)
@@ -187,6 +189,7 @@ class IcebergSource(IcebergKind, MarkerSource):
 
     def close(self) -> None:
         """See `Source.close`."""
+        self._keeper.close()
         self.table.close()
 
     def _loaded(self, *, fresh: bool = True) -> Any:  # noqa: ANN401

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +28,8 @@ from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import UNKNOWN, Times, hours_within, times_of
 from forebay.datatasks.sources.common.versions import PlannedFile
-from forebay.datatasks.sources.parquet.footers import (
-    arrow_file,
-    footer_digest,
-    group_ends,
-    group_times,
-    read_footer,
-)
+from forebay.datatasks.sources.parquet.footers import group_times
+from forebay.datatasks.sources.parquet.open_files import FileKeeper, LastFile, OpenFile
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError
 from forebay.system.instants import to_us
@@ -73,7 +67,7 @@ class _UnreadableError(Exception):
 class ParquetReader:
     """Reads ranges of Parquet files.
 
-    opened: opens the path of a row range for Arrow.
+    keeper: opens the paths of row ranges.
     planned: the file of a row range as it was planned, in a task of a window.
     bounds: the span in microseconds that a path names, or None where paths are mute.
     """
@@ -81,13 +75,13 @@ class ParquetReader:
     def __init__(
         self,
         spec: SourceSpec,
-        opened: Callable[[str], AbstractContextManager[Any]],
+        keeper: FileKeeper,
         planned: Callable[[RowRange, str], PlannedFile],
         bounds: Callable[[str], Bounds | None] = lambda _path: None,
     ) -> None:
-        """Keep how to open files."""
+        """Keep how files are opened."""
         self._spec = spec
-        self._opened = opened
+        self._keeper = keeper
         self.planned = planned
         self._bounds = bounds
 
@@ -104,7 +98,7 @@ class ParquetReader:
         self, task: DataTask, start: Position, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         batch_rows = _BatchRows(chunk_rows)
-        with closing(_LastFile(self._opened)) as files:
+        with self._keeper.lent() as files:
             for index in range(start.part, len(task.ranges)):
                 yield from _RangeReader(
                     self, files, task, index, columns, chunk_rows, batch_rows
@@ -118,30 +112,6 @@ class ParquetReader:
     def bounds(self, path: str) -> Bounds | None:
         """The span that the path names."""
         return self._bounds(path)
-
-
-@dataclass(frozen=True)
-class _File:
-    """An open file, the digest of its footer, and the row number after each of its row groups."""
-
-    file: pq.ParquetFile
-    digest: str
-    ends: Ints
-
-    @property
-    def num_rows(self) -> int:
-        return int(self.file.metadata.num_rows)
-
-    def group_of(self, row: int) -> int:
-        return int(np.searchsorted(self.ends, row, side="right"))
-
-    def groups(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Row groups that have rows of [first, end), with their first row and their end row."""
-        for group in range(self.group_of(first), len(self.ends)):
-            low, high = int(self.ends[group - 1]) if group else 0, int(self.ends[group])
-            if low >= end:
-                return
-            yield group, low, high
 
 
 def _step(group_rows: int, chunk_rows: int) -> int:
@@ -176,59 +146,13 @@ class _BatchRows:
         self._may_wait = not is_whole or waits_for_more(last, self._chunk_rows)
 
 
-class _LastFile:
-    """Keeps the file open that was wanted last: a task may have thousands of ranges of it."""
-
-    def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
-        self._opened = opened
-        self._path = ""
-        self._found: _File | None = None
-        self._stack = ExitStack()
-
-    def open(self, path: str) -> _File:
-        """One of READ_ERRORS when it cannot be opened."""
-        if self._found is None or self._path != path:
-            self.close()
-            self._found, self._path = self._new(path), path
-        return self._found
-
-    def close(self) -> None:
-        self._found = None
-        self._stack.close()
-
-    def _new(self, path: str) -> _File:
-        handle = arrow_file(self._stack.enter_context(self._opened(path)))
-        self._stack.callback(handle.close)
-        file, digest = _parquet_file(handle)
-        metadata = file.metadata
-        ends = group_ends(metadata)
-        if (np.diff(ends, prepend=0) < 0).any():
-            raise pa.ArrowInvalid("a row group has a negative number of rows")
-        if metadata.num_rows != ends[-1:].sum():
-            raise pa.ArrowInvalid("its row groups do not have as many rows as its footer says")
-        return _File(self._stack.enter_context(file), digest, ends)
-
-
-def _parquet_file(handle: pa.NativeFile) -> tuple[pq.ParquetFile, str]:
-    """An open file, and the digest of its footer.
-
-    Of a local file Arrow reads the footer again: that costs less than to parse thousands of columns
-    twice. Whoever changes a file in that moment is found out by its version at the end.
-    """
-    if isinstance(handle, pa.OSFile):
-        digest = footer_digest(handle)
-        return pq.ParquetFile(handle, pre_buffer=False), digest
-    metadata, digest = read_footer(handle)
-    return pq.ParquetFile(handle, metadata=metadata, pre_buffer=False), digest
-
-
 class _RangeReader:
     """Reads one row range of one task."""
 
     def __init__(
         self,
         reader: ParquetReader,
-        files: _LastFile,
+        files: LastFile,
         task: DataTask,
         index: int,
         columns: Sequence[str],
@@ -266,7 +190,7 @@ class _RangeReader:
     def _read(self, start: int) -> Iterator[Chunk]:
         self.planned.require_unchanged()
         try:
-            file = self.files.open(self.row_range.path)
+            file = self.files.open(self.row_range.path, self.row_range.version)
         except READ_ERRORS as error:
             yield self._dead(error, start, self.row_range.end, self._rest(start), {})
             return
@@ -279,7 +203,7 @@ class _RangeReader:
         for groups, low, high in self._runs(file, start):
             yield from self._run(file, groups, low, max(low, start), high)
 
-    def _check(self, file: _File) -> None:
+    def _check(self, file: OpenFile) -> None:
         schema, place = file.file.schema_arrow, self.planned.place
         wanted = {name: self.spec.columns[name] for name in self.columns}
         if self.spec.event_time is not None:
@@ -296,7 +220,7 @@ class _RangeReader:
                 "when it was planned: plan the window again"
             )
 
-    def _runs(self, file: _File, start: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    def _runs(self, file: OpenFile, start: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
         """(row groups, first row, end row) to read in one go.
 
         Small neighbours together, and those that batches of one size divide without a rest: a
@@ -319,7 +243,7 @@ class _RangeReader:
             yield tuple(waiting), first, end
 
     def _run(
-        self, file: _File, groups: tuple[int, ...], first: int, start: int, end: int
+        self, file: OpenFile, groups: tuple[int, ...], first: int, start: int, end: int
     ) -> Iterator[Chunk]:
         stop = min(end, self.row_range.end)
         step = _step(int(file.ends[groups[0]]) - first, self.chunk_rows)
@@ -348,13 +272,13 @@ class _RangeReader:
             for group, low, high in file.groups(at, end):
                 yield from self._run(file, (group,), low, max(low, at), high)
 
-    def _masked(self, file: _File, run: _Run) -> _Run:
+    def _masked(self, file: OpenFile, run: _Run) -> _Run:
         name = str(self.spec.event_time)
         times = group_times(file.file, run.groups[0], name, self.bounds)
         mask = (times >= self.span[0]) & (times < self.span[1])
         return replace(run, mask=mask, times=times)
 
-    def _chunks(self, file: _File, run: _Run, batch_rows: int) -> Iterator[Chunk]:
+    def _chunks(self, file: OpenFile, run: _Run, batch_rows: int) -> Iterator[Chunk]:
         at = run.first
         for batch in self._batches(file.file, run, batch_rows):
             low, high = max(at, run.start), min(at + batch.num_rows, run.stop)
@@ -387,7 +311,9 @@ class _RangeReader:
         except READ_ERRORS as error:
             raise _UnreadableError(max(at, run.start), error) from error
 
-    def _stored(self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: _File) -> Stored:
+    def _stored(
+        self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: OpenFile
+    ) -> Stored:
         rows = np.arange(low, high)
         bad: Mapping[int, str] = {}
         if run.mask is not None and run.times is not None:
@@ -417,9 +343,12 @@ class _RangeReader:
             return np.full(batch.num_rows, self.path_time), {}
         fitted = fit(batch, [name], {name: ColumnType.TIMESTAMP})
         times = times_of(fitted.batch.column(0))
+        unknown = times == UNKNOWN
+        if not unknown.any():
+            return times, {}
         if self.bounds is not None:
-            return np.where(times == UNKNOWN, self.path_time, times), {}
-        missing = np.flatnonzero(times == UNKNOWN).tolist()
+            return np.where(unknown, self.path_time, times), {}
+        missing = np.flatnonzero(unknown).tolist()
         reason = f"no time in column {name!r} (event_time)"
         return times, {row: fitted.bad.get(row, reason) for row in missing}
 
@@ -461,5 +390,5 @@ class _RangeReader:
         inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
 
-    def _location(self, row: int, file: _File) -> dict[str, str | int]:
+    def _location(self, row: int, file: OpenFile) -> dict[str, str | int]:
         return {"file": self.row_range.path, "row_group": file.group_of(row), "row": row}

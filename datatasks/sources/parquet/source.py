@@ -37,6 +37,7 @@ from forebay.datatasks.sources.parquet.footers import (
     with_footers,
 )
 from forebay.datatasks.sources.parquet.kind import ParquetKind
+from forebay.datatasks.sources.parquet.open_files import FileKeeper
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, RowRange
@@ -61,6 +62,7 @@ class ParquetSource(ParquetKind, MarkerSource):
         super().__init__(spec, options, root)
         self._files = Files(self.options.path, root, self.options.storage, ".parquet")
         window_path = self.options.window_path
+        self._keeper = FileKeeper(self._files.opened)
         self._row_groups = RowGroups(self._files.opened)
         self._pattern = None if window_path is None else time_pattern(window_path)
 
@@ -159,8 +161,13 @@ class ParquetSource(ParquetKind, MarkerSource):
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         """Read row group after row group."""
-        reader = ParquetReader(self.spec, self._files.opened, self._planned_file, self._bounds)
+        reader = ParquetReader(self.spec, self._keeper, self._planned_file, self._bounds)
         return reader.read(task, position, columns, chunk_rows)
+
+    def close(self) -> None:
+        """Close the file that stays open between tasks."""
+        self._keeper.close()
+        super().close()
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
         """Row groups."""

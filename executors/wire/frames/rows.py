@@ -39,7 +39,7 @@ def pack_batches(batches: Sequence[pa.RecordBatch]) -> list[Section]:
         if pa.types.is_list(field.type):
             found += _lists(columns)
         elif pa.types.is_fixed_size_list(field.type):
-            found.append([_values(column.flatten()) for column in columns])
+            found.append([_values(_items(column)) for column in columns])
         else:
             found.append([_values(column) for column in columns])
     return found
@@ -61,6 +61,12 @@ def read_batch(schema: pa.Schema, rows: int, sections: Sequence[pa.Buffer]) -> p
     if left:
         raise FrameFormatError(f"{len(left)} sections belong to no column")
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _items(column: pa.Array) -> pa.Array:
+    """The values of lists of one length, without the computation that `flatten` is."""
+    size = column.type.list_size
+    return column.values.slice(column.offset * size, len(column) * size)
 
 
 def _values(column: pa.Array) -> pa.Buffer:

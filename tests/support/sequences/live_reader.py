@@ -18,6 +18,7 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import error_of
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
+from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
@@ -44,6 +45,7 @@ class LiveReader:
         self._names = source_names
         self._home = Home(Path(self._request.home))
         self._readers = Readers(self._request)
+        self._threads = RunnerThreads("reader")
         self._tasks = 0
         self._inbox = Inbox({})
         self._epoch: ServingEpoch | None = None
@@ -74,6 +76,7 @@ class LiveReader:
             letters,
             Examiner(self._job_dir, 0, folder, READ_SECONDS),
             threading.Semaphore(1),
+            self._threads,
             self._ended,
         )
         for row in range(len(table)):
@@ -114,6 +117,7 @@ class LiveReader:
     def close(self) -> None:
         self._end()
         self._readers.close()
+        self._threads.close()
 
     def _serve(self, epoch: ServingEpoch, grant: Grant) -> None:
         """Read a task to its end: what a window of these tests holds fits into the buffers."""

@@ -13,6 +13,7 @@ from support.letters import task
 
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.tasks import Chunk, Position
+from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
@@ -54,7 +55,8 @@ def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -
     grant = Grant(task=task(), attempt=1, failures=0, progress=None)
     decoding = threading.Semaphore()
     letters, examiner = DeadLetterWriter(tmp_path), Examiner(tmp_path, 0, tmp_path, 60.0)
-    TaskRunner(grant, readers, queue, letters, examiner, decoding, ended.append)._run()
+    threads = RunnerThreads("reader")
+    TaskRunner(grant, readers, queue, letters, examiner, decoding, threads, ended.append)._run()
     (outcome,) = ended
     assert outcome.failure is not None
     assert outcome.failure.exit_code == 3

@@ -81,3 +81,4 @@ def test_the_environment_marks_the_job_and_keeps_the_users_tuning(
     assert environment["PATH"] == "/bin"
     assert environment["PYTHONUNBUFFERED"] == "1"
     assert environment["MALLOC_TOP_PAD_"] == "67108864"
+    assert environment["MIMALLOC_PURGE_DELAY"] == "-1"

@@ -30,3 +30,11 @@ def test_row_ids_are_the_definition(path: str, rows: list[int]) -> None:
 
 def test_fingerprints_are_unsigned() -> None:
     assert all(0 <= fingerprint64(str(n)) < WRAP for n in range(100))
+
+
+def test_rows_beyond_the_first_block_have_their_ids_too() -> None:
+    rows = np.arange(20_001)
+    found = row_ids("part-0.parquet", rows)
+    for row in (0, 8191, 8192, 8193, 16_384, 20_000):
+        assert found[row] == plainly("part-0.parquet", row)
+    np.testing.assert_array_equal(found[5:], row_ids("part-0.parquet", rows[5:]))

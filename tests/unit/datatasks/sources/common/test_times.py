@@ -16,6 +16,7 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.times import (
     UNKNOWN,
     Spans,
+    falls,
     hours_within,
     is_time,
     times_of,
@@ -136,3 +137,17 @@ def test_hours_are_counted_from_the_start_of_the_span_and_stay_inside() -> None:
     two = Spans([Interval(instant(0), instant(2)), Interval(instant(4), instant(9))])
     found = two.hours(np.array([0, 1, 1]), np.array([HOUR, 4 * HOUR, 7 * HOUR + 1]))
     assert found.tolist() == [1, 0, 3]
+
+
+@given(st.lists(st.integers(-5, 4 * HOUR), max_size=9), st.integers(-3, 3).map(HOUR.__mul__))
+def test_hours_of_one_hour_are_those_of_each_row(values: list[int], start: int) -> None:
+    """Where all rows are of one hour none is divided."""
+    end = start + 3 * HOUR
+    found = hours_within(np.array(values, np.int64) + start, start, end)
+    assert found.dtype == np.int32
+    assert found.tolist() == [max(0, min(value, 3 * HOUR - 1)) // HOUR for value in values]
+
+
+@given(st.lists(st.integers(0, 3), max_size=6))
+def test_hours_fall_where_one_is_before_the_one_before_it(hours: list[int]) -> None:
+    assert falls(np.array(hours, np.int32)) == (sorted(hours) != hours)

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from forebay.config.sources import SourceSpec
 from forebay.datatasks.sources.common.versions import PlannedFile
-from forebay.datatasks.sources.parquet import read
+from forebay.datatasks.sources.parquet import open_files
 from forebay.datatasks.sources.parquet.footers import group_ends
+from forebay.datatasks.sources.parquet.open_files import FileKeeper
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import DataError
@@ -74,9 +75,8 @@ def reader(root: Path, bounds: Bounds | None = None, **more: Any) -> ParquetRead
         "event_time": "at",
     }
     spec = SourceSpec.model_validate(fields | more)
-    return ParquetReader(
-        spec, lambda path: (root / path).open("rb"), unversioned, lambda _path: bounds
-    )
+    keeper = FileKeeper(lambda path: (root / path).open("rb"))
+    return ParquetReader(spec, keeper, unversioned, lambda _path: bounds)
 
 
 def unversioned(row_range: RowRange, _window: str) -> PlannedFile:
@@ -305,7 +305,7 @@ def test_a_file_of_many_ranges_and_bad_rows_is_looked_at_once(
         looked_at.append(metadata.num_rows)
         return group_ends(metadata)
 
-    monkeypatch.setattr(read, "group_ends", ends)
+    monkeypatch.setattr(open_files, "group_ends", ends)
     ranges = [(name, row, row + 2, 2) for name in "ab" for row in range(0, 300, 3)]
     found = list(reader(tmp_path, bad_rows="dead_letter").read(task(*ranges), None, ["n"], 50))
     dead = [row for chunk in found for row in chunk.dead]
