@@ -254,7 +254,7 @@ class _Storage:
         if self.failures:
             self.failures -= 1
             raise ConnectionError("no broker")
-        assert group == "forebay.ads"
+        assert group == "forebay.clicks"
         self.committed.append({task: position for task, (_, position) in progress.items()})
 
     def close(self) -> None:
