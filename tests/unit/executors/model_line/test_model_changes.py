@@ -51,7 +51,8 @@ def trained(root: Path, meant: PipelineSpec, *, kept: bool = True) -> ModelChain
     chain, folder = ModelChain(Home(root / "home"), "ads"), root / "checkpoint"
     layout = FeatureLayout.of(meant.dataset, declared_columns(meant, SOURCES))
     (folder / "model").mkdir(parents=True)
-    identity = ModelIdentity.of(layout, meant.model, meant.train, len(meant.uses), meant.dataset.targets)
+    labels, uses = meant.dataset.targets, len(meant.uses)
+    identity = ModelIdentity.of(layout, meant.model, meant.train, uses, labels)
     (folder / "model" / IDENTITY).write_text(identity.model_dump_json())
     files = {"checkpoint": store_of(chain.home).put_tree("models/ads/main/w", "g1", folder)}
     fingerprint = model_fingerprint_of(meant, SOURCES)
