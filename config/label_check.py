@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from forebay.config.base import format_duration
+from forebay.config.datasets import Feed
 from forebay.config.features import feature_columns
 from forebay.config.feeds import source_feeds
 from forebay.config.models import Variant
@@ -44,6 +46,7 @@ def check_labels(
     yield from check_several(document, spec)
     if batch and stream and spec.model.kind == "towers":
         yield from _corrections(document, spec, stream)
+        yield from _same_rows(document, spec, sources, feeds)
 
 
 def _known_at(
@@ -91,6 +94,27 @@ def _join(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
                 "in the stream; raise it, or remove it"
             )
             yield document.problem(path, "label-join", message, format_duration(longest))
+
+
+def _same_rows(
+    document: Document,
+    spec: PipelineSpec,
+    sources: Mapping[str, SourceSpec],
+    feeds: Mapping[str, Feed],
+) -> Iterator[Problem]:
+    """Notes on batch rows that are those of the stream once more: they judge themselves."""
+    fresh = {use.source: use.stream for use in spec.uses if feeds[use.name] == "stream"}
+    for use in spec.uses:
+        kind = sources[use.source].kind
+        if feeds[use.name] == "batch" and use.source in fresh and not kind_named(kind).bounded:
+            message = (
+                f"stream {use.stream!r} feeds batch with the rows of source {use.source!r} that "
+                f"stream {fresh[use.source]!r} reads when they are published: a {kind} never "
+                "changes a row, so each counts as its own complete label; if labels come later, "
+                "read complete ones from another source"
+            )
+            path: KeyPath = ("dataset", "streams", use.stream, "feed")
+            yield replace(document.problem(path, "own-labels", message), severity="note")
 
 
 def _corrections(

@@ -47,11 +47,12 @@ def value_findings(
     pipeline: str, dataset: DatasetSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[ValueFinding]:
     """Findings on labels, then on features; nothing where no row was sampled."""
-    full = {name: each for name, each in sampled.items() if each.sample.table.num_rows}
+    # Once each, whatever streams read them: two uses of a source have the same sample.
+    full = {each.spec.name: each for each in sampled.values() if each.sample.table.num_rows}
     if full:
         for label, rule in dataset.targets.items():
             yield from _positives(pipeline, label, rule, full)
-        for name, each in {each.spec.name: each for each in full.values()}.items():
+        for name, each in full.items():
             yield from _nulls(name, dataset, each)
         yield from _vocabularies(pipeline, dataset, full)
 

@@ -298,7 +298,7 @@ class ModelChain:
     def require_same_fingerprint(
         self, parent: Link, model_fingerprint: str, changes: str = ""
     ) -> None:
-        """Refuse to continue from a model that was made for other features or towers.
+        """Refuse to continue from a model that was made for other features, towers or sources.
 
         changes: what is known of them.
 
@@ -308,8 +308,8 @@ class ModelChain:
         if parent.model_fingerprint != model_fingerprint:
             said = f": {changes}" if changes else ""
             raise ConfigError(
-                f"pipeline {self.pipeline!r}: features, label or model changed since window "
-                f"{parent.window} was trained on line {self.line!r}{said}. Train the "
+                f"pipeline {self.pipeline!r}: features, label, model or sources changed since "
+                f"window {parent.window} was trained on line {self.line!r}{said}. Train the "
                 "changed pipeline on a line of its own (--line NAME), or undo the change"
             )
 

@@ -17,7 +17,7 @@ from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 
 # A checkpoint is fetched for this where the store is a bucket: not for more than that.
 _BYTES_MAX = 256 * 2**20
-_UNSEEN = "the label, the order of sources, or an option of model.mixture"
+_UNSEEN = "the label, or an option of model.mixture"
 
 
 def model_changes(
@@ -27,16 +27,24 @@ def model_changes(
 
     Of the defaults that the line may keep, those that leave the fewest differences.
     """
+    read, declared = list(link.seen), pipeline.use_names
+    others = [f"sources {_listed(read)} there, {_listed(declared)} here"] * (read != declared)
     found = _identity(chain, link)
     if found is None:
-        return ""
+        return "; ".join(others)
+    # Their names say more than their number.
+    found = found.model_copy(update={"sources": len(declared)})
     versions = range(NEWEST, FIRST - 1, -1)
     each = [
         _wanted(with_defaults(pipeline, version), sources).differences(found)
         for version in versions
     ]
     fewest: Sequence[str] = min(each, key=len)
-    return "; ".join(fewest) or _UNSEEN
+    return "; ".join([*others, *fewest]) or _UNSEEN
+
+
+def _listed(uses: Sequence[str]) -> str:
+    return ", ".join(uses)
 
 
 def _identity(chain: ModelChain, link: Link) -> ModelIdentity | None:

@@ -244,7 +244,7 @@ def require_heard(
                 f"window {plan.window}: source {name!r} is silent: no rows for longer than "
                 f"ready.silent_max ({longest}), up to {source.data_to:%Y-%m-%dT%H:%MZ}. Way out: "
                 "bring its rows and run again, raise ready.silent_max, continue without it with "
-                "ready.late: skip, or write where it ends (ends)"
+                "ready.late: skip, or write where it begins or ends (starts, ends)"
             )
 
 

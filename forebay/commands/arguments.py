@@ -78,15 +78,6 @@ PipelineName = Annotated[
         autocompletion=complete.pipelines,
     ),
 ]
-SourceName = Annotated[
-    str,
-    typer.Argument(
-        help="The source's name.",
-        metavar="SOURCE",
-        callback=name,
-        autocompletion=complete.sources,
-    ),
-]
 UseName = Annotated[
     str,
     typer.Argument(

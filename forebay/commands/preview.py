@@ -12,6 +12,7 @@ import typer
 from forebay.commands import arguments
 from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, instant, option
+from forebay.config.source_uses import source_of
 from forebay.errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def preview(
-    source: arguments.SourceName,
+    source: arguments.UseName,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     rows: Annotated[int, option("--rows", help="How many rows to show.", min=0, max=1000)] = 5,
     output: Form = OutputFormat.TEXT,
@@ -40,6 +41,7 @@ def preview(
 
     The stored schema is shown beside the declared one, with the age of the newest rows.
     """
+    source = source_of(source)  # a name that `why` shows is of the same rows
     with working(f"reading source {source}"):
         spec, found, wrong, read = _read(config, source, rows)
     shown = Output(output)

@@ -160,7 +160,7 @@ def test_a_line_that_was_trained_with_other_features(trained: Project) -> None:
     trained.pipeline = kept
     trained.write_pipeline()
     (refused,) = cost["refused"]
-    assert "features, label or model changed since window 2026-03-05" in refused
+    assert "features, label, model or sources changed since window 2026-03-05" in refused
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,7 @@ def test_preview(project: Project, forebay: Caller, source: str) -> None:
     text = forebay.text("preview", source)
     assert "newest" in text
     assert "partitions" in text
+    assert forebay.text("preview", f"{source}@yesterday") == text, "as `why` names what two read"
 
 
 def test_preview_names_a_wrong_column(project: Project, forebay: Caller) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from forebay.config.windows import Interval
@@ -45,6 +45,8 @@ class StreamBorders:
         self._decided: dict[str, dict[Border, int]] = {name: {} for name in partitions}
         for border, offset in near.items():
             self._decided[border.partition][border] = offset
+        instants = {border.instant for border in near}
+        self._absent_until = {name: self._last_absence(name, instants) for name in partitions}
         self._proposed: dict[Border, int] = {}
         self._offsets = near
 
@@ -53,6 +55,23 @@ class StreamBorders:
         decided = (each.instant for each in self._decided[border.partition])
         earlier = (each for each in {*self.instants, *decided} if each < border.instant)
         return max(earlier, default=None)
+
+    def _was_absent(self, border: Border) -> bool:
+        """Whether its partition was not there yet when a border as late was decided for others.
+
+        A stream that reads the source with another offset has planned a window up to there: it
+        reads all of the partition in its next one, so no border before that is further on.
+        """
+        absent_until = self._absent_until[border.partition]
+        return absent_until is not None and border.instant <= absent_until
+
+    def _last_absence(self, partition: str, instants: Iterable[datetime]) -> datetime | None:
+        """The last of some instants at which a partition has no border; None where it has all."""
+        mine = {each.instant for each in self._decided[partition]}
+        # After the first of its own behind the spans, only borders of others are read.
+        after = min((each for each in mine if each > self.instants[-1]), default=None)
+        absent = (each for each in instants if each not in mine and (not after or each < after))
+        return max(absent, default=None)
 
     def propose(self, partition: str, end: int, reached: Reached) -> None:
         """Propose what is not decided of one partition.
@@ -73,7 +92,7 @@ class StreamBorders:
         for border in sorted({*decided, *(Border(partition, at) for at in self.instants)}):
             if border in decided:
                 low = max(low, decided[border])
-            elif border.instant in self._elsewhere:  # it was not there yet: all of it comes later
+            elif self._was_absent(border):  # all of it comes later
                 found[border] = low
             else:
                 found[border] = low = max(low, reached(border.instant, low))
@@ -173,7 +192,8 @@ class StreamBorders:
     def _begins_at_border(self, partition: str, span: Interval) -> bool:
         """Whether it is known where a span begins: nothing before that offset is its own."""
         first, end = self.offsets(partition, span)
-        if span.start in self._elsewhere and first == end:
+        absent = span.start in self._elsewhere or self._was_absent(Border(partition, span.start))
+        if absent and first == end:
             return True  # the partition was not there yet
         return any(
             offset == first and border.instant <= span.start

@@ -102,3 +102,31 @@ def test_a_correction_needs_complete_labels(declared: Declared) -> None:
     declared.dataset["label"] = {"column": "clicked"}
     declared.pipeline["train"] = {"paradigm": "stream", "delay": "head"}
     assert declared.only()[0::2] == ("delay-feed", "delay: head")
+
+
+def test_rows_of_a_stream_that_are_their_own_complete_labels_are_noted(declared: Declared) -> None:
+    """Of what never changes a row; a table may have got its labels meanwhile."""
+    declared.dataset["label"] = {"column": "clicked"}
+    again = {"sources": ["clicks"], "offset": "48h", "feed": "batch"}
+    declared.dataset["streams"]["again"] = again
+    assert declared.only() == ("own-labels", "", "feed: batch")
+    (problem,) = declared.problems()
+    assert problem.severity == "note"
+    assert "'again' feeds batch with the rows of source 'clicks' that stream 'new' reads" in (
+        problem.message
+    )
+    declared.pipeline["model"] = {"kind": "count"}
+    declared.pipeline["train"] = {}
+    assert declared.problems() == []
+
+
+def test_a_table_that_two_streams_read_may_have_got_its_labels_meanwhile(
+    declared: Declared,
+) -> None:
+    declared.dataset["label"] = {"column": "clicked"}
+    declared.pipeline["train"] = {"paradigm": "mixture"}
+    declared.dataset["streams"] = {
+        "now": {"sources": ["history"], "feed": "stream"},
+        "old": {"sources": ["history"], "offset": "24h"},
+    }
+    assert declared.problems() == []

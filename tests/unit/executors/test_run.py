@@ -164,7 +164,7 @@ def test_a_gap_is_refused_before_anything_is_submitted(runs: Runs) -> None:
 
 def test_a_changed_model_is_refused_before_anything_is_submitted(runs: Runs) -> None:
     runs.trained(0, model_fingerprint="another")
-    with pytest.raises(ConfigError, match="features, label or model changed"):
+    with pytest.raises(ConfigError, match="features, label, model or sources changed"):
         runs.run(SECOND)
     assert (runs.told.planned, runs.told.submitted) == ([], [])
 

@@ -21,9 +21,11 @@ from forebay.executors.advice.samples import SourceSample
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def sampled(columns: dict[str, str], rows: dict[str, list[Any]], **more: Any) -> SourceSample:
+def sampled(
+    columns: dict[str, str], rows: dict[str, list[Any]], name: str = "s0", **more: Any
+) -> SourceSample:
     spec = SourceSpec.model_validate(
-        {"name": "s", "kind": "memory", "columns": columns, "options": {"table": "t"}, **more}
+        {"name": name, "kind": "memory", "columns": columns, "options": {"table": "t"}, **more}
     )
     arrays = {name: pa.array(rows[name], ARROW_TYPES[kind]) for name, kind in spec.columns.items()}
     table = pa.table(arrays)
@@ -34,7 +36,7 @@ def sampled(columns: dict[str, str], rows: dict[str, list[Any]], **more: Any) ->
 
 
 def messages(data: DatasetSpec, *samples: SourceSample) -> list[tuple[str, str, str]]:
-    names = {f"s{number}": each for number, each in enumerate(samples)}
+    names = {f"{each.spec.name}@{number}": each for number, each in enumerate(samples)}
     return [(each.severity, each.code, each.message) for each in value_findings("ads", data, names)]
 
 
@@ -76,6 +78,16 @@ def test_one_source_with_positives_is_enough() -> None:
     some = sampled(columns, {"e": ["a"], "y": [1], "x": [1.0]})
     assert messages(dataset(FEATURES), none, some) == []
     assert messages(dataset(FEATURES)) == []
+
+
+def test_rows_that_two_streams_read_are_counted_once() -> None:
+    data = dataset(FEATURES | {"e": {"encode": "vocabulary", "values": ["a"]}})
+    columns = {"e": "string", "y": "int", "x": "float"}
+    each = sampled(columns, {"e": ["a", "b"], "y": [0, 0], "x": [1.0, None]})
+    said = messages(data, each, each)
+    assert said == messages(data, each)
+    assert "in 2 sampled rows of s0: column" in said[0][2]
+    assert any("50% of 2 sampled values" in message for _, _, message in said)
 
 
 def test_each_value_of_a_list_of_positives_is_looked_for() -> None:

@@ -31,19 +31,35 @@ def spec(features: dict[str, Any] = FEATURES, label: str = "n", **more: Any) -> 
     return pipeline(("a",), dataset=dataset, **more)
 
 
+def read_by(streams: dict[str, list[str]]) -> PipelineSpec:
+    """A pipeline whose streams have one day of offset after another."""
+    return pipeline(
+        (),
+        dataset={
+            "features": FEATURES,
+            "label": {"column": "n"},
+            "streams": {
+                name: {"sources": sources, "offset": f"{number}d"}
+                for number, (name, sources) in enumerate(streams.items())
+            },
+        },
+    )
+
+
 def trained(root: Path, meant: PipelineSpec, *, kept: bool = True) -> ModelChain:
     """A line of one window, whose checkpoint is of this pipeline."""
     chain, folder = ModelChain(Home(root / "home"), "ads"), root / "checkpoint"
     layout = FeatureLayout.of(meant.dataset, declared_columns(meant, SOURCES))
     (folder / "model").mkdir(parents=True)
-    identity = ModelIdentity.of(layout, meant.model, meant.train, 1, meant.dataset.targets)
+    labels, uses = meant.dataset.targets, len(meant.uses)
+    identity = ModelIdentity.of(layout, meant.model, meant.train, uses, labels)
     (folder / "model" / IDENTITY).write_text(identity.model_dump_json())
     files = {"checkpoint": store_of(chain.home).put_tree("models/ads/main/w", "g1", folder)}
     fingerprint = model_fingerprint_of(meant, SOURCES)
     record_link(
         chain,
         "2026-03-01",
-        {"a": 1},
+        dict.fromkeys(meant.use_names, 1),
         model_fingerprint=fingerprint,
         files=files if kept else {},
     )
@@ -66,7 +82,7 @@ def refusal(chain: ModelChain, now: PipelineSpec) -> str:
         (spec(FEATURES | {"at": {"encode": "numeric", "part": "hour"}}), "feature at not there"),
         (spec(train={"compare": ["mixed"]}), "paradigms .* there, .* here"),
         (spec(model={"tower": {"hidden": [9]}}), "tower .* there, .9. here"),
-        (spec(label="at"), "the label, the order of sources, or an option of model.mixture"),
+        (spec(label="at"), "the label, or an option of model.mixture"),
     ],
 )
 @pytest.mark.parametrize("earlier", [False, True])
@@ -83,6 +99,38 @@ def test_each_difference_is_named(
 def test_without_a_checkpoint_the_refusal_stays_short(tmp_path: Path) -> None:
     changed = spec(model={"tower": {"hidden": [9]}})
     assert "there" not in refusal(trained(tmp_path, spec(), kept=False), changed)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(
+    ("streams", "there", "here"),
+    [
+        ({"all": ["a"]}, {"all": ["a"], "old": ["a"]}, "a there, a@all, a@old here"),
+        ({"all": ["a"], "old": ["a"]}, {"all": ["a"]}, "a@all, a@old there, a here"),
+        (
+            {"all": ["a"], "old": ["a"]},
+            {"new": ["a"], "old": ["a"]},
+            "a@all, a@old there, a@new, a@old here",
+        ),
+        (
+            {"all": ["a"], "old": ["a"]},
+            {"old": ["a"], "all": ["a"]},
+            "a@all, a@old there, a@old, a@all here",
+        ),
+    ],
+)
+def test_sources_that_other_streams_read_now_are_named(
+    streams: dict[str, list[str]],
+    there: dict[str, list[str]],
+    here: str,
+    tmp_path: Path,
+    *,
+    kept: bool,
+) -> None:
+    """With a checkpoint or without one, and nothing else is said."""
+    before, now = (read_by(each) for each in (streams, there))
+    found = refusal(trained(tmp_path, before, kept=kept), now)
+    assert f": sources {here}. Train" in found
 
 
 def test_a_line_of_the_same_model_continues(tmp_path: Path) -> None:

@@ -382,7 +382,7 @@ def test_a_declaration_that_no_longer_fits_the_line_is_refused(found: Stages) ->
     found.pipeline = pipeline(
         ("a",), dataset={"features": {"n": {"encode": "numeric", "transform": "log1p"}}}
     )
-    with pytest.raises(ConfigError, match="features, label or model changed"):
+    with pytest.raises(ConfigError, match="features, label, model or sources changed"):
         submit(found, 1, previous=DONE)
     assert Claims(found.ledger, SECOND).generation("r#0") is None
     assert submit(found).state == "trained", "nothing is to be done of it"

@@ -57,10 +57,13 @@ class Planner:
 
     def ids(self, *hours: int, starts: datetime | None = None) -> list[list[int]]:
         """The rows of each hour, planned by one scan."""
+        return self.rows_of([span(number) for number in hours], starts)
+
+    def rows_of(self, spans: list[Interval], starts: datetime | None = None) -> list[list[int]]:
+        """The same for any spans."""
         fields = {"kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
         spec = SourceSpec.model_validate({"name": "clicks", "starts": starts, **fields})
         borders = DecidedBorders(database_of(Home(self.root / "home")), "ads", "clicks")
-        spans = [span(number) for number in hours]
         with closing(open_source(spec, self.root, borders)) as source:
             scan = source.scan(spans)
             chunks = [
@@ -189,6 +192,42 @@ def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
     assert planner.ids(0) == [[0, 1, 2, 3]]
     planner.send(START + 30 * MINUTE, *minutes(1), partition=1)
     assert planner.ids(1) == [[4, 5, 6, 7, 8]]
+
+
+def test_a_new_partition_begins_at_its_beginning_in_each_stream(planner: Planner) -> None:
+    """Streams read the hours, and hours that are half an hour older, whoever plans first."""
+
+    def late(number: int) -> Interval:
+        return span(number).shifted_back(30 * MINUTE)
+
+    planner.send(*minutes(0), *minutes(1))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    assert planner.rows_of([late(0)]) == [[0, 1, 2]]
+    assert planner.ids(1) == [[4, 5, 6, 7]]
+    # Stamped in hours that the first stream has planned without the partition.
+    planner.send(START + 40 * MINUTE, START + 70 * MINUTE, *minutes(2), partition=1)
+    fresh, again = planner.ids(2), planner.rows_of([late(1), late(2), late(3)])
+    assert fresh == [[8, 9, 10, 11, 12, 13]]
+    assert sorted(n for rows in again for n in rows) == list(range(3, 14))
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_new_partition_that_the_older_stream_plans_first(
+    planner: Planner, *, is_first: bool
+) -> None:
+    older = [span(number).shifted_back(30 * MINUTE) for number in range(5)]
+    planner.send(*minutes(0), *minutes(1))
+    read: dict[str, list[int]] = {"fresh": [], "older": []}
+    read["fresh"] += [n for rows in planner.ids(0, 1) for n in rows]
+    read["older"] += planner.rows_of(older[:1])[0]
+    planner.send(START + 40 * MINUTE, START + 70 * MINUTE, *minutes(2), partition=1)
+    planner.send(*minutes(2), *minutes(3))
+    if is_first:
+        read["older"] += planner.rows_of(older[1:2])[0]
+    read["fresh"] += [n for rows in planner.ids(2, 3) for n in rows]
+    read["older"] += [n for rows in planner.rows_of(older[2 if is_first else 1 :]) for n in rows]
+    every = list(range(planner.sent))
+    assert {name: sorted(rows) for name, rows in read.items()} == {"fresh": every, "older": every}
 
 
 def test_a_refused_window_stays_refused(planner: Planner) -> None:
