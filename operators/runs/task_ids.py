@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.config.source_uses import AT
+from forebay.config import source_uses
 
 TIMER = "timer"
 SOURCES = "sources"
@@ -16,7 +16,7 @@ PUBLISH = "publish"
 
 def source_label(use: str) -> str:
     """What the task of a use of a source is called in its group. Airflow takes no @ in ids."""
-    return use.replace(AT, ".")
+    return use.replace(source_uses.AT, ".")
 
 
 def source_task(use: str) -> str:
