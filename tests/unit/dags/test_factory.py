@@ -29,6 +29,11 @@ read = {name: DagSerialization.from_dict(text) for name, text in stored.items()}
 print(json.dumps({
     "errors": {Path(name).name: text for name, text in bag.import_errors.items()},
     "stored": stored,
+    "listed": {
+        name: {task.task_id: task.source for task in dag.tasks if hasattr(task, "source")}
+        for name, dag in bag.dags.items()
+    },
+    "joined": {name: dag.get_task("joiner").sources for name, dag in bag.dags.items()},
     "read": {
         name: {"tasks": sorted(dag.task_ids), "windows": dag.timetable.summary}
         for name, dag in read.items()
@@ -230,11 +235,10 @@ def test_each_stream_that_reads_a_source_has_a_task_of_its_own(tmp_path: Path) -
     sync(made.root / "config", tmp_path / "dags")
     found = parse(tmp_path / "dags", tmp_path / "airflow")
     assert found["errors"] == {}
-    listed = {name: task for name, task in tasks(found).items() if name.startswith("sources.")}
-    assert {name: task["source"] for name, task in listed.items()} == {
+    listed = found["listed"]["ads"]
+    assert listed == {
         "sources.history": "history",
         "sources.clicks.clicks": "clicks@clicks",
         "sources.clicks.week": "clicks@week",
     }
-    asked = tasks(found)["joiner"]["sources"]
-    assert asked == {task["source"]: name for name, task in listed.items()}
+    assert found["joined"]["ads"] == {use: task for task, use in listed.items()}
