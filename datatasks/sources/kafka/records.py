@@ -13,14 +13,16 @@ as they are stored, and each is decompressed when it is its turn.
 from __future__ import annotations
 
 import functools
-import operator
 import struct
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from forebay.datatasks.sources.common.offset_runs import ABORTED, CONTROL, RECORDS
 from forebay.datatasks.sources.kafka.codecs import CodecError, TooLargeError, decompress
+from forebay.datatasks.sources.kafka.record_walk import Fields, Ints, fields_of
 from forebay.errors import ConfigError
 
 _fetcher_of = attrgetter("_fetcher")
@@ -167,7 +169,7 @@ def _refused(batch: Any, why: str) -> MessageBatch:  # noqa: ANN401
 
 
 def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
-    """Walk over the record borders; keys and headers are skipped, values are cut out.
+    """The messages of a batch; keys and headers are skipped, values are cut out.
 
     The CRC of the batch is right, so that it is as its producer wrote it, whatever it is.
     """
@@ -177,49 +179,37 @@ def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
     body = bytes(memoryview(_buffer_of(batch))[batch.HEADER_STRUCT.size :])
     try:
         records = decompress(batch.compression_type, body, bytes_max)
-        found, position = _walk(batch, records)
+        fields = fields_of(records, count)
     except MemoryError:
         return _refused(batch, "needs more memory than there is")
     except (TooLargeError, CodecError) as error:
         return _refused(batch, str(error))
     except (IndexError, ValueError) as error:
         return _refused(batch, f"cannot be parsed: {error}")
-    if position == len(records) and _rise(found):
-        return found
-    return _refused(batch, "has bytes after its last record, or offsets that do not rise")
-
-
-def _rise(found: MessageBatch) -> bool:
-    """Whether offsets rise, within those that the batch stands for."""
-    bounds = [found.first - 1, *found.offsets, found.offset + 1]
-    return all(map(operator.lt, bounds, bounds[1:]))
-
-
-def _walk(batch: Any, body: bytes) -> tuple[MessageBatch, int]:  # noqa: ANN401
-    from kafka.record.util import decode_varint
-
-    base, first_timestamp = batch.base_offset, batch.first_timestamp
-    offsets, timestamps = [], []
-    values: list[bytes | None] = []
-    position = 0
-    for _ in range(batch.records_count):
-        length, position = decode_varint(body, position)
-        end = position + length
-        timestamp, position = decode_varint(body, position + 1)  # one byte of attributes
-        offset, position = decode_varint(body, position)
-        key_length, position = decode_varint(body, position)
-        value_length, position = decode_varint(body, position + max(key_length, 0))
-        if position + max(value_length, 0) > end:
-            raise ValueError(f"the value at offset {base + offset} ends after its record")
-        offsets.append(base + offset)
-        timestamps.append(first_timestamp + timestamp)
-        values.append(body[position : position + value_length] if value_length >= 0 else None)
-        position = end
-    if batch.timestamp_type == batch.LOG_APPEND_TIME:
-        timestamps = [batch.max_timestamp] * len(timestamps)
-    elif timestamps and (min(timestamps) < -(2**63) or max(timestamps) >= 2**63):
-        timestamps = [(each + 2**63) % 2**64 - 2**63 for each in timestamps]  # as Java adds them
-    found = MessageBatch(
-        base, batch.last_offset, offsets, timestamps, values, RECORDS, batch.leader_epoch
+    offsets = fields.offsets + batch.base_offset
+    if fields.end != len(records) or not _rise(offsets, batch.base_offset, batch.last_offset):
+        return _refused(batch, "has bytes after its last record, or offsets that do not rise")
+    return MessageBatch(
+        batch.base_offset,
+        batch.last_offset,
+        offsets.tolist(),
+        _timestamps(batch, fields).tolist(),
+        fields.values,
+        RECORDS,
+        batch.leader_epoch,
     )
-    return found, position
+
+
+def _rise(offsets: Ints, first: int, last: int) -> bool:
+    """Whether offsets rise, within those that the batch stands for."""
+    if len(offsets) == 0:
+        return first <= last
+    within = first <= offsets[0] and offsets[-1] <= last
+    return bool(within and (offsets[:-1] < offsets[1:]).all())
+
+
+def _timestamps(batch: Any, fields: Fields) -> Ints:  # noqa: ANN401
+    if batch.timestamp_type == batch.LOG_APPEND_TIME:
+        return np.full(len(fields.timestamps), batch.max_timestamp, np.int64)
+    found: Ints = fields.timestamps + batch.first_timestamp  # wraps around, as in Java
+    return found
